@@ -1,0 +1,51 @@
+//! The stable codes that users see, each with a page under `docs/errors/`. A code is never given a second meaning.
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $code:literal,)+) => {
+        $($(#[$doc])* pub const $name: &str = $code;)+
+
+        /// Every code, in order.
+        pub const ALL: &[&str] = &[$($name,)+];
+    };
+}
+
+codes! {
+    /// An id or name that is not allowed.
+    INVALID_ID = "SF0101",
+    /// No workflow of that name is registered.
+    UNKNOWN_WORKFLOW = "SF0102",
+    /// There is a run of that id already, with another workflow or input.
+    RUN_EXISTS = "SF0103",
+    /// There is no run of that id.
+    RUN_NOT_FOUND = "SF0104",
+    /// The run has ended; nothing changes it any more.
+    RUN_ENDED = "SF0105",
+    /// An input or output is larger than allowed.
+    PAYLOAD_TOO_LARGE = "SF0106",
+    /// A value cannot be turned into bytes, or bytes cannot be turned into the value that was asked for.
+    PAYLOAD_UNREADABLE = "SF0107",
+    /// A report about something that is no longer so.
+    STALE = "SF0108",
+    /// The run failed.
+    RUN_FAILED = "SF0109",
+    /// A setting that cannot be.
+    INVALID_SETTING = "SF0110",
+    /// Too much is waiting already.
+    BUSY = "SF0201",
+    /// The engine is stopping or has stopped.
+    STOPPED = "SF0202",
+    /// The store cannot write or read right now.
+    STORE_UNAVAILABLE = "SF0301",
+    /// Another process has the data folder.
+    STORE_LOCKED = "SF0302",
+    /// The file is not one of ours.
+    STORE_FOREIGN = "SF0303",
+    /// The file was written by a newer version.
+    STORE_NEWER = "SF0304",
+    /// The file is damaged.
+    STORE_CORRUPT = "SF0305",
+    /// Another instance has taken over the shard.
+    STORE_FENCED = "SF0306",
+    /// A journal says something that cannot be.
+    JOURNAL_BROKEN = "SF0307",
+}

@@ -1,0 +1,81 @@
+//! What is asked of a run. Commands are imperatives; each has its own file in [`run`](crate::run) that decides on it.
+
+use crate::random::Seed;
+use crate::{Attempt, Epoch, Event, Failure, Payload, Policy, RunId, Seq, StepId, TimerName, Timestamp, WorkflowName};
+use std::time::Duration;
+
+/// What is asked of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Begin a run, or find the one of that id.
+    StartRun(StartRun),
+    /// Record what a turn of the host delivered and proposed.
+    TakeTurn(TakeTurn),
+    /// An attempt has failed: again, or enough?
+    ReportFailure(ReportFailure),
+    /// A timer is due.
+    FireTimer(FireTimer),
+}
+
+/// Begin a run, or find the one of that id.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StartRun {
+    /// Its id.
+    pub run: RunId,
+    /// The code it executes.
+    pub workflow: WorkflowName,
+    /// What the code is given.
+    pub input: Payload,
+    /// Where its chance comes from.
+    pub seed: Seed,
+    /// How long it may take in all.
+    pub deadline: Option<Duration>,
+}
+
+/// Record what a turn of the host delivered and proposed: one list, one commit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TakeTurn {
+    /// The life of the run that the host knows.
+    pub epoch: Epoch,
+    /// What happened, in the order in which the future saw it. An end comes last.
+    pub proposals: Vec<Proposal>,
+    /// How many attempts are in flight once this turn is committed.
+    pub in_flight: u32,
+}
+
+/// One thing that happened in a turn: an event to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proposal {
+    /// When the host delivered it.
+    pub at: Timestamp,
+    /// What the journal is to hold.
+    pub event: Event,
+}
+
+/// An attempt has failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReportFailure {
+    /// The life of the run that the host knows.
+    pub epoch: Epoch,
+    /// The step.
+    pub step: StepId,
+    /// The attempt that failed; any other than the one to come is stale.
+    pub attempt: Attempt,
+    /// Why.
+    pub failure: Failure,
+    /// What the code wants to follow.
+    pub policy: Policy,
+    /// When the code asked for the step: the policy's deadline counts from here.
+    pub asked_at: Timestamp,
+    /// How many attempts of the run are still in flight.
+    pub in_flight: u32,
+}
+
+/// A timer is due.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FireTimer {
+    /// Which.
+    pub name: TimerName,
+    /// As it was armed; another one means that it was replaced.
+    pub revision: Seq,
+}

@@ -1,0 +1,61 @@
+//! What is to be done once the events are durable. Effects may be lost in a crash and are then derived again from state.
+
+use crate::{Attempt, Failure, StepId, Timer, TimerName};
+
+/// What is to be done after the commit.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Keep this timer; it replaces one of the same name. The row is part of the commit, the keeper hears of it afterwards.
+    Arm(Timer),
+    /// Forget this timer.
+    Disarm(TimerName),
+    /// Give the run to a host that has its code.
+    Open,
+    /// Start that attempt.
+    StartAttempt {
+        /// The step.
+        step: StepId,
+        /// The attempt.
+        attempt: Attempt,
+    },
+    /// Hand a completion to the host, which delivers it in its next turn.
+    Deliver(Completion),
+    /// Take the run away from its host: nothing it does counts any more.
+    Close,
+    /// Tell the one who asked.
+    Answer(Answer),
+    /// Tell those who wait for the result.
+    AnnounceEnd,
+}
+
+/// Something that the code of a run is told and that did not come from the code's own attempts.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Completion {
+    /// A step has failed for good.
+    StepFailed {
+        /// The step.
+        step: StepId,
+        /// Its last attempt.
+        attempt: Attempt,
+        /// Why.
+        failure: Failure,
+    },
+    /// A sleep is over.
+    TimerFired {
+        /// The sleep.
+        sleep: StepId,
+    },
+}
+
+/// What the one who asked is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The run has begun.
+    Created,
+    /// There was this run already, with the same workflow and input.
+    Exists,
+    /// The turn is recorded: what it asked for may begin.
+    TurnTaken,
+    /// The timer is gone or was replaced.
+    Superseded,
+}

@@ -1,0 +1,156 @@
+//! Names of things: runs, workflows, and the records inside a run.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+/// The longest id or name, in characters.
+pub const LENGTH_MAX: usize = 128;
+
+/// An id or name that is not allowed, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} {value:?} is not allowed: {why}")]
+pub struct InvalidId {
+    /// What was to be named: "run id", "workflow name", "step name".
+    pub what: &'static str,
+    /// The value, shortened if it is very long.
+    pub value: String,
+    /// What is wrong with it and what is allowed.
+    pub why: &'static str,
+}
+
+const ALLOWED: &str = "use 1 to 128 characters of A-Z a-z 0-9 . _ - /, without empty or dot-only parts between slashes";
+const ALLOWED_NAME: &str = "use 1 to 128 characters of A-Z a-z 0-9 . _ -";
+
+fn check(what: &'static str, value: &str, slash: bool) -> Result<(), InvalidId> {
+    let fits = (1..=LENGTH_MAX).contains(&value.len())
+        && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b) || (slash && b == b'/'))
+        && value.split('/').all(|part| !part.bytes().all(|b| b == b'.'));
+    if fits {
+        return Ok(());
+    }
+    let why = if slash { ALLOWED } else { ALLOWED_NAME };
+    Err(InvalidId { what, value: value.chars().take(LENGTH_MAX + 8).collect(), why })
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Checks and takes an id.
+            ///
+            /// # Errors
+            /// [`InvalidId`] if it is empty, too long, or has other characters than `A-Z a-z 0-9 . _ - /`.
+            pub fn new(value: impl AsRef<str>) -> Result<Self, InvalidId> {
+                check($what, value.as_ref(), true)?;
+                Ok(Self(value.as_ref().into()))
+            }
+
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+    };
+}
+
+id!(
+    /// The id of a run, given by the caller or made by the engine.
+    RunId,
+    "run id"
+);
+id!(
+    /// The name under which a workflow is registered.
+    WorkflowName,
+    "workflow name"
+);
+
+/// The identity of a record inside a run: branch path, name, and which one of that name in the branch.
+///
+/// Shown and stored as `BRANCH/NAME#OCCURRENCE`; the root branch is empty, so plain sequential code has `charge#1`, `charge#2`, ….
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StepId(Arc<str>);
+
+impl StepId {
+    /// Names a record.
+    ///
+    /// # Errors
+    /// [`InvalidId`] if the name is empty, too long, or has other characters than `A-Z a-z 0-9 . _ -`.
+    pub fn new(branch: &str, name: &str, occurrence: u32) -> Result<Self, InvalidId> {
+        check("step name", name, false)?;
+        let slash = if branch.is_empty() { "" } else { "/" };
+        Ok(StepId(format!("{branch}{slash}{name}#{occurrence}").into()))
+    }
+
+    /// Takes an identity as it was stored.
+    pub fn from_stored(text: &str) -> Self {
+        StepId(text.into())
+    }
+
+    /// The identity as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for StepId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for StepId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_the_public_form_are_taken() {
+        for good in ["a", "order-17", "team/eu.west/order_1", "0", &"x".repeat(128)] {
+            assert_eq!(RunId::new(good).expect(good).as_str(), good);
+        }
+    }
+
+    #[test]
+    fn other_ids_are_refused_with_a_reason() {
+        for bad in ["", " ", "a b", "a:b", "ü", "a//b", "/a", "a/", ".", "a/../b", "a\n", &"x".repeat(129)] {
+            let error = RunId::new(bad).expect_err(bad);
+            assert!(error.to_string().starts_with("run id "), "{error}");
+            assert!(error.to_string().contains("A-Z a-z 0-9"), "{error}");
+        }
+    }
+
+    #[test]
+    fn step_identity_reads_as_path_name_and_occurrence() {
+        assert_eq!(StepId::new("", "charge", 1).unwrap().to_string(), "charge#1");
+        assert_eq!(StepId::new("left/inner", "charge", 3).unwrap().to_string(), "left/inner/charge#3");
+        assert!(StepId::new("", "a/b", 1).is_err(), "a slash would look like a branch");
+        assert!(StepId::new("", "a#2", 1).is_err(), "a hash would look like an occurrence");
+    }
+}

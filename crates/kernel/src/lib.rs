@@ -1,0 +1,49 @@
+//! The pure core of Steadfast.
+//!
+//! Everything that Steadfast decides is decided here, by functions without clock, chance, I/O or async:
+//!
+//! - [`run::decide`] looks at the state of a run and a [`Command`] and answers with journal [`Entry`]s and [`Effect`]s, or with a [`Refusal`];
+//! - [`run::evolve`] folds an entry into the state. The same function runs live and at recovery.
+//!
+//! Around the run machine stand the words it speaks in: [`Failure`], [`Policy`], [`Timestamp`], [`Payload`], ids, wait reasons and the random
+//! [`streams`](random). [`record`] is the form in which an entry is stored. Time and chance are always arguments.
+
+pub mod backoff;
+pub mod code;
+mod command;
+mod effect;
+mod event;
+mod failure;
+mod id;
+mod payload;
+mod policy;
+pub mod random;
+pub mod record;
+mod refusal;
+pub mod run;
+mod time;
+mod timer;
+mod wait;
+
+pub use command::{Command, FireTimer, Proposal, ReportFailure, StartRun, TakeTurn};
+pub use effect::{Answer, Completion, Effect};
+pub use event::{Entry, Event};
+pub use failure::{Class, Code, Failure, FailureError, MaxRetriesExceeded};
+pub use id::{InvalidId, RunId, StepId, WorkflowName};
+pub use payload::{Encoding, Payload};
+pub use policy::{GaveUp, InvalidPolicy, Jitter, Policy, Strategy, Verdict};
+pub use record::Record;
+pub use refusal::Refusal;
+pub use run::{Decision, IllegalTransition, Run, Status};
+pub use time::Timestamp;
+pub use timer::{Timer, TimerName};
+pub use wait::Wait;
+
+/// A position in a journal: counted from 1, without gaps. Zero is the place before the first event.
+pub type Seq = u64;
+
+/// Which life of a run an event belongs to. The first is 1.
+pub type Epoch = u32;
+
+/// The number of an attempt, counted from 1.
+pub type Attempt = u32;

@@ -1,0 +1,219 @@
+//! The stored form of a journal entry.
+//!
+//! What people query is a column (type, subject, attempt, backoff, reason, time); the user's bytes are kept exactly as they came; the rest is
+//! one small protobuf message whose numbered fields can grow. A stored record is never decoded and written again.
+
+use crate::random::Seed;
+use crate::{Attempt, Class, Code, Entry, Epoch, Event, Failure, Payload, Seq, StepId, Timestamp, WorkflowName};
+use bytes::Bytes;
+use prost::Message;
+use std::time::Duration;
+
+/// A journal entry as a store keeps it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Counted from 1 per run, without gaps.
+    pub seq: Seq,
+    /// Which life of the run.
+    pub epoch: Epoch,
+    /// The event type, upper snake.
+    pub kind: String,
+    /// When.
+    pub at: Timestamp,
+    /// The step or sleep it is about.
+    pub subject: Option<String>,
+    /// The attempt it is about; for a scheduled retry the one to come.
+    pub attempt: Option<Attempt>,
+    /// The drawn delay, in whole milliseconds, rounded up.
+    pub backoff_ms: Option<u64>,
+    /// Why something failed, for people.
+    pub reason: Option<String>,
+    /// The user's bytes.
+    pub payload: Option<Payload>,
+    /// Everything else.
+    pub body: Bytes,
+}
+
+/// A record that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("event {seq} ({kind}) cannot be read: {why}")]
+pub struct Unreadable {
+    /// Its place.
+    pub seq: Seq,
+    /// Its type.
+    pub kind: String,
+    /// What is missing or wrong.
+    pub why: String,
+}
+
+/// The fields of all event types. Numbers are for ever; a field that falls out of use keeps its number.
+#[derive(Clone, PartialEq, Message)]
+struct Body {
+    #[prost(uint32, optional, tag = "1")]
+    in_flight: Option<u32>,
+    #[prost(string, optional, tag = "2")]
+    workflow: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "3")]
+    seed: Option<Vec<u8>>,
+    #[prost(int64, optional, tag = "4")]
+    deadline_at: Option<i64>,
+    #[prost(int64, optional, tag = "5")]
+    due_at: Option<i64>,
+    #[prost(uint64, optional, tag = "6")]
+    delay_us: Option<u64>,
+    #[prost(uint32, optional, tag = "7")]
+    of: Option<u32>,
+    #[prost(message, optional, tag = "8")]
+    failure: Option<FailureBody>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct FailureBody {
+    #[prost(string, tag = "1")]
+    class: String,
+    #[prost(string, tag = "2")]
+    code: String,
+    #[prost(string, tag = "3")]
+    message: String,
+    #[prost(string, repeated, tag = "4")]
+    causes: Vec<String>,
+    #[prost(uint64, optional, tag = "5")]
+    retry_after_us: Option<u64>,
+    #[prost(uint32, tag = "6")]
+    attempts: u32,
+    #[prost(uint32, optional, tag = "7")]
+    max_attempts: Option<u32>,
+}
+
+impl From<&Entry> for Record {
+    fn from(entry: &Entry) -> Self {
+        let mut body = Body { in_flight: entry.in_flight, ..Body::default() };
+        let mut record = Record {
+            seq: entry.seq,
+            epoch: entry.epoch,
+            kind: entry.event.kind().to_string(),
+            at: entry.at,
+            subject: entry.event.subject().map(|step| step.to_string()),
+            attempt: None,
+            backoff_ms: None,
+            reason: None,
+            payload: None,
+            body: Bytes::new(),
+        };
+        match &entry.event {
+            Event::RunStarted { workflow, input, seed, deadline_at } => {
+                record.payload = Some(input.clone());
+                body.workflow = Some(workflow.to_string());
+                body.seed = Some(seed.0.to_vec());
+                body.deadline_at = deadline_at.map(Timestamp::as_micros);
+            }
+            Event::StepCompleted { attempt, output, .. } => {
+                record.attempt = Some(*attempt);
+                record.payload = Some(output.clone());
+            }
+            Event::StepFailed { attempt, failure, .. } => {
+                record.attempt = Some(*attempt);
+                record.reason = Some(failure.message.clone());
+                body.failure = Some(failure.into());
+            }
+            Event::RetryScheduled { attempt, of, delay, due_at, failure, .. } => {
+                record.attempt = Some(*attempt);
+                record.backoff_ms = Some(u64::try_from(delay.as_micros().div_ceil(1000)).unwrap_or(u64::MAX));
+                record.reason = Some(failure.message.clone());
+                body.of = Some(*of);
+                body.delay_us = Some(micros(*delay));
+                body.due_at = Some(due_at.as_micros());
+                body.failure = Some(failure.into());
+            }
+            Event::TimerSet { due_at, .. } => body.due_at = Some(due_at.as_micros()),
+            Event::TimerFired { .. } => {}
+            Event::RunCompleted { output } => record.payload = Some(output.clone()),
+            Event::RunFailed { failure } => {
+                record.reason = Some(failure.message.clone());
+                body.failure = Some(failure.into());
+            }
+        }
+        record.body = body.encode_to_vec().into();
+        record
+    }
+}
+
+impl TryFrom<&Record> for Entry {
+    type Error = Unreadable;
+
+    fn try_from(record: &Record) -> Result<Self, Unreadable> {
+        let unreadable = |why: String| Unreadable { seq: record.seq, kind: record.kind.clone(), why };
+        let body = Body::decode(record.body.clone()).map_err(|error| unreadable(error.to_string()))?;
+        let in_flight = body.in_flight;
+        let event = read(record, body).map_err(|missing| unreadable(format!("{missing} is missing or wrong")))?;
+        Ok(Entry { seq: record.seq, epoch: record.epoch, at: record.at, in_flight, event })
+    }
+}
+
+/// Puts the event together, or names the field that is missing or wrong.
+fn read(record: &Record, body: Body) -> Result<Event, &'static str> {
+    let subject = || record.subject.as_deref().map(StepId::from_stored).ok_or("subject");
+    let attempt = || record.attempt.ok_or("attempt");
+    let payload = || record.payload.clone().ok_or("payload");
+    let due_at = || body.due_at.map(Timestamp::from_micros).ok_or("due_at");
+    let failure = || body.failure.as_ref().and_then(FailureBody::read).ok_or("failure");
+    Ok(match record.kind.as_str() {
+        "RUN_STARTED" => Event::RunStarted {
+            workflow: body.workflow.as_deref().and_then(|name| WorkflowName::new(name).ok()).ok_or("workflow")?,
+            input: payload()?,
+            seed: body.seed.as_deref().and_then(|seed| seed.try_into().ok()).map(Seed).ok_or("seed")?,
+            deadline_at: body.deadline_at.map(Timestamp::from_micros),
+        },
+        "STEP_COMPLETED" => Event::StepCompleted { step: subject()?, attempt: attempt()?, output: payload()? },
+        "STEP_FAILED" => Event::StepFailed { step: subject()?, attempt: attempt()?, failure: failure()? },
+        "RETRY_SCHEDULED" => Event::RetryScheduled {
+            step: subject()?,
+            attempt: attempt()?,
+            of: body.of.ok_or("of")?,
+            delay: body.delay_us.map(Duration::from_micros).ok_or("delay_us")?,
+            due_at: due_at()?,
+            failure: failure()?,
+        },
+        "TIMER_SET" => Event::TimerSet { sleep: subject()?, due_at: due_at()? },
+        "TIMER_FIRED" => Event::TimerFired { sleep: subject()? },
+        "RUN_COMPLETED" => Event::RunCompleted { output: payload()? },
+        "RUN_FAILED" => Event::RunFailed { failure: failure()? },
+        _ => return Err("a known event type"),
+    })
+}
+
+impl From<&Failure> for FailureBody {
+    fn from(failure: &Failure) -> Self {
+        FailureBody {
+            class: failure.class.as_str().to_string(),
+            code: failure.code.as_str().to_string(),
+            message: failure.message.clone(),
+            causes: failure.causes.clone(),
+            retry_after_us: failure.retry_after.map(micros),
+            attempts: failure.attempts,
+            max_attempts: failure.max_attempts,
+        }
+    }
+}
+
+impl FailureBody {
+    fn read(&self) -> Option<Failure> {
+        let class = [Class::Transient, Class::Permanent, Class::Poison].into_iter().find(|class| class.as_str() == self.class)?;
+        Some(Failure {
+            class,
+            code: Code::parse(&self.code)?,
+            message: self.message.clone(),
+            causes: self.causes.clone(),
+            retry_after: self.retry_after_us.map(Duration::from_micros),
+            attempts: self.attempts,
+            max_attempts: self.max_attempts,
+        })
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,46 @@
+//! Bad input or an impossible request: answered, and leaves no trace.
+
+use crate::{RunId, code};
+
+/// Why a command was not carried out. Nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The id is taken by a run that is not the same.
+    #[error("run {run} exists with another workflow or input; start it with another id, or ask for the result of this one")]
+    RunExists {
+        /// The run.
+        run: RunId,
+    },
+    /// No such run.
+    #[error("there is no run {run}")]
+    RunNotFound {
+        /// The id.
+        run: RunId,
+    },
+    /// It is over.
+    #[error("run {run} has ended")]
+    Ended {
+        /// The run.
+        run: RunId,
+    },
+    /// A report about something that is no longer so.
+    #[error("a report about run {run} is out of date: {why}")]
+    Stale {
+        /// The run.
+        run: RunId,
+        /// What it does not fit.
+        why: String,
+    },
+}
+
+impl Refusal {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Refusal::RunExists { .. } => code::RUN_EXISTS,
+            Refusal::RunNotFound { .. } => code::RUN_NOT_FOUND,
+            Refusal::Ended { .. } => code::RUN_ENDED,
+            Refusal::Stale { .. } => code::STALE,
+        }
+    }
+}

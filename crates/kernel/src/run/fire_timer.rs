@@ -1,0 +1,45 @@
+//! A timer is due: pass it on, or end the run.
+//! open --FireTimer--> open (retry, sleep) | ended (deadline) · any --FireTimer, replaced or gone--> unchanged
+
+use super::turn::disarm_all;
+use super::{DEADLINE_REVISION, Decision, Phase, Run, Sleep, Step};
+use crate::{Answer, Code, Completion, Effect, Event, Failure, FireTimer, Seq, TimerName, Timestamp};
+
+pub(super) fn decide(run: &Run, fire: &FireTimer, now: Timestamp) -> Decision {
+    let Phase::Open(open) = &run.phase else { return superseded() };
+    let is_due = |due: Timestamp, revision: Seq| due <= now && revision == fire.revision;
+    match &fire.name {
+        TimerName::Retry(step) => match open.steps.get(step) {
+            Some(Step::Backoff { attempt, due_at, revision, .. }) if is_due(*due_at, *revision) => {
+                pass_on(Effect::StartAttempt { step: step.clone(), attempt: *attempt })
+            }
+            _ => superseded(),
+        },
+        TimerName::Sleep(sleep) => match open.sleeps.get(sleep) {
+            Some(Sleep::Pending { due_at, revision }) if is_due(*due_at, *revision) => {
+                pass_on(Effect::Deliver(Completion::TimerFired { sleep: sleep.clone() }))
+            }
+            _ => superseded(),
+        },
+        TimerName::Deadline => match run.deadline_at {
+            Some(due) if is_due(due, DEADLINE_REVISION) => end(run, now),
+            _ => superseded(),
+        },
+    }
+}
+
+fn superseded() -> Decision {
+    pass_on(Effect::Answer(Answer::Superseded))
+}
+
+/// Firing writes nothing: what it leads to is recorded, and until then the timer's row stays and fires again after a crash.
+fn pass_on(effect: Effect) -> Decision {
+    Decision { entries: Vec::new(), effects: vec![effect] }
+}
+
+fn end(run: &Run, now: Timestamp) -> Decision {
+    let failure = Failure::permanent("the run did not end before its deadline").code(Code::DeadlineExceeded);
+    let mut effects = disarm_all(run);
+    effects.extend([Effect::Close, Effect::AnnounceEnd]);
+    Decision { entries: vec![run.entry(0, now, Some(0), Event::RunFailed { failure })], effects }
+}

@@ -1,0 +1,284 @@
+//! The run machine: one durable workflow, from its start to its end.
+//!
+//! ```text
+//!   –    --StartRun------> open            RUN_STARTED
+//!   any  --StartRun------> the same        (repeated: answered, no event)
+//!   open --TakeTurn------> open            STEP_COMPLETED STEP_FAILED TIMER_SET TIMER_FIRED
+//!   open --TakeTurn------> ended           …, RUN_COMPLETED | RUN_FAILED
+//!   open --ReportFailure-> open            RETRY_SCHEDULED | (given up: delivered, no event yet)
+//!   open --FireTimer-----> open            (retry, sleep: passed on, no event)
+//!   open --FireTimer-----> ended           RUN_FAILED (deadline)
+//! ```
+//!
+//! Everything else is a [`Refusal`]. [`evolve`] is the fold: the same function live and at recovery; what it does not list is an
+//! [`IllegalTransition`].
+
+mod evolve;
+mod fire_timer;
+mod report_failure;
+mod start;
+mod turn;
+
+pub use evolve::{IllegalTransition, evolve};
+
+use crate::random::Seed;
+use crate::{
+    Attempt, Command, Effect, Entry, Epoch, Event, Failure, Payload, Refusal, RunId, Seq, StepId, Timer, TimerName, Timestamp, Wait,
+    WorkflowName,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What follows from a command: entries to commit, and what is to be done after that.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    /// To be appended to the journal, in this order.
+    pub entries: Vec<Entry>,
+    /// To be done after the commit, in this order.
+    pub effects: Vec<Effect>,
+}
+
+/// Decides on a command: pure, and touches exactly this run. `state` is `None` where there is no run of that id yet.
+///
+/// # Errors
+/// A [`Refusal`] leaves no trace.
+pub fn decide(id: &RunId, state: Option<&Run>, command: Command, now: Timestamp) -> Result<Decision, Refusal> {
+    match (state, command) {
+        (None, Command::StartRun(command)) => Ok(start::begin(command, now)),
+        (Some(run), Command::StartRun(command)) => start::repeat(run, &command),
+        (None, _) => Err(Refusal::RunNotFound { run: id.clone() }),
+        (Some(run), Command::TakeTurn(command)) => turn::decide(run, command),
+        (Some(run), Command::ReportFailure(command)) => report_failure::decide(run, command, now),
+        (Some(run), Command::FireTimer(command)) => Ok(fire_timer::decide(run, &command, now)),
+    }
+}
+
+/// A run: the fold of its journal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// The code it executes.
+    pub workflow: WorkflowName,
+    /// What the code was given.
+    pub input: Payload,
+    /// Where its chance comes from.
+    pub seed: Seed,
+    /// Which of its lives.
+    pub epoch: Epoch,
+    /// The sequence of the last entry.
+    pub seq: Seq,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it must be over.
+    pub deadline_at: Option<Timestamp>,
+    /// The last retry of any step.
+    pub retry_context: Option<RetryContext>,
+    /// Where it stands.
+    pub phase: Phase,
+}
+
+/// The last retry that was scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryContext {
+    /// The attempt to come.
+    pub current_attempt: Attempt,
+    /// The delay before it.
+    pub last_backoff: Duration,
+}
+
+/// Where a run stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Phase {
+    /// Under way.
+    Open(Open),
+    /// Over.
+    Ended(Ended),
+}
+
+/// What is known of a run that is under way.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Open {
+    /// How many attempts were in flight after the host's last report; at the start the code itself counts as one.
+    pub in_flight: u32,
+    /// Every step on record.
+    pub steps: BTreeMap<StepId, Step>,
+    /// Every sleep on record.
+    pub sleeps: BTreeMap<StepId, Sleep>,
+}
+
+/// How far a step on record has come. One that is not on record is at its first attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Failed, to be tried again.
+    Backoff {
+        /// The attempt to come.
+        attempt: Attempt,
+        /// How many there are in all.
+        of: Attempt,
+        /// When it starts.
+        due_at: Timestamp,
+        /// The sequence of the event that says so.
+        revision: Seq,
+        /// Why the attempt before it failed.
+        failure: Failure,
+    },
+    /// Has its outcome.
+    Done,
+}
+
+/// How far a sleep has come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sleep {
+    /// Not yet over.
+    Pending {
+        /// When it is.
+        due_at: Timestamp,
+        /// The sequence of the event that says so.
+        revision: Seq,
+    },
+    /// Over.
+    Fired,
+}
+
+/// How a run has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// When.
+    pub at: Timestamp,
+    /// With what.
+    pub outcome: Result<Payload, Failure>,
+}
+
+/// The public status of a run, derived from its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// Work is under way.
+    Running,
+    /// Nothing moves until something named happens.
+    Waiting,
+    /// Over, with a result.
+    Completed,
+    /// Over, with a failure.
+    Failed,
+}
+
+impl Status {
+    /// Every status.
+    pub const ALL: [Status; 4] = [Status::Running, Status::Waiting, Status::Completed, Status::Failed];
+
+    /// The stored and public name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Running => "RUNNING",
+            Status::Waiting => "WAITING",
+            Status::Completed => "COMPLETED",
+            Status::Failed => "FAILED",
+        }
+    }
+
+    /// The status of that name.
+    pub fn parse(name: &str) -> Option<Status> {
+        Self::ALL.into_iter().find(|status| status.as_str() == name)
+    }
+
+    /// True if nothing follows.
+    pub fn is_final(self) -> bool {
+        matches!(self, Status::Completed | Status::Failed)
+    }
+}
+
+impl Run {
+    /// The public status.
+    pub fn status(&self) -> Status {
+        match &self.phase {
+            Phase::Open(open) if open.in_flight == 0 && !self.waits().is_empty() => Status::Waiting,
+            Phase::Open(_) => Status::Running,
+            Phase::Ended(Ended { outcome: Ok(_), .. }) => Status::Completed,
+            Phase::Ended(Ended { outcome: Err(_), .. }) => Status::Failed,
+        }
+    }
+
+    /// How it has ended, if it has.
+    pub fn ended(&self) -> Option<&Ended> {
+        match &self.phase {
+            Phase::Ended(ended) => Some(ended),
+            Phase::Open(_) => None,
+        }
+    }
+
+    /// What it waits for, the one that ends first in front.
+    pub fn waits(&self) -> Vec<Wait> {
+        let Phase::Open(open) = &self.phase else { return Vec::new() };
+        let backoffs = open.steps.iter().filter_map(|(step, state)| match state {
+            Step::Backoff { attempt, of, due_at, failure, .. } => {
+                Some(Wait::Backoff { step: step.clone(), attempt: *attempt, of: *of, due_at: *due_at, failure: failure.clone() })
+            }
+            Step::Done => None,
+        });
+        let sleeps = open.sleeps.values().filter_map(|sleep| match sleep {
+            Sleep::Pending { due_at, .. } => Some(Wait::Timer { due_at: *due_at }),
+            Sleep::Fired => None,
+        });
+        let mut waits: Vec<Wait> = backoffs.chain(sleeps).collect();
+        waits.sort_by_key(Wait::due_at);
+        waits
+    }
+
+    /// The timers that must be armed: what the timer rows of this run are a fold of.
+    pub fn timers(&self) -> Vec<Timer> {
+        let Phase::Open(open) = &self.phase else { return Vec::new() };
+        let timer = |name, due, revision| Timer { run: self.id.clone(), name, due, revision };
+        let retries = open.steps.iter().filter_map(|(step, state)| match state {
+            Step::Backoff { due_at, revision, .. } => Some(timer(TimerName::Retry(step.clone()), *due_at, *revision)),
+            Step::Done => None,
+        });
+        let sleeps = open.sleeps.iter().filter_map(|(sleep, state)| match state {
+            Sleep::Pending { due_at, revision } => Some(timer(TimerName::Sleep(sleep.clone()), *due_at, *revision)),
+            Sleep::Fired => None,
+        });
+        let deadline = self.deadline_at.map(|due| timer(TimerName::Deadline, due, DEADLINE_REVISION));
+        retries.chain(sleeps).chain(deadline).collect()
+    }
+
+    /// The attempt to come of a step; `None` once it has its outcome.
+    fn attempt_to_come(open: &Open, step: &StepId) -> Option<Attempt> {
+        match open.steps.get(step) {
+            None => Some(1),
+            Some(Step::Backoff { attempt, .. }) => Some(*attempt),
+            Some(Step::Done) => None,
+        }
+    }
+
+    /// Whether that event may come next; the reason if not. Everything that [`evolve`] and the decisions check about order is here.
+    fn may_follow(&self, event: &Event) -> Result<(), String> {
+        let Phase::Open(open) = &self.phase else { return Err("the run has ended".into()) };
+        let attempt_is = |step: &StepId, attempt: Attempt| match Self::attempt_to_come(open, step) {
+            Some(due) if due == attempt => Ok(()),
+            Some(due) => Err(format!("{step} is at attempt {due}, not {attempt}")),
+            None => Err(format!("{step} has its outcome already")),
+        };
+        match event {
+            Event::RunStarted { .. } => Err("the run has started already".into()),
+            Event::StepCompleted { step, attempt, .. } | Event::StepFailed { step, attempt, .. } => attempt_is(step, *attempt),
+            Event::RetryScheduled { step, attempt, .. } => attempt_is(step, attempt.saturating_sub(1)),
+            Event::TimerSet { sleep, .. } => match open.sleeps.get(sleep) {
+                None => Ok(()),
+                Some(_) => Err(format!("{sleep} is set already")),
+            },
+            Event::TimerFired { sleep } => match open.sleeps.get(sleep) {
+                Some(Sleep::Pending { .. }) => Ok(()),
+                Some(Sleep::Fired) => Err(format!("{sleep} has fired already")),
+                None => Err(format!("{sleep} was never set")),
+            },
+            Event::RunCompleted { .. } | Event::RunFailed { .. } => Ok(()),
+        }
+    }
+
+    fn entry(&self, offset: usize, at: Timestamp, in_flight: Option<u32>, event: Event) -> Entry {
+        Entry { seq: self.seq + 1 + offset as Seq, epoch: self.epoch, at, in_flight, event }
+    }
+}
+
+/// The deadline is armed by the first event and never replaced.
+const DEADLINE_REVISION: Seq = 1;

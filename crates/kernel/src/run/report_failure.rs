@@ -1,0 +1,38 @@
+//! An attempt has failed: again, or enough?
+//! open --ReportFailure--> open: RETRY_SCHEDULED, or the final failure is handed to the host, which records it with the turn that delivers it
+
+use super::{Decision, Phase, Run};
+use crate::random::Stream;
+use crate::{Completion, Effect, Event, Refusal, ReportFailure, Timer, TimerName, Timestamp, Verdict};
+
+pub(super) fn decide(run: &Run, report: ReportFailure, now: Timestamp) -> Result<Decision, Refusal> {
+    let Phase::Open(open) = &run.phase else { return Err(Refusal::Ended { run: run.id.clone() }) };
+    let stale = |why: String| Err(Refusal::Stale { run: run.id.clone(), why });
+    if report.epoch != run.epoch {
+        return stale(format!("the run is in epoch {}, not {}", run.epoch, report.epoch));
+    }
+    match Run::attempt_to_come(open, &report.step) {
+        Some(due) if due == report.attempt => Ok(judge(run, report, now)),
+        Some(due) => stale(format!("{} is at attempt {due}, not {}", report.step, report.attempt)),
+        None => stale(format!("{} has its outcome already", report.step)),
+    }
+}
+
+fn judge(run: &Run, report: ReportFailure, now: Timestamp) -> Decision {
+    let ReportFailure { step, attempt, failure, policy, asked_at, in_flight, .. } = report;
+    let out_of_time = [run.deadline_at, policy.deadline_at(asked_at)].into_iter().flatten().min();
+    let draw = Stream::new(&run.seed, step.as_str(), "backoff").at(u64::from(attempt));
+    match policy.after(attempt, &failure, now, out_of_time, draw) {
+        Verdict::RetryIn { delay, of } => {
+            let due_at = now.saturating_add(delay);
+            let event = Event::RetryScheduled { step: step.clone(), attempt: attempt + 1, of, delay, due_at, failure };
+            let entry = run.entry(0, now, Some(in_flight), event);
+            let timer = Timer { run: run.id.clone(), name: TimerName::Retry(step), due: due_at, revision: entry.seq };
+            Decision { entries: vec![entry], effects: vec![Effect::Arm(timer)] }
+        }
+        Verdict::GiveUp(why) => {
+            let failure = why.failure(failure, attempt);
+            Decision { entries: Vec::new(), effects: vec![Effect::Deliver(Completion::StepFailed { step, attempt, failure })] }
+        }
+    }
+}

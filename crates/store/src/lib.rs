@@ -1,0 +1,85 @@
+//! What Steadfast asks of a store: one [`commit`](Store::commit) and a few reads.
+//!
+//! A store keeps journals, and the rows that are folds of them. It never decides and never looks inside a record. Three things are here:
+//! the [`Store`] trait with the [`Batch`] it commits, the reference store in [`memory`], and [`contract`], the suite that every store must
+//! pass.
+
+mod batch;
+pub mod contract;
+mod error;
+pub mod memory;
+
+pub use batch::{Append, Batch, Fence, RunRow, TimerChange};
+pub use error::Error;
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use steadfast_kernel::{Record, RunId, Seq, Timer, TimerName, Timestamp};
+
+/// The number of a shard.
+pub type ShardId = u32;
+
+/// Where a shard stands: who may write it, and the number of its last commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Rises with every claim; only the last claim may write.
+    pub term: u64,
+    /// The number of the last batch that was applied.
+    pub seq: u64,
+}
+
+/// The outcome of a commit, once it is known.
+pub type Commit = BoxFuture<'static, Result<(), Error>>;
+
+/// A durable store. Calls may come from any thread; reads see every commit whose outcome was known before they began.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Applies a batch, whole or not at all. `Ok` means durable: it survives the process and the machine's power.
+    ///
+    /// The batch takes its place in line when this is called, not when the future is polled, and batches are applied in that order. A
+    /// caller need not wait for one outcome before the next call: a batch whose fence does not follow on from the last one applied fails, so
+    /// whatever was built on a failed batch fails with it. Dropping the future does not take the batch back.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] if another claim has the shard, [`Error::Gap`] if the fence's `after` is not the number of the last batch; nothing
+    /// was applied. After any other error it is unknown until [`head`](Store::head) tells.
+    fn commit(&self, batch: Batch) -> Commit;
+
+    /// Takes a shard over: its term rises by one, durably, and every earlier holder's commits fail from here on.
+    async fn claim(&self, shard: ShardId) -> Result<Head, Error>;
+
+    /// Where a shard stands.
+    async fn head(&self, shard: ShardId) -> Result<Head, Error>;
+
+    /// A run's journal in order, from the entry after that one, at most `limit` entries.
+    async fn journal(&self, run: &RunId, after: Seq, limit: usize) -> Result<Vec<Record>, Error>;
+
+    /// The row of a run.
+    async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error>;
+
+    /// The rows of a shard's runs that have not ended, in the order of their ids, from the one after `after`, at most `limit`.
+    async fn open_runs(&self, shard: ShardId, after: Option<&RunId>, limit: usize) -> Result<Vec<RunRow>, Error>;
+
+    /// The timers of a shard in the order (due, run, name), from the one after `after`, at most `limit`.
+    async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error>;
+
+    /// How many batches were made durable since the store was opened; claims are not counted.
+    fn commits(&self) -> u64;
+}
+
+/// The place of a timer in the order of a shard's timers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TimerKey {
+    /// When it is due.
+    pub due: Timestamp,
+    /// Whose it is.
+    pub run: RunId,
+    /// Which one.
+    pub name: TimerName,
+}
+
+impl From<&Timer> for TimerKey {
+    fn from(timer: &Timer) -> Self {
+        TimerKey { due: timer.due, run: timer.run.clone(), name: timer.name.clone() }
+    }
+}

@@ -1,0 +1,129 @@
+//! The reference store: everything in memory, with faults on demand.
+//!
+//! It is the model that other stores are compared with and the store of tests. What it holds outlives the handle: [`Memory::reopen`] gives a
+//! new handle on the same data, as a restart would, and the old one is dead from then on.
+
+mod faults;
+mod tables;
+
+pub use faults::{Fault, Faults, Gate};
+
+use crate::{Batch, Commit, Error, Head, RunRow, ShardId, Store, TimerKey};
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use steadfast_kernel::{Record, RunId, Seq, Timer};
+use tables::Tables;
+
+/// A store in memory. Clones are the same store.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    tables: Arc<Mutex<Tables>>,
+    faults: Faults,
+    life: Arc<Life>,
+}
+
+/// What belongs to one opening of the store.
+#[derive(Debug, Default)]
+struct Life {
+    dead: AtomicBool,
+    commits: AtomicU64,
+}
+
+impl Memory {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Where to ask for faults.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// What a restart finds: the same data behind a new handle without faults. This handle is dead from here on.
+    #[must_use]
+    pub fn reopen(&self) -> Self {
+        self.life.dead.store(true, Ordering::SeqCst);
+        Memory { tables: Arc::clone(&self.tables), ..Memory::default() }
+    }
+
+    fn alive(&self) -> Result<(), Error> {
+        if self.life.dead.load(Ordering::SeqCst) {
+            return Err(Error::Unavailable { what: "the store has crashed".into(), source: None });
+        }
+        Ok(())
+    }
+
+    fn apply(&self, batch: &Batch) -> Result<(), Error> {
+        self.alive()?;
+        self.tables.lock().apply(batch)?;
+        self.life.commits.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Applies the batch unless the fault says otherwise. The outcome is decided at once; only its announcement may be held back.
+    fn apply_with(&self, fault: Option<&Fault>, batch: &Batch) -> Result<(), Error> {
+        let crash = || {
+            self.life.dead.store(true, Ordering::SeqCst);
+            self.alive()
+        };
+        match fault {
+            None | Some(Fault::Hold(_)) => self.apply(batch),
+            Some(Fault::Fail) => Err(Error::Unavailable { what: "a fault was asked for".into(), source: None }),
+            Some(Fault::CrashBefore) => crash(),
+            Some(Fault::CrashAfter) => self.apply(batch).and_then(|()| crash()),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Memory {
+    fn commit(&self, batch: Batch) -> Commit {
+        let fault = self.faults.next();
+        let outcome = self.apply_with(fault.as_ref(), &batch);
+        async move {
+            if let Some(Fault::Hold(gate)) = fault {
+                gate.opened().await;
+            }
+            outcome
+        }
+        .boxed()
+    }
+
+    async fn claim(&self, shard: ShardId) -> Result<Head, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().claim(shard))
+    }
+
+    async fn head(&self, shard: ShardId) -> Result<Head, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().head(shard))
+    }
+
+    async fn journal(&self, run: &RunId, after: Seq, limit: usize) -> Result<Vec<Record>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().journal(run, after, limit))
+    }
+
+    async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().run(run))
+    }
+
+    async fn open_runs(&self, shard: ShardId, after: Option<&RunId>, limit: usize) -> Result<Vec<RunRow>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().open_runs(shard, after, limit))
+    }
+
+    async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().timers(shard, after, limit))
+    }
+
+    fn commits(&self) -> u64 {
+        self.life.commits.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,95 @@
+//! The tables, as plain maps: what a store means, without how.
+
+use crate::{Batch, Error, Fence, Head, RunRow, ShardId, TimerChange, TimerKey};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use steadfast_kernel::{Record, RunId, Seq, Timer, TimerName};
+
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    heads: BTreeMap<ShardId, Head>,
+    events: BTreeMap<(RunId, Seq), Record>,
+    runs: BTreeMap<RunId, RunRow>,
+    timers: BTreeMap<(RunId, TimerName), (ShardId, Timer)>,
+}
+
+impl Tables {
+    pub(super) fn apply(&mut self, batch: &Batch) -> Result<(), Error> {
+        self.check(batch)?;
+        for fence in &batch.fences {
+            self.heads.insert(fence.shard, Head { term: fence.term, seq: fence.upto });
+        }
+        for append in &batch.events {
+            self.events.insert((append.run.clone(), append.record.seq), append.record.clone());
+        }
+        for row in &batch.runs {
+            self.runs.insert(row.run.clone(), row.clone());
+        }
+        for change in &batch.timers {
+            match change {
+                TimerChange::Arm { shard, timer } => {
+                    self.timers.insert((timer.run.clone(), timer.name.clone()), (*shard, timer.clone()));
+                }
+                TimerChange::Disarm { run, name } => {
+                    self.timers.remove(&(run.clone(), name.clone()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything that could fail is checked before anything is changed.
+    fn check(&self, batch: &Batch) -> Result<(), Error> {
+        for &Fence { shard, term, after, .. } in &batch.fences {
+            let head = self.head(shard);
+            if head.term != term {
+                return Err(Error::Fenced { shard, term });
+            }
+            if head.seq != after {
+                return Err(Error::Gap { shard, after });
+            }
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        for append in &batch.events {
+            let key = (append.run.clone(), append.record.seq);
+            if self.events.contains_key(&key) || !seen.insert(key) {
+                let what = format!("event {} of run {} is there already", append.record.seq, append.run);
+                return Err(Error::Unavailable { what, source: None });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn claim(&mut self, shard: ShardId) -> Head {
+        let head = self.heads.entry(shard).or_insert(Head { term: 0, seq: 0 });
+        head.term += 1;
+        *head
+    }
+
+    pub(super) fn head(&self, shard: ShardId) -> Head {
+        self.heads.get(&shard).copied().unwrap_or(Head { term: 0, seq: 0 })
+    }
+
+    pub(super) fn journal(&self, run: &RunId, after: Seq, limit: usize) -> Vec<Record> {
+        let range = (Bound::Excluded((run.clone(), after)), Bound::Included((run.clone(), Seq::MAX)));
+        self.events.range(range).take(limit).map(|(_, record)| record.clone()).collect()
+    }
+
+    pub(super) fn run(&self, run: &RunId) -> Option<RunRow> {
+        self.runs.get(run).cloned()
+    }
+
+    pub(super) fn open_runs(&self, shard: ShardId, after: Option<&RunId>, limit: usize) -> Vec<RunRow> {
+        let from = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.clone()));
+        let open = |row: &&RunRow| row.shard == shard && !row.status.is_final();
+        self.runs.range((from, Bound::Unbounded)).map(|(_, row)| row).filter(open).take(limit).cloned().collect()
+    }
+
+    pub(super) fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Vec<Timer> {
+        let mine = self.timers.values().filter(|(of, _)| *of == shard).map(|(_, timer)| timer);
+        let mut timers: Vec<_> = mine.filter(|timer| after.is_none_or(|after| TimerKey::from(*timer) > *after)).cloned().collect();
+        timers.sort_by_key(|timer| TimerKey::from(timer));
+        timers.truncate(limit);
+        timers
+    }
+}
