@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The longest id or name, in characters.
-pub const LENGTH_MAX: usize = 128;
+const LENGTH_MAX: usize = 128;
 
 /// An id or name that is not allowed, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
