@@ -56,6 +56,8 @@ pub enum Answer {
     Exists,
     /// The turn is recorded: what it asked for may begin.
     TurnTaken,
+    /// The failure is recorded and the next attempt has its time.
+    RetryScheduled,
     /// The timer is gone or was replaced.
     Superseded,
 }

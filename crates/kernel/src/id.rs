@@ -103,6 +103,12 @@ impl StepId {
         Ok(StepId(format!("{branch}{slash}{name}#{occurrence}").into()))
     }
 
+    /// Names a sleep; sleeps are counted apart from steps.
+    pub fn sleep(branch: &str, occurrence: u32) -> Self {
+        let slash = if branch.is_empty() { "" } else { "/" };
+        StepId(format!("{branch}{slash}sleep#{occurrence}").into())
+    }
+
     /// Takes an identity as it was stored.
     pub fn from_stored(text: &str) -> Self {
         StepId(text.into())

@@ -3,7 +3,7 @@
 
 use super::{Decision, Phase, Run};
 use crate::random::Stream;
-use crate::{Completion, Effect, Event, Refusal, ReportFailure, Timer, TimerName, Timestamp, Verdict};
+use crate::{Answer, Completion, Effect, Event, Refusal, ReportFailure, Timer, TimerName, Timestamp, Verdict};
 
 pub(super) fn decide(run: &Run, report: ReportFailure, now: Timestamp) -> Result<Decision, Refusal> {
     let Phase::Open(open) = &run.phase else { return Err(Refusal::Ended { run: run.id.clone() }) };
@@ -28,7 +28,7 @@ fn judge(run: &Run, report: ReportFailure, now: Timestamp) -> Decision {
             let event = Event::RetryScheduled { step: step.clone(), attempt: attempt + 1, of, delay, due_at, failure };
             let entry = run.entry(0, now, Some(in_flight), event);
             let timer = Timer { run: run.id.clone(), name: TimerName::Retry(step), due: due_at, revision: entry.seq };
-            Decision { entries: vec![entry], effects: vec![Effect::Arm(timer)] }
+            Decision { entries: vec![entry], effects: vec![Effect::Arm(timer), Effect::Answer(Answer::RetryScheduled)] }
         }
         Verdict::GiveUp(why) => {
             let failure = why.failure(failure, attempt);
