@@ -1,1 +1,128 @@
-//! The suite that every store must pass.
+//! The suite that every store must pass, by topic.
+//!
+//! A case is a plain async function over a [`Harness`], which knows how to open one store again and again; [`contract_tests!`] wraps every
+//! case into a test of its own. A change of what a store means begins here.
+//!
+//! [`contract_tests!`]: crate::contract_tests
+#![allow(clippy::unwrap_used, reason = "a case is a test: a failed call is a failed case")]
+
+pub mod commit;
+pub mod fence;
+mod fixture;
+pub mod journal;
+pub mod reopen;
+pub mod runs;
+pub mod timers;
+
+use crate::Store;
+use async_trait::async_trait;
+
+/// The data of one store, which can be opened again and again.
+#[async_trait]
+pub trait Harness: Send + Sync {
+    /// The store under test.
+    type Store: Store;
+
+    /// A handle on the data, which is empty the first time. The case has dropped the handle before, or never uses it again.
+    async fn open(&self) -> Self::Store;
+}
+
+/// Wraps every case of the suite into a test of its own, with a new harness for each: `contract_tests!(MyHarness::new());`.
+///
+/// The crate that uses it needs tokio with `macros` and `rt`.
+#[macro_export]
+macro_rules! contract_tests {
+    ($harness:expr) => {
+        $crate::contract_tests! { @topics $harness;
+            commit {
+                a_batch_is_applied_as_a_whole,
+                a_refused_batch_leaves_no_trace,
+                a_batch_takes_its_place_when_commit_is_called,
+                many_commits_can_be_under_way,
+                the_last_of_several_rows_of_a_batch_stays,
+                dropping_the_outcome_does_not_take_the_batch_back,
+                reads_see_what_was_announced,
+                only_batches_that_were_applied_are_counted,
+            }
+            fence {
+                a_claim_raises_the_term_and_keeps_the_number,
+                shards_are_claimed_apart,
+                a_stale_term_is_refused,
+                a_term_to_come_is_refused,
+                a_gap_is_refused,
+                a_repeated_batch_is_refused,
+                what_follows_a_failed_batch_fails_with_it,
+                a_refused_batch_can_be_replaced,
+                head_tells_whether_a_batch_is_there,
+                a_batch_with_nothing_but_a_fence_advances,
+                one_stale_shard_refuses_the_whole_batch,
+                batches_merged_in_order_are_one_commit,
+                batches_merged_out_of_order_are_refused,
+            }
+            journal {
+                every_field_comes_back,
+                fields_at_their_limits_come_back,
+                payload_bytes_come_back_exactly,
+                entries_come_in_order_and_in_pages,
+                journals_of_ids_that_begin_alike_do_not_mix,
+                an_event_is_written_once,
+                an_event_twice_in_one_batch_is_refused,
+            }
+            runs {
+                a_row_comes_back,
+                a_row_is_replaced,
+                open_runs_come_in_the_order_of_their_ids,
+                open_runs_come_in_pages,
+                runs_that_ended_are_not_open,
+                open_runs_of_shards_are_apart,
+            }
+            timers {
+                timers_come_in_the_order_of_their_keys,
+                pages_follow_the_same_order,
+                a_page_begins_after_a_key_that_is_gone,
+                arming_again_replaces,
+                disarming_what_is_not_there_is_fine,
+                changes_of_one_batch_apply_in_order,
+                timers_of_shards_are_apart,
+            }
+            reopen {
+                everything_committed_is_there,
+                terms_go_on,
+                what_was_not_awaited_is_whole_or_absent,
+                the_counter_starts_again,
+            }
+        }
+    };
+    (@topics $harness:expr; $($topic:ident $cases:tt)+) => {
+        $($crate::contract_tests! { @topic $harness; $topic $cases })+
+    };
+    (@topic $harness:expr; $topic:ident { $($case:ident,)+ }) => {
+        mod $topic {
+            use super::*;
+            $(#[tokio::test]
+            async fn $case() {
+                $crate::contract::$topic::$case(&$harness).await;
+            })+
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    /// A case that is not listed would never run.
+    #[test]
+    fn every_case_is_listed() {
+        let list = include_str!("mod.rs");
+        let topics = [
+            include_str!("commit.rs"),
+            include_str!("fence.rs"),
+            include_str!("journal.rs"),
+            include_str!("reopen.rs"),
+            include_str!("runs.rs"),
+            include_str!("timers.rs"),
+        ];
+        let cases = topics.iter().flat_map(|topic| topic.split("pub async fn ").skip(1)).filter_map(|text| text.split('(').next());
+        let missing: Vec<_> = cases.filter(|case| !list.contains(&format!(" {case},\n"))).collect();
+        assert!(missing.is_empty(), "not in contract_tests!: {missing:?}");
+    }
+}

@@ -50,8 +50,13 @@ impl Memory {
         Memory { tables: Arc::clone(&self.tables), ..Memory::default() }
     }
 
+    /// True once a fault has crashed it or it was opened again elsewhere.
+    pub fn is_dead(&self) -> bool {
+        self.life.dead.load(Ordering::SeqCst)
+    }
+
     fn alive(&self) -> Result<(), Error> {
-        if self.life.dead.load(Ordering::SeqCst) {
+        if self.is_dead() {
             return Err(Error::Unavailable { what: "the store has crashed".into(), source: None });
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! The tables, as plain maps: what a store means, without how.
 
 use crate::{Batch, Error, Fence, Head, RunRow, ShardId, TimerChange, TimerKey};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use steadfast_kernel::{Record, RunId, Seq, Timer, TimerName};
 
@@ -40,16 +40,18 @@ impl Tables {
 
     /// Everything that could fail is checked before anything is changed.
     fn check(&self, batch: &Batch) -> Result<(), Error> {
-        for &Fence { shard, term, after, .. } in &batch.fences {
-            let head = self.head(shard);
+        let mut heads = BTreeMap::new(); // where earlier fences of this batch leave their shards
+        for &Fence { shard, term, after, upto } in &batch.fences {
+            let head = heads.entry(shard).or_insert_with(|| self.head(shard));
             if head.term != term {
                 return Err(Error::Fenced { shard, term });
             }
             if head.seq != after {
                 return Err(Error::Gap { shard, after });
             }
+            head.seq = upto;
         }
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for append in &batch.events {
             let key = (append.run.clone(), append.record.seq);
             if self.events.contains_key(&key) || !seen.insert(key) {

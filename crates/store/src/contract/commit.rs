@@ -1,0 +1,103 @@
+//! A commit is whole or absent, and commits are applied in the order in which they were called.
+
+use super::Harness;
+use super::fixture::{Writer, all_timers, arm, changes, event, events, open_ids, row, rows, run, seqs, timer};
+use crate::{Batch, Store};
+use steadfast_kernel::TimerName;
+
+/// Events, rows and timers of one batch, all of run `a`.
+fn everything() -> Batch {
+    let armed = arm(0, &timer("a", TimerName::Deadline, 5));
+    Batch { fences: vec![], events: vec![event("a", 1), event("a", 2)], runs: vec![row("a")], timers: vec![armed] }
+}
+
+/// Events, row and timer of a batch are there together.
+pub async fn a_batch_is_applied_as_a_whole(harness: &impl Harness) {
+    let store = harness.open().await;
+    Writer::claim(&store, 0).await.write(everything()).await;
+    assert_eq!(seqs(&store, "a").await, [1, 2]);
+    assert_eq!(store.run(&run("a")).await.unwrap(), Some(row("a")));
+    assert_eq!(all_timers(&store, 0).await, [timer("a", TimerName::Deadline, 5)]);
+}
+
+/// One event too many refuses everything that stands beside it.
+pub async fn a_refused_batch_leaves_no_trace(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(events([event("b", 1)])).await;
+    let mut batch = everything();
+    batch.events.push(event("b", 1));
+    writer.fail(batch).await;
+    assert_eq!(seqs(&store, "a").await, [0; 0]);
+    assert_eq!(store.run(&run("a")).await.unwrap(), None);
+    assert_eq!(all_timers(&store, 0).await, []);
+    assert_eq!(store.head(0).await.unwrap(), writer.head);
+    writer.write(everything()).await;
+}
+
+/// The second batch is awaited first and follows on from the first, which nobody has polled.
+pub async fn a_batch_takes_its_place_when_commit_is_called(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    let first = writer.send(events([event("a", 1)]));
+    let second = writer.send(events([event("a", 2)]));
+    second.await.unwrap();
+    assert_eq!(seqs(&store, "a").await, [1, 2]);
+    first.await.unwrap();
+}
+
+/// A pipeline of commits, none of which is awaited before all are in line.
+pub async fn many_commits_can_be_under_way(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    let outcomes: Vec<_> = (1..=50).map(|seq| writer.send(events([event("a", seq)]))).collect();
+    for outcome in outcomes {
+        outcome.await.unwrap();
+    }
+    assert_eq!(seqs(&store, "a").await, (1..=50).collect::<Vec<_>>());
+    assert_eq!(store.head(0).await.unwrap(), writer.head);
+}
+
+/// A merged batch may put a run several times.
+pub async fn the_last_of_several_rows_of_a_batch_stays(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut last = row("a");
+    last.wait = Some("TIMER".into());
+    Writer::claim(&store, 0).await.write(rows([row("a"), row("b"), last.clone()])).await;
+    assert_eq!(store.run(&run("a")).await.unwrap(), Some(last));
+    assert_eq!(open_ids(&store, 0).await, ["a", "b"]);
+}
+
+/// What was put in line is applied, whoever listens.
+pub async fn dropping_the_outcome_does_not_take_the_batch_back(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    drop(writer.send(events([event("a", 1)])));
+    writer.write(events([event("a", 2)])).await;
+    assert_eq!(seqs(&store, "a").await, [1, 2]);
+}
+
+/// Every read that begins after the outcome is known has the commit in it.
+pub async fn reads_see_what_was_announced(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    for seq in 1..=20 {
+        writer.write(Batch { runs: vec![row(&format!("r{seq}"))], ..events([event("a", seq)]) }).await;
+        assert_eq!(store.head(0).await.unwrap(), writer.head);
+        assert_eq!(seqs(&store, "a").await.last(), Some(&seq));
+        assert!(store.run(&run(&format!("r{seq}"))).await.unwrap().is_some());
+    }
+}
+
+/// Claims and refused batches do not count.
+pub async fn only_batches_that_were_applied_are_counted(harness: &impl Harness) {
+    let store = harness.open().await;
+    assert_eq!(store.commits(), 0);
+    let mut writer = Writer::claim(&store, 0).await;
+    assert_eq!(store.commits(), 0);
+    writer.write(events([event("a", 1)])).await;
+    writer.write(changes([])).await;
+    assert_eq!(store.commits(), 2);
+    writer.fail(events([event("a", 1)])).await;
+    assert_eq!(store.commits(), 2);
+}

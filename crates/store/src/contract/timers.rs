@@ -1,0 +1,115 @@
+//! Timers: armed, replaced, disarmed, and listed in the order of their keys.
+
+use super::Harness;
+use super::fixture::{Writer, all_timers, arm, changes, disarm, step, time, timer};
+use crate::{Store, TimerKey};
+use steadfast_kernel::{Timer, TimerName, Timestamp};
+
+/// Timers that differ in one part of the key each, in the order that is due: (due, run, name), and names by kind before text.
+fn in_order() -> Vec<Timer> {
+    let retry = |name| TimerName::Retry(step(name));
+    let sleep = |name| TimerName::Sleep(step(name));
+    vec![
+        timer("z", TimerName::Deadline, 0),
+        timer("B", sleep("a"), 5),
+        timer("a", retry("Z"), 5),
+        timer("a", retry("a"), 5),
+        timer("a", retry("z"), 5),
+        timer("a", sleep("a"), 5),
+        timer("a", sleep("b"), 5),
+        timer("a", TimerName::Deadline, 5),
+        timer("a-1", retry("a"), 5),
+        timer("a/1", retry("a"), 5),
+        timer("b", TimerName::Deadline, 5),
+        timer("A", retry("a"), 6),
+        timer("c", sleep("a"), 1_000_000),
+        Timer { due: Timestamp::MAX, ..timer("a", sleep("never"), 0) },
+    ]
+}
+
+/// Arms the timers in an order that is not theirs.
+async fn arm_shuffled(store: &impl Store, timers: &[Timer]) {
+    let (odd, even): (Vec<_>, Vec<_>) = timers.iter().rev().enumerate().partition(|(place, _)| place % 2 == 1);
+    let mut writer = Writer::claim(store, 0).await;
+    writer.write(changes(odd.into_iter().map(|(_, timer)| arm(0, timer)))).await;
+    writer.write(changes(even.into_iter().map(|(_, timer)| arm(0, timer)))).await;
+}
+
+/// The order of the list is the order of [`TimerKey`].
+pub async fn timers_come_in_the_order_of_their_keys(harness: &impl Harness) {
+    let store = harness.open().await;
+    arm_shuffled(&store, &in_order()).await;
+    let found = all_timers(&store, 0).await;
+    assert_eq!(found, in_order());
+    assert!(found.is_sorted_by_key(TimerKey::from));
+}
+
+/// Whatever the size of a page, the pages together are the list.
+pub async fn pages_follow_the_same_order(harness: &impl Harness) {
+    let store = harness.open().await;
+    arm_shuffled(&store, &in_order()).await;
+    for limit in 1..=in_order().len() {
+        let mut found: Vec<Timer> = vec![];
+        loop {
+            let page = store.timers(0, found.last().map(TimerKey::from).as_ref(), limit).await.unwrap();
+            assert!(page.len() <= limit);
+            found.extend(page.iter().cloned());
+            if page.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(found, in_order(), "pages of {limit}");
+    }
+    assert_eq!(store.timers(0, None, 0).await.unwrap(), []);
+}
+
+/// The key that a page begins after need not be there any more.
+pub async fn a_page_begins_after_a_key_that_is_gone(harness: &impl Harness) {
+    let store = harness.open().await;
+    let (gone, next) = (timer("a", TimerName::Sleep(step("a")), 5), timer("a", TimerName::Deadline, 5));
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(changes([arm(0, &gone), arm(0, &next)])).await;
+    writer.write(changes([disarm(&gone)])).await;
+    assert_eq!(store.timers(0, Some(&TimerKey::from(&gone)), 9).await.unwrap(), [next]);
+}
+
+/// A run has one timer of a name; the last one armed is it.
+pub async fn arming_again_replaces(harness: &impl Harness) {
+    let store = harness.open().await;
+    let first = timer("a", TimerName::Retry(step("charge")), 5);
+    let second = Timer { due: time(3), revision: 8, ..first.clone() };
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(changes([arm(0, &first)])).await;
+    writer.write(changes([arm(0, &second)])).await;
+    assert_eq!(all_timers(&store, 0).await, [second]);
+}
+
+/// Whoever disarms need not know whether it is armed.
+pub async fn disarming_what_is_not_there_is_fine(harness: &impl Harness) {
+    let store = harness.open().await;
+    let (armed, other) = (timer("a", TimerName::Deadline, 5), timer("a", TimerName::Sleep(step("a")), 5));
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(changes([arm(0, &armed)])).await;
+    writer.write(changes([disarm(&other), disarm(&timer("b", TimerName::Deadline, 5))])).await;
+    assert_eq!(all_timers(&store, 0).await, [armed]);
+}
+
+/// Armed then disarmed is gone, disarmed then armed is there.
+pub async fn changes_of_one_batch_apply_in_order(harness: &impl Harness) {
+    let store = harness.open().await;
+    let (first, second) = (timer("a", TimerName::Deadline, 5), timer("b", TimerName::Deadline, 5));
+    let later = Timer { due: time(7), ..second.clone() };
+    let batch = changes([arm(0, &first), disarm(&first), arm(0, &second), disarm(&second), arm(0, &later)]);
+    Writer::claim(&store, 0).await.write(batch).await;
+    assert_eq!(all_timers(&store, 0).await, [later]);
+}
+
+/// A shard lists its own timers only.
+pub async fn timers_of_shards_are_apart(harness: &impl Harness) {
+    let store = harness.open().await;
+    let (first, second) = (timer("a", TimerName::Deadline, 5), timer("b", TimerName::Deadline, 5));
+    Writer::claim(&store, 0).await.write(changes([arm(0, &first), arm(1, &second)])).await;
+    assert_eq!(all_timers(&store, 0).await, [first]);
+    assert_eq!(all_timers(&store, 1).await, [second]);
+    assert_eq!(all_timers(&store, 2).await, []);
+}

@@ -1,0 +1,66 @@
+//! Batches that follow on from each other are merged into one.
+
+use steadfast_kernel::{RunId, Status, TimerName, Timestamp, WorkflowName};
+use steadfast_store::{Batch, Fence, RunRow, ShardId, TimerChange};
+
+fn fence(shard: ShardId, term: u64, after: u64, upto: u64) -> Fence {
+    Fence { shard, term, after, upto }
+}
+
+fn fenced(fence: Fence) -> Batch {
+    Batch { fences: vec![fence], ..Batch::default() }
+}
+
+fn merged(fences: impl IntoIterator<Item = Fence>) -> Vec<Fence> {
+    let mut batch = Batch::default();
+    fences.into_iter().for_each(|fence| batch.merge(fenced(fence)));
+    batch.fences
+}
+
+fn row(id: &str) -> RunRow {
+    RunRow {
+        shard: 0,
+        run: RunId::new(id).unwrap(),
+        workflow: WorkflowName::new("bill").unwrap(),
+        status: Status::Running,
+        wait: None,
+        started_at: Timestamp::EPOCH,
+        ended_at: None,
+    }
+}
+
+#[test]
+fn fences_of_a_shard_become_one() {
+    assert_eq!(merged([fence(0, 1, 4, 5), fence(0, 1, 5, 6), fence(0, 1, 6, 9)]), [fence(0, 1, 4, 9)]);
+}
+
+#[test]
+fn fences_of_shards_stay_apart() {
+    let fences = [fence(0, 1, 4, 5), fence(1, 3, 5, 6), fence(0, 1, 5, 6)];
+    assert_eq!(merged(fences), [fence(0, 1, 4, 6), fence(1, 3, 5, 6)]);
+}
+
+#[test]
+fn a_fence_that_does_not_follow_is_kept_for_the_store_to_refuse() {
+    assert_eq!(merged([fence(0, 1, 4, 5), fence(0, 1, 7, 8)]), [fence(0, 1, 4, 5), fence(0, 1, 7, 8)]);
+    assert_eq!(merged([fence(0, 1, 4, 5), fence(0, 2, 5, 6)]), [fence(0, 1, 4, 5), fence(0, 2, 5, 6)]);
+}
+
+#[test]
+fn rows_and_timers_keep_their_order() {
+    let disarm = |id: &str| TimerChange::Disarm { run: RunId::new(id).unwrap(), name: TimerName::Deadline };
+    let mut batch = Batch { runs: vec![row("b")], timers: vec![disarm("b")], ..Batch::default() };
+    batch.merge(Batch { runs: vec![row("a")], timers: vec![disarm("a")], ..Batch::default() });
+    assert_eq!(batch.runs, [row("b"), row("a")]);
+    assert_eq!(batch.timers, [disarm("b"), disarm("a")]);
+}
+
+#[test]
+fn the_size_grows_with_what_is_merged() {
+    let mut batch = Batch::default();
+    assert_eq!(batch.size(), 0);
+    batch.merge(Batch { runs: vec![row("a")], ..Batch::default() });
+    let one = batch.size();
+    batch.merge(Batch { runs: vec![row("b")], ..Batch::default() });
+    assert!(batch.size() > one);
+}
