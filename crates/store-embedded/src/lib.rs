@@ -1,1 +1,100 @@
+//! The default store: one SQLite file in a data folder that only one process uses.
+//!
+//! ```text
+//! steadfast.db    the tables of `tables/`; people may read it with `sqlite3` at any time
+//! steadfast.lock  held for as long as the store is open
+//! ```
+//!
+//! A writer thread applies batches in the order of their calls, one transaction each; `COMMIT` returns when the write-ahead log is on
+//! disk. Two readers answer reads beside it and never wait for a commit. A checkpointer moves the log into the main file while
+//! commits go on. What is found at opening is checked before SQLite may touch it, see `header.rs` and `open.rs`.
 
+mod checkpointer;
+mod error;
+mod header;
+mod open;
+mod readers;
+mod schema;
+mod tables;
+mod writer;
+
+use async_trait::async_trait;
+use checkpointer::Checkpointer;
+use readers::Readers;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use steadfast_kernel::{Record, RunId, Seq, Timer};
+use steadfast_store::{Batch, Commit, Error, Head, RunRow, ShardId, Store, TimerKey};
+use tables::{events, runs, shards, timers};
+use writer::Writer;
+
+/// A store in a folder of the local disk. Clones are the same store.
+///
+/// When the last clone is dropped, what is in line is committed, the log is moved into the main file and the folder is free again; all of it
+/// before `drop` returns.
+#[derive(Clone, Debug)]
+pub struct Embedded(Arc<Threads>);
+
+/// The parts in the order in which they have to stop: the checkpointer after all who use the log, the lock last.
+#[derive(Debug)]
+struct Threads {
+    writer: Writer,
+    readers: Readers,
+    _checkpointer: Checkpointer,
+    _lock: File,
+}
+
+impl Embedded {
+    /// Opens the store in that folder, or makes it if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] if the folder is in use, [`Error::Foreign`], [`Error::Newer`] or [`Error::Corrupt`] if there is a file that must not be
+    /// used, [`Error::Unavailable`] if the folder cannot be read or written. The database file is left as it is.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Embedded, Error> {
+        let open::Opened { path, connection, lock } = open::open(dir.as_ref())?;
+        let checkpointer = Checkpointer::start(&path)?;
+        let readers = Readers::start(&path)?;
+        let writer = Writer::start(&path, connection, checkpointer.bell())?;
+        Ok(Embedded(Arc::new(Threads { writer, readers, _checkpointer: checkpointer, _lock: lock })))
+    }
+}
+
+#[async_trait]
+impl Store for Embedded {
+    fn commit(&self, batch: Batch) -> Commit {
+        self.0.writer.commit(batch)
+    }
+
+    async fn claim(&self, shard: ShardId) -> Result<Head, Error> {
+        self.0.writer.claim(shard).await
+    }
+
+    async fn head(&self, shard: ShardId) -> Result<Head, Error> {
+        self.0.readers.read("read where a shard stands", move |db| shards::head(db, shard)).await
+    }
+
+    async fn journal(&self, run: &RunId, after: Seq, limit: usize) -> Result<Vec<Record>, Error> {
+        let run = run.clone();
+        self.0.readers.read("read a journal", move |db| events::journal(db, &run, after, limit)).await
+    }
+
+    async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
+        let run = run.clone();
+        self.0.readers.read("read a run", move |db| runs::get(db, &run)).await
+    }
+
+    async fn open_runs(&self, shard: ShardId, after: Option<&RunId>, limit: usize) -> Result<Vec<RunRow>, Error> {
+        let after = after.cloned();
+        self.0.readers.read("list open runs", move |db| runs::open(db, shard, after.as_ref(), limit)).await
+    }
+
+    async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error> {
+        let after = after.cloned();
+        self.0.readers.read("list timers", move |db| timers::list(db, shard, after.as_ref(), limit)).await
+    }
+
+    fn commits(&self) -> u64 {
+        self.0.writer.commits()
+    }
+}

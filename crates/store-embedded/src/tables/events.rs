@@ -1,0 +1,131 @@
+//! `events`: the journals of all runs.
+
+use super::{count, integer, limit as rows, parsed, time};
+use bytes::Bytes;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, Error, Row, named_params};
+use steadfast_kernel::{Encoding, Payload, Record, RunId, Seq};
+use steadfast_store::Append;
+
+pub(crate) const SCHEMA: &[&str] = &[
+    "CREATE TABLE events (
+  position   INTEGER PRIMARY KEY, -- order of writing, over all runs
+  run        TEXT NOT NULL,
+  seq        INTEGER NOT NULL,
+  epoch      INTEGER NOT NULL,
+  type       TEXT NOT NULL,
+  at         INTEGER NOT NULL,    -- microseconds since 1970, UTC
+  subject    TEXT,
+  attempt    INTEGER,
+  backoff_ms INTEGER,
+  reason     TEXT,
+  encoding   TEXT,
+  payload    ANY,                 -- the user's bytes: TEXT if people can read it, otherwise BLOB
+  body       BLOB NOT NULL,       -- protobuf
+  UNIQUE (run, seq)
+) STRICT",
+    "CREATE VIEW journal AS
+SELECT run, seq, strftime('%Y-%m-%dT%H:%M:%S', at / 1000000, 'unixepoch') || printf('.%06dZ', at % 1000000) AS time,
+  type, subject, attempt, backoff_ms, reason, payload
+FROM events ORDER BY run, seq",
+];
+
+const APPEND: &str = "INSERT INTO events (run, seq, epoch, type, at, subject, attempt, backoff_ms, reason, encoding, payload, body)
+VALUES (:run, :seq, :epoch, :type, :at, :subject, :attempt, :backoff_ms, :reason, :encoding, :payload, :body)";
+
+const JOURNAL: &str = "SELECT seq, epoch, type, at, subject, attempt, backoff_ms, reason, encoding, payload, body
+FROM events WHERE run = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+
+/// Adds an entry to a journal. One that is there already is a constraint violation.
+pub(crate) fn append(db: &Connection, append: &Append) -> rusqlite::Result<()> {
+    let Append { run, record } = append;
+    let params = named_params! {
+        ":run": run.as_str(),
+        ":seq": integer(record.seq),
+        ":epoch": record.epoch,
+        ":type": record.kind,
+        ":at": record.at.as_micros(),
+        ":subject": record.subject,
+        ":attempt": record.attempt,
+        ":backoff_ms": record.backoff_ms.map(u64::cast_signed), // comes back exactly, however large
+        ":reason": record.reason,
+        ":encoding": record.payload.as_ref().map(|payload| payload.encoding.as_str()),
+        ":payload": record.payload.as_ref().map(stored),
+        ":body": &record.body[..],
+    };
+    db.prepare_cached(APPEND)?.execute(params).map(drop)
+}
+
+/// A run's journal from the entry after that one.
+pub(crate) fn journal(db: &Connection, run: &RunId, after: Seq, limit: usize) -> rusqlite::Result<Vec<Record>> {
+    let mut statement = db.prepare_cached(JOURNAL)?;
+    statement.query_map((run.as_str(), integer(after), rows(limit)), record)?.collect()
+}
+
+fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
+    Ok(Record {
+        seq: count(row, "seq")?,
+        epoch: row.get("epoch")?,
+        kind: row.get("type")?,
+        at: time(row, "at")?,
+        subject: row.get("subject")?,
+        attempt: row.get("attempt")?,
+        backoff_ms: row.get::<_, Option<i64>>("backoff_ms")?.map(i64::cast_unsigned),
+        reason: row.get("reason")?,
+        payload: payload(row)?,
+        body: row.get::<_, Vec<u8>>("body")?.into(),
+    })
+}
+
+/// JSON as text, so that `sqlite3` shows it and its JSON functions work. What is not text stays bytes; so does text with a NUL, which would
+/// be shown cut off.
+fn stored(payload: &Payload) -> ToSqlOutput<'_> {
+    let bytes = &payload.bytes[..];
+    let readable = payload.encoding == Encoding::Json && !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok();
+    ToSqlOutput::Borrowed(if readable { ValueRef::Text(bytes) } else { ValueRef::Blob(bytes) })
+}
+
+/// The exact bytes, whichever way they were stored.
+fn payload(row: &Row<'_>) -> rusqlite::Result<Option<Payload>> {
+    let bytes = match row.get_ref("payload")? {
+        ValueRef::Null => return Ok(None),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Bytes::copy_from_slice(bytes),
+        other => return Err(Error::FromSqlConversionFailure(0, other.data_type(), "a payload that is neither text nor bytes".into())),
+    };
+    Ok(Some(Payload { encoding: parsed(row, "encoding", Encoding::parse)?, bytes }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{database, plan};
+    use super::*;
+    use rusqlite::types::Type;
+
+    #[test]
+    fn a_journal_is_read_by_its_index() {
+        let plan = plan(&database(), JOURNAL, ("a", 0, 10));
+        assert_eq!(plan, "SEARCH events USING INDEX sqlite_autoindex_events_1 (run=? AND seq>?)");
+    }
+
+    #[test]
+    fn only_what_people_can_read_is_stored_as_text() {
+        let kind = |bytes: &'static [u8]| match stored(&Payload::json(bytes)) {
+            ToSqlOutput::Borrowed(value) => value.data_type(),
+            _ => Type::Null,
+        };
+        assert_eq!(kind(b"{\"a\":1}"), Type::Text);
+        assert_eq!(kind(b""), Type::Text);
+        assert_eq!(kind(b"\"\0\""), Type::Blob);
+        assert_eq!(kind(b"\xff"), Type::Blob);
+    }
+
+    #[test]
+    fn an_unknown_encoding_is_named_and_not_shown() {
+        let db = database();
+        let insert =
+            "INSERT INTO events (run, seq, epoch, type, at, encoding, payload, body) VALUES ('a', 1, 1, 'X', 0, 'secret', 'secret', x'')";
+        db.execute(insert, []).unwrap();
+        let error = journal(&db, &RunId::new("a").unwrap(), 0, 1).unwrap_err().to_string();
+        assert!(error.contains("column encoding") && !error.contains("secret"), "{error}");
+    }
+}

@@ -1,0 +1,95 @@
+//! `timers`: what is to fire, in the order in which it is due.
+
+use super::{count, integer, limit as rows, parsed, time};
+use rusqlite::{Connection, Row, named_params};
+use steadfast_kernel::{RunId, Timer, TimerName};
+use steadfast_store::{ShardId, TimerChange, TimerKey};
+
+pub(crate) const SCHEMA: &[&str] = &[
+    "CREATE TABLE timers (
+  run      TEXT NOT NULL,
+  name     TEXT NOT NULL,    -- retry:STEP, sleep:SLEEP or deadline
+  shard    INTEGER NOT NULL,
+  due      INTEGER NOT NULL, -- microseconds since 1970, UTC
+  rank     INTEGER NOT NULL, -- retries before sleeps before the deadline
+  revision INTEGER NOT NULL, -- the sequence of the event that armed it
+  PRIMARY KEY (run, name)
+) STRICT, WITHOUT ROWID",
+    "CREATE INDEX timers_due ON timers (shard, due, run, rank, name)",
+    "CREATE VIEW due_timers AS
+SELECT strftime('%Y-%m-%dT%H:%M:%S', due / 1000000, 'unixepoch') || printf('.%06dZ', due % 1000000) AS time, run, name
+FROM timers ORDER BY due, run, rank, name",
+];
+
+const ARM: &str = "INSERT OR REPLACE INTO timers (run, name, shard, due, rank, revision)
+VALUES (:run, :name, :shard, :due, :rank, :revision)";
+
+const DISARM: &str = "DELETE FROM timers WHERE run = ?1 AND name = ?2";
+
+const LIST: &str = "SELECT run, name, due, revision FROM timers
+WHERE shard = :shard AND (due, run, rank, name) > (:due, :run, :rank, :name) ORDER BY due, run, rank, name LIMIT :limit";
+
+/// Arms or disarms.
+pub(crate) fn change(db: &Connection, change: &TimerChange) -> rusqlite::Result<()> {
+    match change {
+        TimerChange::Arm { shard, timer } => arm(db, *shard, timer),
+        TimerChange::Disarm { run, name } => db.prepare_cached(DISARM)?.execute((run.as_str(), name.to_string())).map(drop),
+    }
+}
+
+fn arm(db: &Connection, shard: ShardId, timer: &Timer) -> rusqlite::Result<()> {
+    let params = named_params! {
+        ":run": timer.run.as_str(),
+        ":name": timer.name.to_string(),
+        ":shard": shard,
+        ":due": timer.due.as_micros(),
+        ":rank": rank(&timer.name),
+        ":revision": integer(timer.revision),
+    };
+    db.prepare_cached(ARM)?.execute(params).map(drop)
+}
+
+/// The timers of a shard from the one after that key.
+pub(crate) fn list(db: &Connection, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> rusqlite::Result<Vec<Timer>> {
+    let params = named_params! {
+        ":shard": shard,
+        ":due": after.map_or(-1, |key| key.due.as_micros()), // no timer is due before 0
+        ":run": after.map_or("", |key| key.run.as_str()),
+        ":rank": after.map_or(0, |key| rank(&key.name)),
+        ":name": after.map(|key| key.name.to_string()).unwrap_or_default(),
+        ":limit": rows(limit),
+    };
+    db.prepare_cached(LIST)?.query_map(params, timer)?.collect()
+}
+
+/// The place of the kind in the order of [`TimerName`]; within a kind the stored text has the order of the name.
+fn rank(name: &TimerName) -> u8 {
+    match name {
+        TimerName::Retry(_) => 1,
+        TimerName::Sleep(_) => 2,
+        TimerName::Deadline => 3,
+    }
+}
+
+fn timer(row: &Row<'_>) -> rusqlite::Result<Timer> {
+    Ok(Timer {
+        run: parsed(row, "run", |id| RunId::new(id).ok())?,
+        name: parsed(row, "name", TimerName::from_stored)?,
+        due: time(row, "due")?,
+        revision: count(row, "revision")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{database, plan};
+    use super::*;
+
+    #[test]
+    fn timers_are_read_in_order_without_sorting() {
+        let params = named_params! {":shard": 0, ":due": -1, ":run": "", ":rank": 0, ":name": "", ":limit": 10};
+        let plan = plan(&database(), LIST, params);
+        assert!(plan.starts_with("SEARCH timers USING INDEX timers_due (shard=? AND (due,run,rank,name)>(?,?,?,?))"), "{plan}");
+        assert!(!plan.contains("TEMP B-TREE"), "{plan}");
+    }
+}

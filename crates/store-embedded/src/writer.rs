@@ -1,0 +1,157 @@
+//! The one who writes: takes batches in the order of their calls, one transaction each.
+
+use crate::checkpointer::{self, Bell};
+use crate::error::{self, stopped};
+use crate::tables::shards::Advance;
+use crate::tables::{events, runs, shards, timers};
+use futures_util::FutureExt;
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use steadfast_store::{Append, Batch, Commit, Error, Fence, Head, ShardId};
+use tokio::sync::oneshot;
+
+/// The thread. Dropping it commits what is in line.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    line: Option<Sender<Request>>,
+    thread: Option<JoinHandle<()>>,
+    commits: Arc<AtomicU64>,
+}
+
+/// What stands in line. If the thread dies the answers are dropped, and whoever waits for one is told.
+enum Request {
+    Commit(Batch, oneshot::Sender<Result<(), Error>>),
+    Claim(ShardId, oneshot::Sender<Result<Head, Error>>),
+}
+
+impl Writer {
+    pub(crate) fn start(path: &Arc<Path>, mut connection: Connection, bell: Option<Bell>) -> Result<Self, Error> {
+        checkpointer::watch(&mut connection, bell).map_err(|error| error::sqlite(path, "watch the log", error))?;
+        let commits = Arc::new(AtomicU64::new(0));
+        let mut desk = Desk { path: Arc::clone(path), connection, commits: Arc::clone(&commits) };
+        let (line, requests) = channel();
+        let thread = thread::Builder::new().name("steadfast-writer".into()).spawn(move || desk.run(&requests));
+        let thread = thread.map_err(|error| error::io(path, "start the writer of", error))?;
+        Ok(Writer { line: Some(line), thread: Some(thread), commits })
+    }
+
+    /// Puts a batch in line, now.
+    pub(crate) fn commit(&self, batch: Batch) -> Commit {
+        let (answer, outcome) = oneshot::channel();
+        self.send(Request::Commit(batch, answer));
+        outcome.map(|outcome| outcome.unwrap_or_else(|_| Err(stopped("writer")))).boxed()
+    }
+
+    /// Puts a claim in line, behind the batches that are there.
+    pub(crate) async fn claim(&self, shard: ShardId) -> Result<Head, Error> {
+        let (answer, outcome) = oneshot::channel();
+        self.send(Request::Claim(shard, answer));
+        outcome.await.unwrap_or_else(|_| Err(stopped("writer")))
+    }
+
+    pub(crate) fn commits(&self) -> u64 {
+        self.commits.load(Ordering::SeqCst)
+    }
+
+    /// A request that nobody takes any more is dropped, and its answer with it.
+    fn send(&self, request: Request) {
+        let _dropped = self.line.as_ref().map(|line| line.send(request));
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.line = None;
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the writer of the store has panicked");
+        }
+    }
+}
+
+/// What the thread works with.
+struct Desk {
+    path: Arc<Path>,
+    connection: Connection,
+    commits: Arc<AtomicU64>,
+}
+
+impl Desk {
+    fn run(&mut self, requests: &Receiver<Request>) {
+        for request in requests {
+            self.serve(request);
+        }
+    }
+
+    /// The caller may be gone; the work is done all the same.
+    fn serve(&mut self, request: Request) {
+        match request {
+            Request::Commit(batch, answer) => drop(answer.send(self.commit(&batch))),
+            Request::Claim(shard, answer) => drop(answer.send(self.claim(shard))),
+        }
+    }
+
+    fn commit(&mut self, batch: &Batch) -> Result<(), Error> {
+        self.transact("commit", |transaction, path| apply(transaction, path, batch))?;
+        self.commits.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn claim(&mut self, shard: ShardId) -> Result<Head, Error> {
+        let what = "claim a shard";
+        self.transact(what, |transaction, path| shards::claim(transaction, shard).map_err(|error| error::sqlite(path, what, error)))
+    }
+
+    /// Does something whole or not at all. Any error rolls back, and the next transaction finds the connection as if nothing had been.
+    fn transact<T>(&mut self, what: &str, work: impl FnOnce(&Transaction<'_>, &Path) -> Result<T, Error>) -> Result<T, Error> {
+        let path = &self.path;
+        let trouble = |error| error::sqlite(path, what, error);
+        if !self.connection.is_autocommit() {
+            self.connection.execute_batch("ROLLBACK").map_err(trouble)?; // an earlier one could not be rolled back when it failed
+        }
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(trouble)?;
+        let result = work(&transaction, path)?;
+        transaction.commit().map_err(trouble)?;
+        Ok(result)
+    }
+}
+
+fn apply(db: &Connection, path: &Path, batch: &Batch) -> Result<(), Error> {
+    let trouble = |error| error::sqlite(path, "commit", error);
+    for fence in &batch.fences {
+        check(fence, shards::advance(db, fence).map_err(trouble)?)?;
+    }
+    for append in &batch.events {
+        events::append(db, append).map_err(|error| append_error(path, append, error))?;
+    }
+    for row in &batch.runs {
+        runs::put(db, row).map_err(trouble)?;
+    }
+    for change in &batch.timers {
+        timers::change(db, change).map_err(trouble)?;
+    }
+    Ok(())
+}
+
+fn check(&Fence { shard, term, after, .. }: &Fence, advance: Advance) -> Result<(), Error> {
+    match advance {
+        Advance::Done => Ok(()),
+        Advance::Fenced => Err(Error::Fenced { shard, term }),
+        Advance::Gap => Err(Error::Gap { shard, after }),
+    }
+}
+
+fn append_error(path: &Path, append: &Append, error: rusqlite::Error) -> Error {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::ConstraintViolation) => {
+            Error::unavailable(format!("event {} of run {} is there already", append.record.seq, append.run), error)
+        }
+        _ => error::sqlite(path, "commit", error),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! What is left of a transaction that failed: nothing.
+
+use super::*;
+use crate::schema;
+use bytes::Bytes;
+use steadfast_kernel::{Payload, Record, RunId, Timestamp, code};
+
+fn desk() -> Desk {
+    let mut connection = Connection::open_in_memory().unwrap();
+    schema::create(&mut connection).unwrap();
+    let mut desk = Desk { path: Path::new("x.db").into(), connection, commits: Arc::default() };
+    desk.claim(0).unwrap();
+    desk
+}
+
+fn batch(upto: u64, payload: usize) -> Batch {
+    let record = Record {
+        seq: upto,
+        epoch: 1,
+        kind: "STEP_COMPLETED".into(),
+        at: Timestamp::EPOCH,
+        subject: None,
+        attempt: None,
+        backoff_ms: None,
+        reason: None,
+        payload: Some(Payload::json(vec![b'1'; payload])),
+        body: Bytes::new(),
+    };
+    let fences = vec![Fence { shard: 0, term: 1, after: upto - 1, upto }];
+    Batch { fences, events: vec![Append { run: RunId::new("a").unwrap(), record }], ..Batch::default() }
+}
+
+fn seq(desk: &Desk) -> u64 {
+    shards::head(&desk.connection, 0).unwrap().seq
+}
+
+#[test]
+fn a_full_disk_fails_the_commit_and_room_brings_it_back() {
+    let mut desk = desk();
+    desk.commit(&batch(1, 10)).unwrap();
+    let pages: i64 = desk.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+    desk.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
+    for _ in 0..3 {
+        let error = desk.commit(&batch(2, 100_000)).unwrap_err();
+        assert_eq!(error.code(), code::STORE_UNAVAILABLE, "{error}");
+    }
+    assert_eq!(seq(&desk), 1);
+    desk.connection.pragma_update_and_check(None, "max_page_count", pages + 100, |_| Ok(())).unwrap();
+    desk.commit(&batch(2, 100_000)).unwrap();
+    assert_eq!((seq(&desk), desk.commits.load(Ordering::SeqCst)), (2, 2));
+}
+
+#[test]
+fn a_commit_that_fails_at_its_end_leaves_nothing() {
+    let mut desk = desk();
+    desk.connection.commit_hook(Some(|| true)).unwrap();
+    assert_eq!(desk.commit(&batch(1, 10)).unwrap_err().code(), code::STORE_UNAVAILABLE);
+    assert_eq!(seq(&desk), 0);
+    desk.connection.commit_hook(None::<fn() -> bool>).unwrap();
+    desk.commit(&batch(1, 10)).unwrap();
+}
+
+#[test]
+fn a_transaction_that_was_left_open_is_rolled_back() {
+    let mut desk = desk();
+    desk.connection.execute_batch("BEGIN IMMEDIATE; UPDATE shards SET seq = 9").unwrap();
+    desk.commit(&batch(1, 10)).unwrap();
+    assert_eq!(seq(&desk), 1);
+}
+
+#[test]
+fn an_event_that_is_there_already_is_named_without_its_content() {
+    let mut desk = desk();
+    desk.commit(&batch(1, 10)).unwrap();
+    let again = Batch { fences: vec![], ..batch(1, 10) };
+    let error = desk.commit(&again).unwrap_err();
+    assert!(error.to_string().contains("event 1 of run a is there already"), "{error}");
+    assert!(!format!("{error:?}").contains("111"), "{error:?}");
+}
+
+#[test]
+fn callers_of_a_writer_that_is_gone_are_told() {
+    let (line, requests) = channel();
+    let writer = Writer { line: Some(line), thread: None, commits: Arc::default() };
+    let waiting = writer.commit(batch(1, 10));
+    drop(requests); // what a panic of the thread does
+    let told = |outcome: Option<Result<(), Error>>| outcome.unwrap().unwrap_err().to_string();
+    assert!(told(waiting.now_or_never()).contains("the writer has stopped"));
+    assert!(told(writer.commit(batch(1, 10)).now_or_never()).contains("the writer has stopped"));
+    assert!(writer.claim(0).now_or_never().unwrap().is_err());
+}

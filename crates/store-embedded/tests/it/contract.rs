@@ -1,0 +1,25 @@
+//! The embedded store passes the suite.
+
+use async_trait::async_trait;
+use steadfast_store::contract::Harness;
+use steadfast_store_embedded::Embedded;
+use tempfile::TempDir;
+
+struct OnDisk(TempDir);
+
+impl OnDisk {
+    fn new() -> Self {
+        OnDisk(tempfile::tempdir().unwrap())
+    }
+}
+
+#[async_trait]
+impl Harness for OnDisk {
+    type Store = Embedded;
+
+    async fn open(&self) -> Embedded {
+        Embedded::open(self.0.path()).unwrap()
+    }
+}
+
+steadfast_store::contract_tests!(OnDisk::new());

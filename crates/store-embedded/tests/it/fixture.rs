@@ -1,0 +1,88 @@
+//! What the tests write, and how they look at the files.
+
+use rusqlite::Connection;
+use std::fs;
+use std::path::{Path, PathBuf};
+use steadfast_kernel::{Payload, Record, RunId, Seq, Status, StepId, Timer, TimerName, Timestamp, WorkflowName};
+use steadfast_store::{Append, Batch, Fence, RunRow, Store, TimerChange};
+use steadfast_store_embedded::Embedded;
+
+/// 2026-01-02T03:04:05.000678Z.
+pub(crate) const AT: i64 = 1_767_323_045_000_678;
+
+/// The database file of a folder.
+pub(crate) fn database(dir: &Path) -> PathBuf {
+    dir.join("steadfast.db")
+}
+
+/// The log of the database file of a folder.
+pub(crate) fn log(dir: &Path) -> PathBuf {
+    dir.join("steadfast.db-wal")
+}
+
+pub(crate) fn length(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
+
+/// A connection as a person with `sqlite3` has it.
+pub(crate) fn person(dir: &Path) -> Connection {
+    Connection::open(database(dir)).unwrap()
+}
+
+pub(crate) fn run(id: &str) -> RunId {
+    RunId::new(id).unwrap()
+}
+
+/// A batch of one event of run `order-17` with that payload, as commit number `seq` of shard 0.
+pub(crate) fn event(seq: Seq, payload: impl Into<Vec<u8>>) -> Batch {
+    let record = Record {
+        seq,
+        epoch: 1,
+        kind: "RETRY_SCHEDULED".into(),
+        at: Timestamp::from_micros(AT),
+        subject: Some("charge#1".into()),
+        attempt: Some(2),
+        backoff_ms: Some(1_200),
+        reason: Some("the card service is away".into()),
+        payload: Some(Payload::json(payload.into())),
+        body: vec![8, 1].into(),
+    };
+    let fences = vec![Fence { shard: 0, term: 1, after: seq - 1, upto: seq }];
+    Batch { fences, events: vec![Append { run: run("order-17"), record }], ..Batch::default() }
+}
+
+/// A batch with an event, a row and a timer.
+pub(crate) fn everything(seq: Seq) -> Batch {
+    let row = RunRow {
+        shard: 0,
+        run: run("order-17"),
+        workflow: WorkflowName::new("bill").unwrap(),
+        status: Status::Waiting,
+        wait: Some("BACKOFF".into()),
+        started_at: Timestamp::from_micros(AT),
+        ended_at: None,
+    };
+    let name = TimerName::Retry(StepId::new("", "charge", 1).unwrap());
+    let timer = Timer { run: run("order-17"), name, due: Timestamp::from_micros(AT + 1_200_000), revision: seq };
+    Batch { runs: vec![row], timers: vec![TimerChange::Arm { shard: 0, timer }], ..event(seq, "{\"amount\":12}") }
+}
+
+/// A store whose shard 0 is claimed with term 1, or with a later one if it was there before.
+pub(crate) async fn claimed(dir: &Path) -> Embedded {
+    let store = Embedded::open(dir).unwrap();
+    store.claim(0).await.unwrap();
+    store
+}
+
+/// Makes a store with `events` events and closes it.
+pub(crate) async fn make(dir: &Path, events: u64) {
+    let store = claimed(dir).await;
+    for seq in 1..=events {
+        store.commit(event(seq, vec![b'1'; 1_000])).await.unwrap();
+    }
+}
+
+/// How many events the journal of the run has.
+pub(crate) async fn events(store: &Embedded) -> usize {
+    store.journal(&run("order-17"), 0, usize::MAX).await.unwrap().len()
+}

@@ -1,0 +1,10 @@
+//! The embedded store on a real disk.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod contract;
+mod differential;
+mod durability;
+mod fixture;
+mod killed;
+mod open;
+mod readable;

@@ -1,0 +1,77 @@
+//! A person with `sqlite3` can read what is in the file, while the store is open.
+
+use crate::fixture::{claimed, event, everything, person};
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, Row};
+use steadfast_store::Store;
+use tempfile::tempdir;
+
+/// The first row of a query.
+fn first<T>(connection: &Connection, sql: &str, read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>) -> T {
+    connection.query_row(sql, [], read).unwrap()
+}
+
+fn value<T: FromSql>(connection: &Connection, sql: &str) -> T {
+    first(connection, sql, |row| row.get(0))
+}
+
+/// All columns of the first row, as text.
+fn line(connection: &Connection, sql: &str, columns: usize) -> Vec<String> {
+    let text = |row: &Row<'_>, column| row.get::<_, Option<String>>(column).map(Option::unwrap_or_default);
+    first(connection, sql, |row| (0..columns).map(|column| text(row, column)).collect())
+}
+
+#[tokio::test]
+async fn the_columns_of_an_event_say_what_happened() {
+    let dir = tempdir().unwrap();
+    let store = claimed(dir.path()).await;
+    store.commit(everything(1)).await.unwrap();
+    let person = person(dir.path());
+    let texts = line(&person, "SELECT run, type, subject, reason, encoding, payload FROM events", 6);
+    assert_eq!(texts, ["order-17", "RETRY_SCHEDULED", "charge#1", "the card service is away", "json", "{\"amount\":12}"]);
+    assert_eq!(value::<String>(&person, "SELECT concat_ws(' ', seq, epoch, attempt, backoff_ms) FROM events"), "1 1 2 1200");
+}
+
+#[tokio::test]
+async fn json_can_be_queried_and_other_bytes_are_blobs() {
+    let dir = tempdir().unwrap();
+    let store = claimed(dir.path()).await;
+    let payloads: [&[u8]; 4] = [b"{\"amount\":12}", b"12", b"\"\0\"", b"\xff"];
+    for (seq, payload) in (1..).zip(payloads) {
+        store.commit(event(seq, payload)).await.unwrap();
+    }
+    let person = person(dir.path());
+    assert_eq!(value::<i64>(&person, "SELECT payload ->> 'amount' FROM events WHERE seq = 1"), 12);
+    assert_eq!(value::<String>(&person, "SELECT group_concat(typeof(payload)) FROM events"), "text,text,blob,blob");
+}
+
+#[tokio::test]
+async fn runs_and_timers_are_plain_rows() {
+    let dir = tempdir().unwrap();
+    let store = claimed(dir.path()).await;
+    store.commit(everything(1)).await.unwrap();
+    let person = person(dir.path());
+    assert_eq!(line(&person, "SELECT run, workflow, status, wait FROM runs", 4), ["order-17", "bill", "WAITING", "BACKOFF"]);
+    assert_eq!(line(&person, "SELECT run, name FROM timers", 2), ["order-17", "retry:charge#1"]);
+    assert_eq!(value::<String>(&person, "SELECT concat_ws(' ', id, term, seq) FROM shards"), "0 1 1");
+}
+
+#[tokio::test]
+async fn views_show_times_that_people_read() {
+    let dir = tempdir().unwrap();
+    let store = claimed(dir.path()).await;
+    store.commit(everything(1)).await.unwrap();
+    let person = person(dir.path());
+    assert_eq!(line(&person, "SELECT run, time, type FROM journal", 3), ["order-17", "2026-01-02T03:04:05.000678Z", "RETRY_SCHEDULED"]);
+    assert_eq!(line(&person, "SELECT run, started, wait FROM open_runs", 3), ["order-17", "2026-01-02T03:04:05Z", "BACKOFF"]);
+    assert_eq!(line(&person, "SELECT time, name FROM due_timers", 2), ["2026-01-02T03:04:06.200678Z", "retry:charge#1"]);
+}
+
+#[tokio::test]
+async fn views_that_people_add_are_kept() {
+    let dir = tempdir().unwrap();
+    drop(claimed(dir.path()).await);
+    person(dir.path()).execute_batch("CREATE VIEW mine AS SELECT count(*) AS events FROM events").unwrap();
+    drop(claimed(dir.path()).await);
+    assert_eq!(value::<i64>(&person(dir.path()), "SELECT events FROM mine"), 0);
+}
