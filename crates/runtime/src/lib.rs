@@ -1,1 +1,25 @@
+//! What carries Steadfast's decisions out.
+//!
+//! The kernel decides, a store keeps; this crate stands between them:
+//!
+//! - the shard takes commands in, one at a time, decides on cached state and submits batches;
+//! - the committer merges what is waiting into durable commits;
+//! - the timer keeper says when something is due;
+//! - [`host`] polls the futures of workflow code, by turns;
+//! - [`Engine`] is the handle that others ask through.
+//!
+//! `docs/decisions/0001-the-turn.md` tells how code and journal move together.
 
+pub mod clock;
+mod committer;
+mod config;
+mod engine;
+mod error;
+pub mod host;
+mod shard;
+mod timers;
+
+pub use config::Config;
+pub use engine::{Builder, Engine, Start};
+pub use error::Error;
+pub use shard::RunView;

@@ -1,0 +1,61 @@
+//! The one place that reads the clock.
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::time::Duration;
+use steadfast_kernel::Timestamp;
+
+/// Where time comes from.
+pub trait Clock: Send + Sync + 'static {
+    /// The time now.
+    fn now(&self) -> Timestamp;
+
+    /// Ends when that long has passed.
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
+}
+
+/// The clock of the machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the Clock")]
+    fn now(&self) -> Timestamp {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Timestamp::EPOCH.saturating_add(since.unwrap_or_default())
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the Clock")]
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        tokio::time::sleep(duration).boxed()
+    }
+}
+
+/// A clock that follows tokio's time: in a runtime whose time is paused, hours pass as soon as nothing else is to be done.
+#[derive(Clone, Copy, Debug)]
+pub struct VirtualClock {
+    origin: tokio::time::Instant,
+}
+
+impl VirtualClock {
+    /// A clock that begins now, at a fixed date.
+    pub fn start() -> Self {
+        VirtualClock { origin: tokio::time::Instant::now() }
+    }
+
+    /// The date at which every virtual clock begins: 2026-01-01.
+    pub fn first() -> Timestamp {
+        Timestamp::from_micros(1_767_225_600_000_000)
+    }
+}
+
+impl Clock for VirtualClock {
+    fn now(&self) -> Timestamp {
+        Self::first().saturating_add(self.origin.elapsed())
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is a Clock")]
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        tokio::time::sleep(duration).boxed()
+    }
+}

@@ -1,0 +1,37 @@
+//! The engine's limits. Every queue has one.
+
+use std::time::Duration;
+
+/// The limits of an engine. The defaults are safe for one process on a small machine.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// How many requests may wait for the shard. One more is refused and told when to come back.
+    pub requests_max: usize,
+    /// How many runs may be held in memory with their code. Starting one more is refused until some have ended.
+    pub runs_live_max: usize,
+    /// How large an input, a step's output or a result may be.
+    pub payload_bytes_max: usize,
+    /// How long a shutdown waits for attempts in flight. What is not done by then is done again after the next start.
+    pub shutdown_grace: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { requests_max: 4096, runs_live_max: 100_000, payload_bytes_max: 4 << 20, shutdown_grace: Duration::from_secs(10) }
+    }
+}
+
+impl Config {
+    /// Checks that every limit lets something through.
+    ///
+    /// # Errors
+    /// Names the setting and what it must be.
+    pub fn validate(&self) -> Result<(), String> {
+        let limits =
+            [("requests_max", self.requests_max), ("runs_live_max", self.runs_live_max), ("payload_bytes_max", self.payload_bytes_max)];
+        match limits.into_iter().find(|(_, limit)| *limit == 0) {
+            Some((name, _)) => Err(format!("{name} is 0, which would refuse everything; it must be at least 1")),
+            None => Ok(()),
+        }
+    }
+}

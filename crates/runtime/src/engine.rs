@@ -1,0 +1,251 @@
+//! The engine: a store, a shard on it, and a handle to ask for things.
+
+use crate::clock::{Clock, SystemClock};
+use crate::committer::Committer;
+use crate::config::Config;
+use crate::error::Error;
+use crate::host::{Host, Registry};
+use crate::shard::{Ports, Request, RunView, Shard, State};
+use crate::timers::{DueQueue, Order, TimerKeeper};
+use rand::TryRng;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use steadfast_kernel::random::Seed;
+use steadfast_kernel::run::Ended;
+use steadfast_kernel::{Answer, Entry, Payload, Refusal, RunId, Seq, StartRun, Status, WorkflowName};
+use steadfast_store::{ShardId, Store, TimerKey};
+use tokio::sync::{mpsc, oneshot};
+
+/// A full queue empties quickly; whoever comes back after this usually gets in.
+pub(crate) const BUSY_RETRY_AFTER: Duration = Duration::from_millis(50);
+
+/// The one shard of a store that is not shared.
+const SHARD: ShardId = 0;
+
+/// How many rows are read at once while starting.
+const PAGE: usize = 1000;
+
+/// What an engine is made of.
+pub struct Builder {
+    /// Where everything is kept.
+    pub store: Arc<dyn Store>,
+    /// The workflows that this process has the code of.
+    pub registry: Registry,
+    /// Its limits.
+    pub config: Config,
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Builder {
+    /// An engine on that store, without workflows, with the default limits and the machine's clock.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Builder { store, registry: Registry::new(), config: Config::default(), clock: Arc::new(SystemClock) }
+    }
+
+    /// Starts the engine: takes the shard over, arms its timers, and goes on with every run that was under way.
+    ///
+    /// # Errors
+    /// If the configuration cannot be used, or the store cannot be read.
+    pub async fn start(self) -> Result<Engine, Error> {
+        self.config.validate().map_err(Error::InvalidSetting)?;
+        let committed = self.store.claim(SHARD).await.map_err(Error::from_store)?;
+        let queue = armed(&*self.store).await?;
+        let under_way = under_way(&*self.store).await?;
+
+        let (requests, requests_in) = mpsc::channel(self.config.requests_max);
+        let (reports, reports_in) = mpsc::unbounded_channel();
+        let (fired, fired_in) = mpsc::unbounded_channel();
+        let (outcomes, outcomes_in) = mpsc::unbounded_channel();
+        let (batches, batches_in) = mpsc::unbounded_channel();
+        let (timers, timers_in) = mpsc::unbounded_channel();
+
+        let host = Host {
+            registry: self.registry.clone(),
+            clock: Arc::clone(&self.clock),
+            reports,
+            payload_bytes_max: self.config.payload_bytes_max,
+        };
+        let ports = Ports { requests: requests_in, reports: reports_in, fired: fired_in, outcomes: outcomes_in, batches, timers };
+        let (config, clock, store) = (self.config.clone(), Arc::clone(&self.clock), Arc::clone(&self.store));
+        let mut shard = Shard { id: SHARD, config, clock, store, host, ports, committed, state: State::default() };
+        shard.resume(under_way);
+
+        tokio::spawn(TimerKeeper { clock: Arc::clone(&self.clock), orders: timers_in, fired, queue }.run());
+        let committer = tokio::spawn(Committer { store: Arc::clone(&self.store), batches: batches_in, outcomes }.run());
+        let shard = tokio::spawn(shard.run());
+        let tasks = tokio::spawn(async move {
+            let _ended = (shard.await, committer.await);
+        });
+        Ok(Engine {
+            requests,
+            store: Arc::downgrade(&self.store),
+            registry: Arc::new(self.registry),
+            config: Arc::new(self.config),
+            clock: self.clock,
+            tasks: Arc::new(tokio::sync::Mutex::new(Some(tasks))),
+        })
+    }
+}
+
+/// A running engine. Clones are the same one; it stops when it is told to, or when the last clone is gone.
+#[derive(Clone)]
+pub struct Engine {
+    requests: mpsc::Sender<Request>,
+    /// The shard and the committer own the store, so that a handle that is kept somewhere does not keep the data folder locked.
+    store: Weak<dyn Store>,
+    registry: Arc<Registry>,
+    config: Arc<Config>,
+    clock: Arc<dyn Clock>,
+    tasks: Arc<tokio::sync::Mutex<Option<tokio::task::JoinHandle<()>>>>,
+}
+
+/// What is to be started.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// The registered name.
+    pub workflow: String,
+    /// What the code is given.
+    pub input: Payload,
+    /// The id; one is made if there is none. It makes the start idempotent.
+    pub id: Option<String>,
+    /// How long the run may take in all.
+    pub deadline: Option<Duration>,
+}
+
+impl Engine {
+    /// Starts a run, or finds the one of that id. The run is durable when this returns.
+    ///
+    /// # Errors
+    /// If the request cannot be carried out; see [`Error`]. After [`Error::Unavailable`] the run may exist: start it again with the same id.
+    ///
+    /// # Cancellation
+    /// Dropping the future does not take the request back.
+    pub async fn start(&self, start: Start) -> Result<(RunId, Answer), Error> {
+        let workflow = self.known(&start.workflow)?;
+        let (bytes, max) = (start.input.len(), self.config.payload_bytes_max);
+        if bytes > max {
+            return Err(Error::PayloadTooLarge { bytes, max });
+        }
+        let (run, fresh) = match &start.id {
+            Some(id) => (RunId::new(id)?, false),
+            None => (self.make_id()?, true),
+        };
+        let command = StartRun { run: run.clone(), workflow, input: start.input, seed: Seed(entropy()?), deadline: start.deadline };
+        let answer = self.request(|reply| Request::Start { command: Box::new(command), fresh, reply }).await?;
+        Ok((run, answer))
+    }
+
+    /// Waits for the end of a run, however long it takes.
+    ///
+    /// # Errors
+    /// If there is no such run, or the engine stops.
+    pub async fn ended(&self, run: &RunId) -> Result<Ended, Error> {
+        loop {
+            match self.request(|reply| Request::Await { run: run.clone(), reply }).await {
+                Err(Error::Unavailable { retry_after, .. } | Error::Busy { retry_after, .. }) => self.clock.sleep(retry_after).await,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Looks at a run.
+    ///
+    /// # Errors
+    /// If there is no such run, or it cannot be read.
+    pub async fn view(&self, run: &RunId) -> Result<RunView, Error> {
+        self.request(|reply| Request::View { run: run.clone(), reply }).await
+    }
+
+    /// The journal of a run from the entry after that one, at most `limit` entries.
+    ///
+    /// # Errors
+    /// If there is no such run, or it cannot be read.
+    pub async fn journal(&self, run: &RunId, after: Seq, limit: usize) -> Result<Vec<Entry>, Error> {
+        let store = self.store.upgrade().ok_or(Error::Stopped)?;
+        let records = store.journal(run, after, limit).await.map_err(Error::from_store)?;
+        if records.is_empty() && store.run(run).await.map_err(Error::from_store)?.is_none() {
+            return Err(Refusal::RunNotFound { run: run.clone() }.into());
+        }
+        let broken = |why: String| Error::JournalBroken { run: run.clone(), why };
+        records.iter().map(|record| Entry::try_from(record).map_err(|unreadable| broken(unreadable.to_string()))).collect()
+    }
+
+    /// How many durable commits were made since the store was opened; zero once the engine has stopped.
+    pub fn commits(&self) -> u64 {
+        self.store.upgrade().map_or(0, |store| store.commits())
+    }
+
+    /// Stops: begins nothing new, lets attempts in flight end within the grace period, and makes what they did durable. What is not done
+    /// by then is done again after the next start.
+    pub async fn shutdown(self) {
+        let (reply, drained) = oneshot::channel();
+        let asked = self.requests.send(Request::Drain { reply }).await.is_ok();
+        let Engine { requests, tasks, config, clock, .. } = self;
+        if asked {
+            tokio::select! {
+                biased;
+                _ = drained => {}
+                () = clock.sleep(config.shutdown_grace) => tracing::warn!("attempts were still in flight at the end of the grace period"),
+            }
+        }
+        let _it_has_stopped = requests.send(Request::Stop).await;
+        if let Some(tasks) = tasks.lock().await.take() {
+            let _ended = tasks.await;
+        }
+    }
+
+    async fn request<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Request) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.try_send(request(reply)).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => Error::Busy { what: "requests_max", retry_after: BUSY_RETRY_AFTER },
+            mpsc::error::TrySendError::Closed(_) => Error::Stopped,
+        })?;
+        answer.await.unwrap_or(Err(Error::Stopped))
+    }
+
+    fn known(&self, name: &str) -> Result<WorkflowName, Error> {
+        let unknown = || Error::UnknownWorkflow { name: name.into(), known: self.registry.keys().map(ToString::to_string).collect() };
+        let name = WorkflowName::new(name)?;
+        if self.registry.contains_key(&name) { Ok(name) } else { Err(unknown()) }
+    }
+
+    /// An id that sorts by time and does not collide within a microsecond.
+    fn make_id(&self) -> Result<RunId, Error> {
+        let millis = u64::try_from(self.clock.now().as_micros() / 1000).unwrap_or_default();
+        let uuid = uuid::Builder::from_unix_timestamp_millis(millis, &entropy::<10>()?).into_uuid();
+        Ok(RunId::new(uuid.to_string())?)
+    }
+}
+
+/// Bytes from the system's source of chance.
+fn entropy<const N: usize>() -> Result<[u8; N], Error> {
+    let mut bytes = [0; N];
+    rand::rngs::SysRng
+        .try_fill_bytes(&mut bytes)
+        .map_err(|error| Error::InvalidSetting(format!("the system gives no random numbers: {error}")))?;
+    Ok(bytes)
+}
+
+/// Every timer on record, in the keeper's order.
+async fn armed(store: &dyn Store) -> Result<DueQueue, Error> {
+    let mut queue = DueQueue::default();
+    let mut after: Option<TimerKey> = None;
+    loop {
+        let page = store.timers(SHARD, after.as_ref(), PAGE).await.map_err(Error::from_store)?;
+        let Some(last) = page.last() else { return Ok(queue) };
+        after = Some(TimerKey::from(last));
+        page.into_iter().for_each(|timer| queue.follow(Order::Arm(timer)));
+    }
+}
+
+/// Every run that had work under way: those that only wait are opened when what they wait for happens.
+async fn under_way(store: &dyn Store) -> Result<Vec<RunId>, Error> {
+    let (mut runs, mut after): (Vec<RunId>, Option<RunId>) = (Vec::new(), None);
+    loop {
+        let page = store.open_runs(SHARD, after.as_ref(), PAGE).await.map_err(Error::from_store)?;
+        let Some(last) = page.last() else { return Ok(runs) };
+        after = Some(last.run.clone());
+        runs.extend(page.into_iter().filter(|row| row.status == Status::Running).map(|row| row.run));
+    }
+}

@@ -1,0 +1,106 @@
+//! What an engine answers when it cannot do what was asked, by what the caller can do about it.
+
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_kernel::{InvalidId, Refusal, RunId, code};
+
+/// Why a request was not carried out.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The request cannot be: it left no trace.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// An id or name that is not allowed.
+    #[error(transparent)]
+    InvalidId(#[from] InvalidId),
+    /// No workflow of that name is registered.
+    #[error("no workflow {name:?} is registered here; registered: {}", if known.is_empty() { "none".into() } else { known.join(", ") })]
+    UnknownWorkflow {
+        /// The name.
+        name: String,
+        /// The names that are.
+        known: Vec<String>,
+    },
+    /// Larger than allowed.
+    #[error("the input has {bytes} bytes, at most {max} are allowed; keep large data elsewhere and pass its address")]
+    PayloadTooLarge {
+        /// How many there are.
+        bytes: usize,
+        /// How many there may be.
+        max: usize,
+    },
+    /// A setting that cannot be.
+    #[error("the configuration cannot be used: {0}")]
+    InvalidSetting(String),
+    /// Too much is waiting already.
+    #[error("too much is waiting already ({what}); try again in {retry_after:?}")]
+    Busy {
+        /// Which limit was reached.
+        what: &'static str,
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// The engine is stopping or has stopped.
+    #[error("the engine is stopping or has stopped; what was started is kept and goes on after the next start")]
+    Stopped,
+    /// The store cannot write or read right now.
+    #[error("the store cannot be used right now; nothing was changed, or it will show when asked again; try again in {retry_after:?}")]
+    Unavailable {
+        /// What the store said.
+        #[source]
+        source: Option<Arc<steadfast_store::Error>>,
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// The store will not be usable again for this process.
+    #[error("the store cannot be used by this process any more")]
+    Store(#[source] Arc<steadfast_store::Error>),
+    /// The journal of a run says something that cannot be. The run is left as it is.
+    #[error("run {run} is set aside, and nothing of it is changed: {why}")]
+    JournalBroken {
+        /// The run.
+        run: RunId,
+        /// What does not fit.
+        why: String,
+    },
+}
+
+impl Error {
+    /// The stable code; `docs/errors/` has a page for each.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Refused(refusal) => refusal.code(),
+            Error::InvalidId(_) => code::INVALID_ID,
+            Error::UnknownWorkflow { .. } => code::UNKNOWN_WORKFLOW,
+            Error::PayloadTooLarge { .. } => code::PAYLOAD_TOO_LARGE,
+            Error::InvalidSetting(_) => code::INVALID_SETTING,
+            Error::Busy { .. } => code::BUSY,
+            Error::Stopped => code::STOPPED,
+            Error::Unavailable { .. } => code::STORE_UNAVAILABLE,
+            Error::Store(error) => error.code(),
+            Error::JournalBroken { .. } => code::JOURNAL_BROKEN,
+        }
+    }
+
+    /// True if the same request may succeed later without anybody changing anything.
+    pub fn is_retryable(&self) -> bool {
+        self.retry_after().is_some()
+    }
+
+    /// When to come back, for what may pass.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Error::Busy { retry_after, .. } | Error::Unavailable { retry_after, .. } => Some(*retry_after),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn from_store(error: impl Into<Arc<steadfast_store::Error>>) -> Self {
+        let error = error.into();
+        if error.is_retryable() { Error::Unavailable { source: Some(error), retry_after: STORE_RETRY_AFTER } } else { Error::Store(error) }
+    }
+}
+
+/// A store that hiccups is back within this; a store that is away longer is asked again at this pace.
+pub(crate) const STORE_RETRY_AFTER: Duration = Duration::from_millis(100);

@@ -1,0 +1,326 @@
+//! A session: one run, hosted. It owns the future and takes turns with it.
+//!
+//! ```text
+//!   replay --> turn --> (wait: inbox, attempts) --> turn --> … --> ended | closed | blocked
+//! ```
+//!
+//! A turn delivers what is handed over, one at a time, and polls to quiescence after each; all that came of it is sent as one list. Until it is
+//! committed no other turn is taken, and nothing that was asked for in it begins. Attempts that were in flight before go on meanwhile.
+
+use super::board::{Board, Handed, Key};
+use super::replay::replay;
+use super::step::{bounded, panicked};
+use super::{Code, Context, Host, Report, Says, SessionId, ToHost, What};
+use crate::clock::Clock;
+use crate::error::STORE_RETRY_AFTER;
+use futures_util::future::BoxFuture;
+use futures_util::task::{ArcWake, AtomicWaker, waker};
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context as TaskContext, Poll};
+use steadfast_kernel::{Class, Entry, Epoch, Event, Failure, Payload, Proposal, RunId, StepId, TakeTurn, Timestamp, Wait};
+use tokio::sync::mpsc;
+
+/// A future that keeps waking itself is polled this often before others get their turn on the thread.
+const POLLS_BEFORE_YIELD: usize = 128;
+
+pub(super) struct Session {
+    run: RunId,
+    id: SessionId,
+    epoch: Epoch,
+    clock: Arc<dyn Clock>,
+    payload_bytes_max: usize,
+    inbox: mpsc::UnboundedReceiver<ToHost>,
+    reports: mpsc::UnboundedSender<Report>,
+    /// The turn that was sent and is not yet committed, and what it asked for.
+    turn: Option<(TakeTurn, Vec<Key>)>,
+    /// What the store could not write, and when to say it again.
+    again: BTreeSet<What>,
+    patience: Option<BoxFuture<'static, ()>>,
+    draining: bool,
+}
+
+/// The future of a run, and the board it meets us at.
+pub(super) struct Workflow {
+    pub(super) board: Arc<Board>,
+    future: Option<BoxFuture<'static, Result<Payload, Failure>>>,
+    woken: Arc<Woken>,
+    pub(super) outcome: Option<Result<Payload, Failure>>,
+}
+
+/// Why a session is over.
+enum Exit {
+    /// Everything is recorded.
+    Done,
+    /// The code and the journal do not fit.
+    Blocked(Wait),
+}
+
+/// Remembers that the future was woken, and wakes the session's task.
+#[derive(Default)]
+struct Woken {
+    flag: AtomicBool,
+    task: AtomicWaker,
+}
+
+impl ArcWake for Woken {
+    fn wake_by_ref(this: &Arc<Self>) {
+        this.flag.store(true, Ordering::Release);
+        this.task.wake();
+    }
+}
+
+enum News {
+    Message(Option<ToHost>),
+    SayAgain,
+    Progress,
+}
+
+impl Session {
+    pub(super) fn new(host: &Host, run: RunId, id: SessionId, inbox: mpsc::UnboundedReceiver<ToHost>) -> Self {
+        Session {
+            run,
+            id,
+            epoch: 1,
+            clock: Arc::clone(&host.clock),
+            payload_bytes_max: host.payload_bytes_max,
+            inbox,
+            reports: host.reports.clone(),
+            turn: None,
+            again: BTreeSet::new(),
+            patience: None,
+            draining: false,
+        }
+    }
+
+    /// Hosts the run until it ends, is closed, or cannot go on.
+    pub(super) async fn host(mut self, code: Arc<dyn Code>, journal: Vec<Entry>) {
+        let Some(mut workflow) = self.begin(&*code, &journal) else {
+            self.say(Says::Closed);
+            return;
+        };
+        let exit = self.drive(&mut workflow, journal).await;
+        workflow.close();
+        match exit {
+            Exit::Done => self.say(Says::Closed),
+            Exit::Blocked(wait) => self.say(Says::Blocked(wait)),
+        }
+    }
+
+    fn begin(&mut self, code: &dyn Code, journal: &[Entry]) -> Option<Workflow> {
+        let first = journal.first()?;
+        let Event::RunStarted { input, seed, .. } = &first.event else { return None };
+        self.epoch = journal.last()?.epoch;
+        let board = Arc::new(Board::new(*seed, first.at));
+        let context = Context::new(self.run.clone(), Arc::clone(&board), Arc::clone(&self.clock), self.payload_bytes_max);
+        let mut workflow = Workflow { board, future: None, woken: Arc::default(), outcome: None };
+        match catch_unwind(AssertUnwindSafe(|| code.begin(context, input.clone()))) {
+            Ok(future) => workflow.future = Some(future),
+            Err(panic) => workflow.outcome = Some(Err(panicked_workflow(&*panic))),
+        }
+        Some(workflow)
+    }
+
+    async fn drive(&mut self, workflow: &mut Workflow, journal: Vec<Entry>) -> Exit {
+        if let Err(mismatch) = replay(workflow, journal).await {
+            return Exit::Blocked(mismatch);
+        }
+        loop {
+            self.report_failures(workflow, workflow.board.take_failed());
+            if self.turn.is_none() {
+                self.take_turn(workflow).await;
+            }
+            if self.draining && self.turn.is_none() && !workflow.board.is_busy() {
+                return Exit::Done;
+            }
+            match self.next(workflow).await {
+                News::Progress => {}
+                News::SayAgain => self.say_again(workflow),
+                News::Message(None | Some(ToHost::Close)) => return Exit::Done,
+                News::Message(Some(ToHost::TurnTaken)) if workflow.outcome.is_some() => return Exit::Done,
+                News::Message(Some(message)) => self.hear(message, workflow),
+            }
+        }
+    }
+
+    fn hear(&mut self, message: ToHost, workflow: &Workflow) {
+        match message {
+            ToHost::TurnTaken => {
+                if let Some((_, asked)) = self.turn.take() {
+                    self.open(workflow, &asked);
+                }
+            }
+            ToHost::RetryScheduled { step } => workflow.board.retry_scheduled(&step),
+            ToHost::StartAttempt { step, attempt } if !self.draining => workflow.board.start_attempt(&step, attempt),
+            ToHost::Deliver(completion) => workflow.board.line_up(completion),
+            ToHost::SayAgain(what) => {
+                self.again.insert(what);
+                self.patience.get_or_insert_with(|| self.clock.sleep(STORE_RETRY_AFTER));
+            }
+            ToHost::Drain => self.draining = true,
+            ToHost::StartAttempt { .. } | ToHost::Close => {}
+        }
+    }
+
+    /// What was asked for may begin; while draining nothing does.
+    fn open(&self, workflow: &Workflow, asked: &[Key]) {
+        if !self.draining {
+            workflow.board.open(asked);
+        }
+    }
+
+    /// The store could not write. The work that was done stays done: the same turn and the same failures are sent again.
+    fn say_again(&mut self, workflow: &Workflow) {
+        self.patience = None;
+        for what in std::mem::take(&mut self.again) {
+            match (what, &self.turn) {
+                (What::Turn, Some((turn, _))) => self.say(Says::Turn(turn.clone())),
+                (What::Turn, None) => {}
+                (What::Failure(step), _) => self.report_failures(workflow, [step]),
+            }
+        }
+    }
+
+    fn report_failures(&self, workflow: &Workflow, steps: impl IntoIterator<Item = StepId>) {
+        for step in steps {
+            if let Some(report) = workflow.board.failure(self.epoch, &step) {
+                self.say(Says::Failed(report));
+            }
+        }
+    }
+
+    /// One turn: everything that is handed over, delivered one at a time. Sent if anything of it must be recorded.
+    async fn take_turn(&mut self, workflow: &mut Workflow) {
+        let (mut proposals, mut asked) = (Vec::new(), Vec::new());
+        collect_asked(workflow, &mut proposals, &mut asked);
+        while workflow.outcome.is_none()
+            && let Some(handed) = workflow.board.next_handed()
+        {
+            let at = self.time(workflow);
+            let (key, outcome) = (handed.key.clone(), handed.outcome.clone());
+            proposals.push(Proposal { at, event: completion(handed) });
+            workflow.board.deliver(&key, outcome, at);
+            workflow.settle().await;
+            collect_asked(workflow, &mut proposals, &mut asked);
+        }
+        if let Some(outcome) = &workflow.outcome {
+            let outcome = outcome.clone().and_then(|output| bounded(output, self.payload_bytes_max));
+            proposals.push(Proposal { at: self.time(workflow), event: end(outcome) });
+            workflow.close();
+        }
+        if proposals.is_empty() {
+            return self.open(workflow, &asked);
+        }
+        let in_flight = if workflow.outcome.is_some() { 0 } else { workflow.board.in_flight(None) };
+        let turn = TakeTurn { epoch: self.epoch, proposals, in_flight };
+        self.say(Says::Turn(turn.clone()));
+        self.turn = Some((turn, asked));
+    }
+
+    /// The time of a delivery: never before the one that came before it.
+    fn time(&self, workflow: &Workflow) -> Timestamp {
+        self.clock.now().max(workflow.board.now())
+    }
+
+    /// Waits for a message, or for the future to have done something worth a look.
+    async fn next(&mut self, workflow: &mut Workflow) -> News {
+        poll_fn(|cx| {
+            if let Poll::Ready(message) = self.inbox.poll_recv(cx) {
+                return Poll::Ready(News::Message(message));
+            }
+            if self.patience.as_mut().is_some_and(|patience| patience.as_mut().poll(cx).is_ready()) {
+                return Poll::Ready(News::SayAgain);
+            }
+            workflow.poll_for(cx);
+            let ended = workflow.outcome.is_some() && self.turn.is_none();
+            if ended || workflow.board.has_news(self.turn.is_some()) { Poll::Ready(News::Progress) } else { Poll::Pending }
+        })
+        .await
+    }
+
+    fn say(&self, says: Says) {
+        let _shard_is_gone = self.reports.send(Report { run: self.run.clone(), session: self.id, says });
+    }
+}
+
+impl Workflow {
+    /// Wakes the future for its very first poll.
+    pub(super) fn wake(&self) {
+        self.woken.flag.store(true, Ordering::Release);
+    }
+
+    /// Polls until nothing moves without a new completion.
+    pub(super) async fn settle(&mut self) {
+        poll_fn(|cx| if self.poll_for(cx) { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
+    /// Polls on behalf of a task, which is woken when the future is. False if others are to have the thread first.
+    fn poll_for(&mut self, cx: &TaskContext<'_>) -> bool {
+        self.woken.task.register(cx.waker());
+        let quiet = self.poll();
+        if !quiet {
+            cx.waker().wake_by_ref();
+        }
+        quiet
+    }
+
+    /// Polls the future while it has been woken. False if it was still waking itself when its share was used up.
+    fn poll(&mut self) -> bool {
+        let waker = waker(Arc::clone(&self.woken));
+        let mut cx = TaskContext::from_waker(&waker);
+        for _ in 0..POLLS_BEFORE_YIELD {
+            let Some(future) = &mut self.future else { return true };
+            if !self.woken.flag.swap(false, Ordering::AcqRel) {
+                return true;
+            }
+            let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut cx)));
+            match polled {
+                Ok(Poll::Pending) => {}
+                Ok(Poll::Ready(outcome)) => self.outcome = Some(outcome),
+                Err(panic) => self.outcome = Some(Err(panicked_workflow(&*panic))),
+            }
+            if self.outcome.is_some() {
+                self.close();
+            }
+        }
+        false
+    }
+
+    /// Drops the future and with it every attempt in flight.
+    fn close(&mut self) {
+        if let Some(future) = self.future.take() {
+            let _a_panic_while_dropping_changes_nothing = catch_unwind(AssertUnwindSafe(|| drop(future)));
+        }
+    }
+}
+
+fn collect_asked(workflow: &Workflow, proposals: &mut Vec<Proposal>, asked: &mut Vec<Key>) {
+    let at = workflow.board.now();
+    for (key, record) in workflow.board.take_asked() {
+        proposals.extend(record.map(|event| Proposal { at, event }));
+        asked.push(key);
+    }
+}
+
+fn completion(handed: Handed) -> Event {
+    match (handed.key, handed.outcome) {
+        (Key::Sleep(sleep), _) => Event::TimerFired { sleep },
+        (Key::Step(step), Ok(output)) => Event::StepCompleted { step, attempt: handed.attempt, output },
+        (Key::Step(step), Err(failure)) => Event::StepFailed { step, attempt: handed.attempt, failure },
+    }
+}
+
+fn end(outcome: Result<Payload, Failure>) -> Event {
+    match outcome {
+        Ok(output) => Event::RunCompleted { output },
+        Err(failure) => Event::RunFailed { failure },
+    }
+}
+
+/// A panic of workflow code ends the run: polled again it would only panic again.
+fn panicked_workflow(panic: &(dyn std::any::Any + Send)) -> Failure {
+    panicked("the workflow", panic).class(Class::Permanent)
+}

@@ -1,0 +1,48 @@
+//! A durable sleep inside a run.
+
+use super::board::{Ask, Board, Gate, Key};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+use steadfast_kernel::StepId;
+
+/// A durable sleep: ends when the time is over, whatever happens to the process meanwhile. Counts from the time at which the code asks for
+/// it, which is the same in replay.
+pub struct SleepCall {
+    board: Arc<Board>,
+    key: Key,
+    duration: Duration,
+    asked: bool,
+}
+
+impl SleepCall {
+    pub(super) fn new(board: Arc<Board>, id: StepId, duration: Duration) -> Self {
+        SleepCall { board, key: Key::Sleep(id), duration, asked: false }
+    }
+}
+
+impl Future for SleepCall {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
+        if !self.asked {
+            self.asked = true;
+            let due_at = self.board.now().saturating_add(self.duration);
+            self.board.ask(&self.key, Ask::Sleep { due_at, recorded: false });
+        }
+        match self.board.poll(&self.key, cx.waker()) {
+            Gate::Done(_) => Poll::Ready(()),
+            Gate::Wait | Gate::Run(_) => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for SleepCall {
+    fn drop(&mut self) {
+        if self.asked {
+            self.board.abandon(&self.key);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! When the store fails: everybody is told, what was not committed is forgotten, and the store is asked until it writes again.
+//!
+//! Sessions live on. What they said and was not recorded they say again, so that work that was done is not done twice because the disk was
+//! full for a moment; if it turns out to be recorded after all, it is refused as stale and the run is replayed.
+
+use super::{Ask, Done, Health, Memory, Shard};
+use crate::host::ToHost;
+use futures_util::FutureExt;
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_store::{Batch, Error, Fence, Head, Store};
+
+/// The store is asked again after this, then after twice as long, up to the maximum.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
+impl Shard {
+    /// A commit has failed, and with it everything that was submitted after it.
+    pub(super) fn fall_ill(&mut self, upto: u64, error: Arc<Error>) {
+        if matches!(self.state.health, Health::Well) {
+            tracing::error!(shard = self.id, error = %error, code = error.code(), "a commit failed");
+            self.state.health = Health::Healing(Arc::clone(&error));
+        }
+        while self.state.pending.front().is_some_and(|pending| pending.seq <= upto) {
+            if let Some(pending) = self.state.pending.pop_front() {
+                self.forget(&pending.run);
+                pending.from.unavailable(self, &pending.run, &error);
+                self.tidy(&pending.run);
+            }
+        }
+    }
+
+    /// Once the fate of everything that was submitted is known, nothing stands in the way of asking the store where it stands.
+    pub(super) fn heal_once_settled(&mut self, upto: u64) {
+        if let Health::Healing(error) = &self.state.health
+            && upto >= self.state.submitted
+        {
+            let error = Arc::clone(error);
+            self.begin_healing(error);
+        }
+    }
+
+    /// What is cached of a run is ahead of the store: it is read again when somebody asks.
+    fn forget(&mut self, run: &steadfast_kernel::RunId) {
+        let committed = self.committed.seq;
+        let slot = self.slot(run);
+        if slot.changed > committed && matches!(slot.memory, Memory::Ready(_)) {
+            slot.memory = Memory::Absent;
+            slot.changed = 0;
+            self.state.in_doubt.insert(run.clone());
+        }
+    }
+
+    fn begin_healing(&mut self, error: Arc<Error>) {
+        if !error.is_retryable() {
+            return self.give_up(error);
+        }
+        let (shard, term) = (self.id, self.committed.term);
+        let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
+        let heal = async move {
+            let mut pause = FIRST_PAUSE;
+            loop {
+                clock.sleep(pause).await;
+                match probe(&*store, shard, term).await {
+                    Err(error) if error.is_retryable() => pause = (pause * 2).min(PAUSE_MAX),
+                    settled => return Done::Healed(settled.map_err(Arc::new)),
+                }
+            }
+        };
+        self.state.tasks.push(heal.boxed());
+    }
+
+    pub(super) fn healed(&mut self, result: Result<Head, Arc<Error>>) {
+        match result {
+            Ok(head) => {
+                tracing::info!(shard = self.id, seq = head.seq, "the store writes again");
+                self.committed = head;
+                self.state.submitted = head.seq;
+                self.state.health = Health::Well;
+                for run in std::mem::take(&mut self.state.in_doubt) {
+                    self.ask(run, Ask::Resume); // it may be there after all, and nobody hosts it
+                }
+            }
+            Err(error) => self.give_up(error),
+        }
+    }
+
+    /// Somebody else has the shard: nothing may be done here any more.
+    fn give_up(&mut self, error: Arc<Error>) {
+        tracing::error!(shard = self.id, error = %error, code = error.code(), "the shard is over for this instance");
+        let ids: Vec<_> = self.state.slots.keys().cloned().collect();
+        for id in ids {
+            self.slot(&id).tell(ToHost::Close);
+            self.end_session(&id);
+            if let Some(slot) = self.state.slots.remove(&id) {
+                for waiter in slot.waiters {
+                    let _nobody_waits = waiter.send(Err(crate::Error::from_store(Arc::clone(&error))));
+                }
+            }
+        }
+        self.state.health = Health::Over(error);
+    }
+}
+
+/// Looks where the shard stands and writes the smallest batch there is.
+async fn probe(store: &dyn Store, shard: u32, term: u64) -> Result<Head, Error> {
+    let head = store.head(shard).await?;
+    let upto = head.seq + 1;
+    let fence = Fence { shard, term, after: head.seq, upto };
+    store.commit(Batch { fences: vec![fence], ..Batch::default() }).await?;
+    Ok(Head { term, seq: upto })
+}

@@ -1,0 +1,325 @@
+//! The shard: the single writer of its runs.
+//!
+//! Everything that happens to a run comes in here as a command, is decided on the run's cached state by the pure kernel, and is submitted to the
+//! committer. The state moves on at once, so that the next command sees it; everybody else hears of it only after the commit:
+//!
+//! ```text
+//!   command --decide--> entries --submit--> committer --outcome--> effects, answers
+//!                 \--(no entries)--> answered at once, or after the commit of what it was decided on
+//! ```
+//!
+//! The loop is here; `decide.rs` takes commands through the kernel, `perform.rs` does what follows a commit, `load.rs` brings runs into
+//! memory, and `heal.rs` is what happens when the store fails.
+
+mod decide;
+mod heal;
+mod load;
+mod perform;
+mod view;
+
+pub use view::RunView;
+
+use crate::clock::Clock;
+use crate::committer::Outcome;
+use crate::config::Config;
+use crate::error::Error;
+use crate::host::{Host, Report, Says, SessionId, ToHost, What};
+use crate::timers::Order;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use steadfast_kernel::run::Ended;
+use steadfast_kernel::{Answer, Command, Effect, Entry, Refusal, Run, RunId, StartRun, StepId, Timer, Wait};
+use steadfast_store::{Batch, Head, ShardId, Store};
+use tokio::sync::{mpsc, oneshot};
+
+/// What others ask of the shard.
+pub(crate) enum Request {
+    /// Begin a run. `fresh` says that the id was just made, so that nobody need look for it.
+    Start { command: Box<StartRun>, fresh: bool, reply: Reply<Answer> },
+    /// Wait for the end of a run.
+    Await { run: RunId, reply: Reply<Ended> },
+    /// Look at a run.
+    View { run: RunId, reply: Reply<RunView> },
+    /// Begin nothing new; answered when nothing is in flight.
+    Drain { reply: oneshot::Sender<()> },
+    /// Stop, whatever is in flight.
+    Stop,
+}
+
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
+
+pub(crate) struct Shard {
+    pub(crate) id: ShardId,
+    pub(crate) config: Config,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) host: Host,
+    pub(crate) ports: Ports,
+    /// Where the store stands, as far as is known for sure.
+    pub(crate) committed: Head,
+    pub(crate) state: State,
+}
+
+/// The shard's channels. Those that are not bounded are bounded by what is in flight: a session has at most one turn and one report per
+/// attempt under way, a timer fires once until it is armed again.
+pub(crate) struct Ports {
+    pub(crate) requests: mpsc::Receiver<Request>,
+    pub(crate) reports: mpsc::UnboundedReceiver<Report>,
+    pub(crate) fired: mpsc::UnboundedReceiver<Timer>,
+    pub(crate) outcomes: mpsc::UnboundedReceiver<Outcome>,
+    pub(crate) batches: mpsc::UnboundedSender<Batch>,
+    pub(crate) timers: mpsc::UnboundedSender<Order>,
+}
+
+/// What the shard knows beyond its settings.
+#[derive(Default)]
+pub(crate) struct State {
+    slots: BTreeMap<RunId, Slot>,
+    /// The number of the last batch that was submitted.
+    submitted: u64,
+    /// What waits for a commit, in order.
+    pending: VecDeque<Pending>,
+    sessions: SessionId,
+    live: usize,
+    health: Health,
+    draining: Option<oneshot::Sender<()>>,
+    tasks: FuturesUnordered<BoxFuture<'static, Done>>,
+    /// Runs that a failed commit was about: whether the store has it is not known.
+    in_doubt: BTreeSet<RunId>,
+}
+
+/// Whether the store can be written.
+#[derive(Default)]
+enum Health {
+    #[default]
+    Well,
+    /// The store failed; it is being asked until it writes again.
+    Healing(Arc<steadfast_store::Error>),
+    /// Another instance has the shard.
+    Over(Arc<steadfast_store::Error>),
+}
+
+/// A run in memory.
+#[derive(Default)]
+struct Slot {
+    memory: Memory,
+    session: Option<Session>,
+    waiters: Vec<Reply<Ended>>,
+    /// Why its code cannot go on.
+    blocked: Option<Wait>,
+    /// How often in a row the host was out of date.
+    stale: u32,
+    /// The number of the last batch that changes it.
+    changed: u64,
+}
+
+#[derive(Default)]
+#[expect(clippy::large_enum_variant, reason = "nearly every slot is Ready")]
+enum Memory {
+    #[default]
+    Absent,
+    /// Being read; what comes meanwhile waits.
+    Loading(Vec<Ask>),
+    /// The fold of everything submitted so far; `None` if there is no such run.
+    Ready(Option<Run>),
+}
+
+struct Session {
+    id: SessionId,
+    sender: mpsc::UnboundedSender<ToHost>,
+}
+
+/// Something asked of one run.
+enum Ask {
+    Command(Box<Command>, From),
+    Await(Reply<Ended>),
+    View(Reply<RunView>),
+    /// It was under way when the process ended: host it.
+    Resume,
+}
+
+/// Who is to hear about a command.
+enum From {
+    Caller(Reply<Answer>),
+    Turn(SessionId),
+    Failure(SessionId, StepId),
+    Keeper(Timer),
+    Viewer(Reply<RunView>, Box<RunView>),
+}
+
+/// What is to be done once batch `seq` is committed.
+struct Pending {
+    seq: u64,
+    run: RunId,
+    from: From,
+    outcome: Result<Follow, Refusal>,
+}
+
+/// What follows a decision.
+#[derive(Default)]
+struct Follow {
+    effects: Vec<Effect>,
+    /// The entries, for a host that is to open the run.
+    entries: Vec<Entry>,
+}
+
+/// What a background read found.
+#[expect(clippy::large_enum_variant, reason = "nearly every one is Loaded, and it is moved once")]
+enum Done {
+    Loaded { run: RunId, result: Result<Option<(Run, Vec<Entry>)>, Error> },
+    Healed(Result<Head, Arc<steadfast_store::Error>>),
+}
+
+impl Shard {
+    /// Runs until nobody can ask for anything any more, or until it is drained.
+    pub(crate) async fn run(mut self) {
+        while self.step().await {}
+        for slot in self.state.slots.values_mut() {
+            slot.tell(ToHost::Close);
+        }
+        while !self.state.pending.is_empty() && self.committed_next().await {}
+    }
+
+    /// Takes in one thing. False when it is over.
+    async fn step(&mut self) -> bool {
+        let Ports { requests, reports, fired, outcomes, .. } = &mut self.ports;
+        tokio::select! {
+            biased;
+            Some(outcome) = outcomes.recv() => self.settle(outcome),
+            Some(done) = self.state.tasks.next(), if !self.state.tasks.is_empty() => self.done(done),
+            Some(report) = reports.recv() => self.report(report),
+            Some(timer) = fired.recv() => self.fire(timer),
+            request = requests.recv() => match request {
+                Some(Request::Stop) | None => return false,
+                Some(request) => self.request(request),
+            },
+        }
+        !self.is_drained()
+    }
+
+    async fn committed_next(&mut self) -> bool {
+        match self.ports.outcomes.recv().await {
+            Some(outcome) => {
+                self.settle(outcome);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn request(&mut self, request: Request) {
+        match request {
+            Request::Drain { reply } => self.drain(reply),
+            Request::Start { reply, .. } if self.state.draining.is_some() => drop(reply.send(Err(Error::Stopped))),
+            Request::Start { command, fresh, reply } => self.start(*command, fresh, reply),
+            Request::Await { run, reply } => self.ask(run, Ask::Await(reply)),
+            Request::View { run, reply } => self.ask(run, Ask::View(reply)),
+            Request::Stop => {}
+        }
+    }
+
+    fn start(&mut self, command: StartRun, fresh: bool, reply: Reply<Answer>) {
+        if self.state.live >= self.config.runs_live_max {
+            let error = Error::Busy { what: "runs_live_max", retry_after: crate::engine::BUSY_RETRY_AFTER };
+            return drop(reply.send(Err(error)));
+        }
+        let run = command.run.clone();
+        if fresh {
+            self.slot(&run).memory = Memory::Ready(None);
+        }
+        self.ask(run, Ask::Command(Box::new(Command::StartRun(command)), From::Caller(reply)));
+    }
+
+    fn report(&mut self, Report { run, session, says }: Report) {
+        if !self.is_current(&run, session) {
+            return;
+        }
+        match says {
+            Says::Turn(turn) => self.ask(run, Ask::Command(Box::new(Command::TakeTurn(turn)), From::Turn(session))),
+            Says::Failed(report) => {
+                let from = From::Failure(session, report.step.clone());
+                self.ask(run, Ask::Command(Box::new(Command::ReportFailure(report)), from));
+            }
+            Says::Blocked(wait) => self.block(&run, wait),
+            Says::Closed => {
+                self.end_session(&run);
+                self.tidy(&run);
+            }
+        }
+    }
+
+    fn drain(&mut self, reply: oneshot::Sender<()>) {
+        self.state.draining = Some(reply);
+        for slot in self.state.slots.values_mut() {
+            slot.tell(ToHost::Drain);
+        }
+    }
+
+    fn is_drained(&mut self) -> bool {
+        let idle = self.state.live == 0 && self.state.pending.is_empty();
+        match self.state.draining.take() {
+            Some(reply) if idle => {
+                let _nobody_waits = reply.send(());
+                true
+            }
+            waiting => {
+                self.state.draining = waiting;
+                false
+            }
+        }
+    }
+
+    /// Whether that is the session that hosts the run now; what others say is out of date.
+    fn is_current(&self, run: &RunId, session: SessionId) -> bool {
+        self.state.slots.get(run).and_then(|slot| slot.session.as_ref()).is_some_and(|mine| mine.id == session)
+    }
+
+    fn slot(&mut self, run: &RunId) -> &mut Slot {
+        self.state.slots.entry(run.clone()).or_default()
+    }
+
+    /// Forgets a run that nobody needs in memory.
+    fn tidy(&mut self, run: &RunId) {
+        if let Some(slot) = self.state.slots.get(run)
+            && slot.is_idle(self.committed.seq)
+        {
+            self.state.slots.remove(run);
+        }
+    }
+}
+
+impl Slot {
+    fn is_idle(&self, committed: u64) -> bool {
+        let loading = matches!(self.memory, Memory::Loading(_));
+        !loading && self.session.is_none() && self.waiters.is_empty() && self.blocked.is_none() && self.changed <= committed
+    }
+
+    /// Tells that session, if it is still the one.
+    fn tell_only(&mut self, session: SessionId, message: ToHost) {
+        if self.session.as_ref().is_some_and(|mine| mine.id == session) {
+            self.tell(message);
+        }
+    }
+
+    fn tell(&mut self, message: ToHost) {
+        if let Some(session) = &self.session {
+            let _it_has_ended = session.sender.send(message);
+        }
+    }
+}
+
+impl From {
+    /// The store could not write: nothing was recorded.
+    fn unavailable(self, shard: &mut Shard, run: &RunId, error: &Arc<steadfast_store::Error>) {
+        match self {
+            From::Caller(reply) => drop(reply.send(Err(Error::from_store(Arc::clone(error))))),
+            From::Viewer(reply, _) => drop(reply.send(Err(Error::from_store(Arc::clone(error))))),
+            From::Turn(session) => shard.slot(run).tell_only(session, ToHost::SayAgain(What::Turn)),
+            From::Failure(session, step) => shard.slot(run).tell_only(session, ToHost::SayAgain(What::Failure(step))),
+            From::Keeper(timer) => shard.fire_later(timer),
+        }
+    }
+}
