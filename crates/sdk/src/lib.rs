@@ -1,1 +1,65 @@
+//! Durable workflows for Rust: work that survives crashes, restarts and sick dependencies.
+//!
+//! A workflow is an async function. What it does to the world it does in *steps*; the result of each step is recorded, a failed attempt is
+//! retried by policy, a sleep outlasts the process. When the process dies, the next one replays what is on record and goes on from there.
+//!
+//! ```
+//! use steadfast::{Ctx, Engine, Failure, HOUR, Policy, SECOND, workflow};
+//!
+//! #[workflow]
+//! async fn greet(ctx: Ctx, name: String) -> Result<String, Failure> {
+//!     let greeting = ctx.step("look-up", || async { Ok::<_, Failure>("Hello".to_string()) })
+//!         .retry(Policy::exponential(SECOND).max_attempts(5))
+//!         .timeout(10 * SECOND)
+//!         .await?;
+//!     ctx.sleep(24 * HOUR).await?;
+//!     Ok(format!("{greeting}, {name}"))
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), steadfast::Error> {
+//! # let clock = steadfast::VirtualClock::start();
+//! let engine = Engine::in_memory() // Engine::open("data")? keeps everything in that folder
+//! #   .clock(clock) // the day passes at once
+//!     .register(greet)
+//!     .start()
+//!     .await?;
+//! let run = engine.start("greet", &"Ada").id("greet-ada").await?; // the id makes it idempotent
+//! let greeting: String = run.result().await?;
+//! assert_eq!(greeting, "Hello, Ada");
+//! # Ok(()) }
+//! ```
+//!
+//! # What a workflow may do
+//! Between steps, a workflow only decides: it must take the same way again when it is replayed. So everything that can differ from one time
+//! to the next belongs into a step, and time and chance come from [`Ctx::now`], [`Ctx::random`] and [`Ctx::uuid`]. Steps run at least once: one
+//! that was in flight when the process died runs again, so it should be safe to repeat.
 
+mod ctx;
+mod engine;
+mod error;
+mod workflow;
+
+pub use ctx::{Ctx, Sleep, Step};
+pub use engine::{Engine, EngineBuilder, Run, StartRun};
+pub use error::Error;
+pub use steadfast_kernel::run::{Ended, RetryContext};
+pub use steadfast_kernel::{
+    Class, Code, Entry, Event, Failure, FailureError, Jitter, MaxRetriesExceeded, Policy, RunId, Status, Strategy, Timestamp, Wait,
+};
+pub use steadfast_macros::workflow;
+pub use steadfast_runtime::clock::{Clock, SystemClock, VirtualClock};
+pub use steadfast_runtime::{Config, RunView};
+pub use steadfast_store::{Store, memory};
+pub use workflow::{Workflow, WorkflowResult};
+
+use std::time::Duration;
+
+/// One second, for durations that read well: `10 * SECOND`.
+pub const SECOND: Duration = Duration::from_secs(1);
+/// One minute.
+pub const MINUTE: Duration = Duration::from_secs(60);
+/// One hour.
+pub const HOUR: Duration = Duration::from_secs(60 * 60);
+/// One day of 24 hours.
+pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -1,0 +1,153 @@
+//! A store that fails, is slow, or whose answers get lost: nothing is acknowledged that is not durable, and nothing that was done is lost.
+
+use crate::support::{call, calls, engine, lines, until};
+use std::time::Duration;
+use steadfast::memory::{Fault, Gate, Memory};
+use steadfast::{Ctx, Engine, Failure, HOUR, Policy, Status, workflow};
+
+#[workflow]
+async fn work(ctx: Ctx, _input: ()) -> Result<u32, Failure> {
+    ctx.step("flaky", || {
+        let call = call(&ctx, "flaky");
+        async move { if call == 1 { Err(Failure::transient("down")) } else { Ok(()) } }
+    })
+    .retry(Policy::constant(Duration::ZERO).max_attempts(3))
+    .await?;
+    ctx.sleep(HOUR).await?;
+    ctx.step("charge", || {
+        let call = call(&ctx, "charge");
+        async move { Ok::<_, Failure>(call) }
+    })
+    .await
+}
+
+async fn start(store: &Memory) -> Engine {
+    engine(store).register(work).start().await.unwrap()
+}
+
+const JOURNAL: [&str; 7] = [
+    "RUN_STARTED",
+    "RETRY_SCHEDULED flaky#1 a2/3 UNAVAILABLE",
+    "STEP_COMPLETED flaky#1 a2",
+    "TIMER_SET sleep#1",
+    "TIMER_FIRED sleep#1",
+    "STEP_COMPLETED charge#1 a1",
+    "RUN_COMPLETED",
+];
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_commit_is_made_good_without_doing_the_work_again() {
+    for nth in 1..5 {
+        for failures in [1, 3] {
+            let id = format!("failed-{nth}-{failures}");
+            let store = Memory::new();
+            (0..failures).for_each(|first| store.faults().after(if first == 0 { nth } else { 0 }, Fault::Fail));
+            let engine = start(&store).await;
+            let run = engine.start("work", &()).id(&id).await.unwrap();
+            assert_eq!(run.result::<u32>().await.unwrap(), 1);
+            assert_eq!(lines(&run).await, JOURNAL, "{id}");
+            assert_eq!((calls(&id, "flaky"), calls(&id, "charge")), (2, 1), "{id}: no attempt more than without the fault");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_cannot_be_recorded_is_refused_and_can_be_repeated() {
+    let store = Memory::new();
+    store.faults().after(0, Fault::Fail);
+    let engine = start(&store).await;
+    let Err(error) = engine.start("work", &()).id("refused-first").await else { panic!("nothing was recorded") };
+    assert_eq!(error.code(), "SF0301");
+    assert!(error.is_retryable() && error.retry_after().is_some());
+    until("the store writes again", async || engine.start("work", &()).id("refused-first").await.is_ok()).await;
+    let run = engine.run("refused-first").unwrap();
+    assert_eq!(run.result::<u32>().await.unwrap(), 1);
+    assert_eq!(lines(&run).await, JOURNAL);
+}
+
+/// The trap: a failed append of the retry event is not tolerated. No durable record, no retry, no acknowledgement.
+#[tokio::test(start_paused = true)]
+async fn without_a_durable_record_there_is_no_retry() {
+    let store = Memory::new();
+    for nth in 0..20 {
+        store.faults().after(usize::from(nth == 0), Fault::Fail); // the start is let through, then the store is away
+    }
+    let engine = start(&store).await;
+    let run = engine.start("work", &()).id("no-record").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(calls("no-record", "flaky"), 1, "the second attempt waits for its record");
+    assert_eq!(store_lines(&store, "no-record").await, ["RUN_STARTED"]);
+    store.faults().clear();
+    assert_eq!(run.result::<u32>().await.unwrap(), 1);
+    assert_eq!(lines(&run).await, JOURNAL);
+}
+
+async fn store_lines(store: &Memory, id: &str) -> Vec<String> {
+    use steadfast::Store;
+    let id = steadfast::RunId::new(id).unwrap();
+    store.journal(&id, 0, 100).await.unwrap().into_iter().map(|record| record.kind).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_acknowledged_and_nothing_begins_before_the_commit() {
+    let store = Memory::new();
+    let gate = Gate::default();
+    store.faults().after(0, Fault::Hold(gate.clone()));
+    let engine = start(&store).await;
+    let starting = tokio::spawn(async move { (engine.start("work", &()).id("held").await.map(|run| run.id().to_string()), engine) });
+    let mut again = start_again(&starting);
+    again.tick().await;
+    assert!(!starting.is_finished(), "the start waits for its commit");
+    assert_eq!(calls("held", "flaky"), 0, "so does the first step");
+    gate.open();
+    let (id, engine) = starting.await.unwrap();
+    assert_eq!(id.unwrap(), "held");
+    assert_eq!(engine.run("held").unwrap().result::<u32>().await.unwrap(), 1);
+}
+
+/// Gives everything that can move the time to move.
+fn start_again<T>(_: &tokio::task::JoinHandle<T>) -> tokio::time::Interval {
+    tokio::time::interval_at(tokio::time::Instant::now() + Duration::from_secs(10), Duration::from_secs(10))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_decided_on_uncommitted_state_waits_for_its_commit() {
+    let store = Memory::new();
+    let gate = Gate::default();
+    store.faults().after(0, Fault::Hold(gate.clone()));
+    let engine = start(&store).await;
+    let first = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.start("work", &()).id("twice").await.map(|run| run.is_new()) }
+    });
+    tokio::task::yield_now().await;
+    let second = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.start("work", &()).id("twice").await.map(|run| run.is_new()) }
+    });
+    let other = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.start("work", &1).id("twice").await.map(|run| run.is_new()) }
+    });
+    start_again(&first).tick().await;
+    assert!(!first.is_finished() && !second.is_finished() && !other.is_finished(), "refusals wait too");
+    gate.open();
+    assert!(first.await.unwrap().unwrap());
+    assert!(!second.await.unwrap().unwrap());
+    assert_eq!(other.await.unwrap().unwrap_err().code(), "SF0103");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_holder_of_the_shard_stops_this_one() {
+    use steadfast::Store;
+    let store = Memory::new();
+    let engine = start(&store).await;
+    let run = engine.start("work", &()).id("fenced").await.unwrap();
+    until("it sleeps", async || run.view().await.unwrap().status == Status::Waiting).await;
+    store.claim(0).await.unwrap();
+    let error = run.result::<u32>().await.unwrap_err();
+    assert_eq!(error.code(), "SF0306", "{error:?}");
+    assert_eq!(calls("fenced", "charge"), 0, "the stale holder does nothing more");
+    let Err(error) = engine.start("work", &()).await else { panic!("a stale holder cannot start anything") };
+    assert_eq!(error.code(), "SF0306");
+}

@@ -1,0 +1,69 @@
+//! A shutdown lets attempts in flight end and begins nothing new; what is not done goes on after the next start.
+
+use crate::support::{call, calls, engine, until};
+use std::time::Duration;
+use steadfast::memory::Memory;
+use steadfast::{Config, Ctx, Engine, Failure, SECOND, workflow};
+
+#[workflow]
+async fn two_steps(ctx: Ctx, seconds: u32) -> Result<u32, Failure> {
+    ctx.step("slow", || {
+        call(&ctx, "slow");
+        async move {
+            tokio::time::sleep(seconds * SECOND).await;
+            Ok::<_, Failure>(())
+        }
+    })
+    .await?;
+    ctx.step("after", || {
+        let call = call(&ctx, "after");
+        async move { Ok::<_, Failure>(call) }
+    })
+    .await
+}
+
+async fn start(store: &Memory) -> Engine {
+    engine(store).config(Config { shutdown_grace: 10 * SECOND, ..Config::default() }).register(two_steps).start().await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_in_flight_end_and_are_recorded() {
+    let store = Memory::new();
+    let engine = start(&store).await;
+    let run = engine.start("two_steps", &5).id("drained").await.unwrap();
+    until("the first step runs", async || calls("drained", "slow") == 1).await;
+    let begun = tokio::time::Instant::now();
+    engine.clone().shutdown().await;
+    assert!((4 * SECOND..6 * SECOND).contains(&begun.elapsed()), "it waited for the attempt: {:?}", begun.elapsed());
+    assert_eq!((calls("drained", "slow"), calls("drained", "after")), (1, 0), "nothing new was begun");
+    assert_eq!(run.result::<u32>().await.unwrap_err().code(), "SF0202");
+    let Err(error) = engine.start("two_steps", &5).await else { panic!("it has stopped") };
+    assert_eq!(error.code(), "SF0202");
+
+    let engine = start(&store).await;
+    assert_eq!(engine.run("drained").unwrap().result::<u32>().await.unwrap(), 1);
+    assert_eq!(calls("drained", "slow"), 1, "what was recorded is not done again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_grace_period_is_a_bound() {
+    let store = Memory::new();
+    let engine = start(&store).await;
+    engine.start("two_steps", &3600).id("too-slow").await.unwrap();
+    until("the first step runs", async || calls("too-slow", "slow") == 1).await;
+    let begun = tokio::time::Instant::now();
+    engine.shutdown().await;
+    assert!((9 * SECOND..11 * SECOND).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+
+    let engine = start(&store).await;
+    assert_eq!(engine.run("too-slow").unwrap().result::<u32>().await.unwrap(), 1);
+    assert_eq!(calls("too-slow", "slow"), 2, "the attempt that was cut off is made again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_engine_stops_at_once() {
+    let engine = start(&Memory::new()).await;
+    let begun = tokio::time::Instant::now();
+    engine.shutdown().await;
+    assert!(begun.elapsed() < Duration::from_millis(100));
+}

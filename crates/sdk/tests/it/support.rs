@@ -1,0 +1,56 @@
+//! What the tests share: an engine in virtual time, journals as lines of text, and a memory of calls that outlives an engine.
+
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, Mutex};
+use std::time::Duration;
+use steadfast::memory::Memory;
+use steadfast::{Ctx, Engine, EngineBuilder, Entry, Event, Run, VirtualClock};
+
+/// An engine on that store in virtual time: delays pass as soon as nothing else is to be done.
+pub(crate) fn engine(store: &Memory) -> EngineBuilder {
+    Engine::on(store.clone()).clock(VirtualClock::start())
+}
+
+/// The journal as lines: type, subject, attempt, failure.
+pub(crate) async fn lines(run: &Run) -> Vec<String> {
+    run.journal().await.expect("the journal can be read").iter().map(line).collect()
+}
+
+pub(crate) fn line(entry: &Entry) -> String {
+    let kind = entry.event.kind();
+    match &entry.event {
+        Event::StepCompleted { step, attempt, .. } => format!("{kind} {step} a{attempt}"),
+        Event::StepFailed { step, attempt, failure } => format!("{kind} {step} a{attempt} {}", failure.code),
+        Event::RetryScheduled { step, attempt, of, failure, .. } => format!("{kind} {step} a{attempt}/{of} {}", failure.code),
+        Event::TimerSet { sleep, .. } | Event::TimerFired { sleep } => format!("{kind} {sleep}"),
+        Event::RunFailed { failure } => format!("{kind} {}", failure.code),
+        Event::RunStarted { .. } | Event::RunCompleted { .. } => kind.to_string(),
+    }
+}
+
+static CALLS: LazyLock<Mutex<BTreeMap<String, u32>>> = LazyLock::new(Mutex::default);
+
+/// Notes a call of a step and tells which it is, from 1. Runs of different tests must have different ids.
+pub(crate) fn call(ctx: &Ctx, step: &str) -> u32 {
+    let mut calls = CALLS.lock().expect("not poisoned");
+    let count = calls.entry(format!("{}/{step}", ctx.run_id())).or_default();
+    *count += 1;
+    *count
+}
+
+/// How often a step was called, over all engines.
+pub(crate) fn calls(run: &str, step: &str) -> u32 {
+    CALLS.lock().expect("not poisoned").get(&format!("{run}/{step}")).copied().unwrap_or_default()
+}
+
+/// Waits for a fact, in virtual time, with a bound.
+pub(crate) async fn until(what: &str, mut fact: impl AsyncFnMut() -> bool) {
+    for _ in 0..10_000 {
+        if fact().await {
+            return;
+        }
+        tokio::time::advance(Duration::from_micros(100)).await;
+        tokio::task::yield_now().await;
+    }
+    panic!("it never came to this: {what}");
+}

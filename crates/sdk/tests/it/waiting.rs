@@ -1,0 +1,127 @@
+//! Runs whose code cannot go on wait, say why, and lose nothing.
+
+use crate::support::{call, calls, engine, lines, until};
+use steadfast::memory::Memory;
+use steadfast::{Ctx, Failure, HOUR, Status, Wait, Workflow, workflow};
+
+mod before {
+    use super::*;
+    #[workflow]
+    pub(super) async fn ship(ctx: Ctx, _input: ()) -> Result<u32, Failure> {
+        ctx.step("pack", || {
+            call(&ctx, "pack");
+            async { Ok::<_, Failure>(()) }
+        })
+        .await?;
+        ctx.sleep(HOUR).await?;
+        ctx.step("send", || {
+            let call = call(&ctx, "send");
+            async move { Ok::<_, Failure>(call) }
+        })
+        .await
+    }
+}
+
+mod renamed {
+    use super::*;
+    /// The first step has another name now.
+    #[workflow]
+    pub(super) async fn ship(ctx: Ctx, _input: ()) -> Result<u32, Failure> {
+        ctx.step("wrap", || {
+            call(&ctx, "wrap");
+            async { Ok::<_, Failure>(()) }
+        })
+        .await?;
+        Ok(0)
+    }
+}
+
+mod shortened {
+    use super::*;
+    /// Ends before the journal does.
+    #[workflow]
+    pub(super) async fn ship(_ctx: Ctx, _input: ()) -> Result<u32, Failure> {
+        Ok(0)
+    }
+}
+
+mod without_sleep {
+    use super::*;
+    #[workflow]
+    pub(super) async fn ship(ctx: Ctx, _input: ()) -> Result<u32, Failure> {
+        ctx.step("pack", || {
+            call(&ctx, "pack");
+            async { Ok::<_, Failure>(()) }
+        })
+        .await?;
+        ctx.step("send", || {
+            let call = call(&ctx, "send");
+            async move { Ok::<_, Failure>(call) }
+        })
+        .await
+    }
+}
+
+/// Starts the run with the old code, stops while it sleeps, goes on with the new code until the timer has fired.
+async fn upgraded(id: &str, new: impl Workflow) -> (Memory, Wait) {
+    let store = Memory::new();
+    let old = engine(&store).register(before::ship).start().await.unwrap();
+    let run = old.start("ship", &()).id(id).await.unwrap();
+    until("it sleeps", async || run.view().await.unwrap().status == Status::Waiting).await;
+    old.shutdown().await;
+    let store = store.reopen();
+    let engine = engine(&store).register(new).start().await.unwrap();
+    let run = engine.run(id).unwrap();
+    tokio::time::sleep(2 * HOUR).await;
+    let view = run.view().await.unwrap();
+    assert_eq!(view.status, Status::Waiting);
+    engine.shutdown().await;
+    (store.reopen(), view.waits[0].clone())
+}
+
+async fn goes_on_with_the_old_code(id: &str, store: Memory) {
+    let engine = engine(&store).register(before::ship).start().await.unwrap();
+    let run = engine.run(id).unwrap();
+    assert_eq!(run.result::<u32>().await.unwrap(), 1);
+    assert_eq!((calls(id, "pack"), calls(id, "send")), (1, 1));
+    assert_eq!(lines(&run).await.len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn code_that_asks_for_another_step_waits_with_both_sides_named() {
+    let (store, wait) = upgraded("mismatch-renamed", renamed::ship).await;
+    let expected = Wait::Mismatch { at: 2, expected: "STEP_COMPLETED pack#1".into(), found: "the code waits for wrap#1".into() };
+    assert_eq!(wait, expected);
+    assert_eq!(calls("mismatch-renamed", "wrap"), 0, "nothing of the other code is carried out");
+    goes_on_with_the_old_code("mismatch-renamed", store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn code_that_ends_too_early_waits() {
+    let (store, wait) = upgraded("mismatch-short", shortened::ship).await;
+    let expected = Wait::Mismatch { at: 2, expected: "STEP_COMPLETED pack#1".into(), found: "the code has ended".into() };
+    assert_eq!(wait, expected);
+    goes_on_with_the_old_code("mismatch-short", store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn code_that_no_longer_sleeps_waits() {
+    let (store, wait) = upgraded("mismatch-sleep", without_sleep::ship).await;
+    let expected = Wait::Mismatch { at: 3, expected: "TIMER_SET sleep#1".into(), found: "the code waits for send#1".into() };
+    assert_eq!(wait, expected);
+    assert_eq!(calls("mismatch-sleep", "send"), 0);
+    goes_on_with_the_old_code("mismatch-sleep", store).await;
+}
+
+#[workflow]
+async fn other(_ctx: Ctx, _input: ()) -> Result<(), Failure> {
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_without_its_code_waits_for_it() {
+    let (store, wait) = upgraded("no-worker", other).await;
+    let Wait::NoWorker { workflow } = &wait else { panic!("{wait:?}") };
+    assert_eq!(workflow.as_str(), "ship");
+    goes_on_with_the_old_code("no-worker", store).await;
+}
