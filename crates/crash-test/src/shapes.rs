@@ -1,0 +1,139 @@
+//! The workflows that are killed, and how each must end whatever happens to it.
+
+use crate::log;
+use std::time::Duration;
+use steadfast::{Code, Ctx, EngineBuilder, Failure, Policy, workflow};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// The most attempts of a step that fails now and then. Kills add none: an attempt without a record repeats its number.
+pub const FLAKY_MAX: u32 = 40;
+
+/// How a run must end: its result as JSON text, or the code of its failure.
+pub type Expected = Result<String, &'static str>;
+
+/// One of the shapes: the workflow's name, and how a run of it with that input ends.
+pub struct Shape {
+    /// The registered name.
+    pub workflow: &'static str,
+    /// How long a run may take, if it has a deadline.
+    pub deadline: Option<Duration>,
+    /// How a run with that input ends.
+    pub expected: fn(u32) -> Expected,
+}
+
+/// Every shape.
+pub const ALL: [Shape; 8] = [
+    Shape { workflow: "one_step", deadline: None, expected: |n| Ok((n + 1).to_string()) },
+    Shape { workflow: "ten_steps", deadline: None, expected: |n| Ok((10 * n + 45).to_string()) },
+    Shape { workflow: "flaky", deadline: None, expected: |n| Ok(n.to_string()) },
+    Shape { workflow: "exhausted", deadline: None, expected: |_| Err("UNAVAILABLE") },
+    Shape { workflow: "sleeper", deadline: None, expected: |n| Ok((n + 2).to_string()) },
+    Shape { workflow: "long", deadline: None, expected: |n| Ok((n + 6).to_string()) },
+    Shape { workflow: "stuck", deadline: Some(Duration::from_millis(400)), expected: |_| Err("DEADLINE_EXCEEDED") },
+    Shape { workflow: "hangs_once", deadline: None, expected: |n| Ok(format!("\"sorry {n}\"")) },
+];
+
+/// Registers every shape.
+pub fn register(engine: EngineBuilder) -> EngineBuilder {
+    engine
+        .register(one_step)
+        .register(ten_steps)
+        .register(flaky)
+        .register(exhausted)
+        .register(sleeper)
+        .register(long)
+        .register(stuck)
+        .register(hangs_once)
+}
+
+/// A piece of work that leaves a line in the log and takes a moment.
+#[expect(clippy::disallowed_methods, reason = "work takes time")]
+async fn work<T>(ctx: &Ctx, step: &str, result: T) -> Result<T, Failure> {
+    log::note(ctx.run_id().as_str(), step)?;
+    tokio::time::sleep(MS).await;
+    Ok(result)
+}
+
+/// Fails until it was tried three times, over all processes.
+async fn sometimes<T>(ctx: &Ctx, step: &str, result: T) -> Result<T, Failure> {
+    let result = work(ctx, step, result).await?;
+    if log::count(ctx.run_id().as_str(), step) < 3 { Err(Failure::transient("not yet")) } else { Ok(result) }
+}
+
+#[workflow]
+async fn one_step(ctx: Ctx, n: u32) -> Result<u32, Failure> {
+    ctx.step("only", || work(&ctx, "only#1", n + 1)).await
+}
+
+#[workflow]
+async fn ten_steps(ctx: Ctx, n: u32) -> Result<u32, Failure> {
+    let mut sum = 0;
+    for i in 0..10 {
+        let name = format!("add#{}", i + 1);
+        sum += ctx.step("add", || work(&ctx, &name, n + i)).await?;
+    }
+    Ok(sum)
+}
+
+#[workflow]
+async fn flaky(ctx: Ctx, n: u32) -> Result<u32, Failure> {
+    ctx.step("flaky", || sometimes(&ctx, "flaky#1", n)).retry(Policy::exponential(5 * MS).max_delay(20 * MS).max_attempts(FLAKY_MAX)).await
+}
+
+#[workflow]
+async fn exhausted(ctx: Ctx, _n: u32) -> Result<u32, Failure> {
+    ctx.step("down", || async {
+        work(&ctx, "down#1", ()).await?;
+        Err::<u32, _>(Failure::transient("down"))
+    })
+    .retry(Policy::constant(10 * MS).max_attempts(3))
+    .await
+}
+
+#[workflow]
+async fn sleeper(ctx: Ctx, n: u32) -> Result<u32, Failure> {
+    let n = ctx.step("before", || work(&ctx, "before#1", n + 1)).await?;
+    ctx.sleep(100 * MS).await?;
+    ctx.step("after", || work(&ctx, "after#1", n + 1)).await
+}
+
+#[workflow]
+async fn long(ctx: Ctx, n: u32) -> Result<u32, Failure> {
+    let mut sum = n;
+    for round in 1..=3 {
+        let (steady, shaky) = (format!("steady#{round}"), format!("shaky#{round}"));
+        sum = ctx.step("steady", || work(&ctx, &steady, sum + 1)).await?;
+        ctx.sleep(30 * MS).await?;
+        sum = ctx.step("shaky", || sometimes(&ctx, &shaky, sum + 1)).retry(Policy::constant(5 * MS).max_attempts(FLAKY_MAX)).await?;
+    }
+    Ok(sum)
+}
+
+#[workflow]
+async fn stuck(ctx: Ctx, _n: u32) -> Result<u32, Failure> {
+    ctx.step("stuck", || async {
+        work(&ctx, "stuck#1", ()).await?;
+        std::future::pending::<Result<u32, Failure>>().await
+    })
+    .await
+}
+
+#[workflow]
+async fn hangs_once(ctx: Ctx, n: u32) -> Result<String, Failure> {
+    let hung: Result<(), Failure> = ctx
+        .step("hang", || async {
+            work(&ctx, "hang#1", ()).await?;
+            std::future::pending::<Result<(), Failure>>().await
+        })
+        .timeout(20 * MS)
+        .retry(Policy::once())
+        .await;
+    match hung {
+        Ok(()) => Ok("it came back".into()),
+        Err(failure) if failure.code == Code::DeadlineExceeded => {
+            ctx.step("apologise", || work(&ctx, "apologise#1", format!("sorry {n}"))).await
+        }
+        Err(failure) => Err(failure),
+    }
+}
