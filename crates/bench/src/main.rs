@@ -1,0 +1,36 @@
+//! Steadfast's benchmarks. `cargo xtask bench` lists them; `--json` prints one object per line, `--quick` ends within 30 seconds.
+#![allow(clippy::print_stdout, reason = "a command line tool")]
+
+mod report;
+mod runs;
+
+use anyhow::{Result, bail};
+use report::Report;
+
+const HELP: &str = "\
+cargo xtask bench runs [SCENARIO] [--json] [--quick]
+    commits-one-step, commits-ten-steps    durable commits per lone run
+    retry-lateness                         how long after its due time a retry begins
+";
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let (mut words, mut json, mut quick) = (Vec::new(), false, false);
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            "--json" => json = true,
+            "--quick" => quick = true,
+            _ => words.push(argument),
+        }
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        [] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        ["runs"] => runs::run(&Report::new("runs", json), None, quick).await,
+        ["runs", scenario] if runs::SCENARIOS.contains(&scenario) => runs::run(&Report::new("runs", json), Some(scenario), quick).await,
+        _ => bail!("there is no benchmark {:?}\n\n{HELP}", words.join(" ")),
+    }
+}
