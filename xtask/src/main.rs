@@ -1,1 +1,54 @@
-fn main() {}
+//! The project's own chores. `cargo xtask` lists them.
+#![allow(clippy::print_stdout, reason = "a command line tool")]
+
+mod test;
+
+use anyhow::{Result, bail};
+use std::process::Command;
+
+const HELP: &str = "\
+cargo xtask test                                everything CI checks: format, clippy, tests, doc tests, examples
+cargo xtask bench [NAME] [--json] [--quick]     measurements, built with optimisation; `cargo xtask bench` lists them
+";
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some("test") if arguments.len() == 1 => test::run_everything(),
+        Some("bench") => bench(&arguments[1..]),
+        None | Some("help" | "--help" | "-h") => {
+            print!("{HELP}");
+            Ok(())
+        }
+        Some(_) => bail!("unknown command: {}\n\n{HELP}", arguments.join(" ")),
+    }
+}
+
+fn bench(arguments: &[String]) -> Result<()> {
+    let mut bench = cargo();
+    bench.args(["run", "--quiet", "--release", "--locked", "--package", "steadfast-bench", "--"]).args(arguments);
+    run(&mut bench)
+}
+
+/// The cargo that runs us, in the root of the workspace.
+fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root());
+    cargo
+}
+
+fn root() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let status = command.status()?;
+    if !status.success() {
+        bail!("{} {} failed ({status})", command.get_program().display(), shown(command));
+    }
+    Ok(())
+}
+
+fn shown(command: &Command) -> String {
+    command.get_args().map(|argument| argument.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
