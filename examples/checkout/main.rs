@@ -26,8 +26,11 @@ struct Receipt {
 // README: begin
 #[workflow]
 async fn checkout(ctx: Ctx, order: Order) -> Result<Receipt, Failure> {
-    let charge =
-        ctx.step("charge", || payments::charge(&order)).retry(Policy::exponential(SECOND).max_attempts(5)).timeout(10 * SECOND).await?;
+    let charge = ctx
+        .step("charge", || payments::charge(&order))
+        .retry(Policy::exponential(SECOND).max_attempts(5))
+        .timeout(10 * SECOND)
+        .await?;
     ctx.sleep(24 * HOUR).await?;
     ctx.step("receipt", || mail::send_receipt(&order, &charge)).await
 }

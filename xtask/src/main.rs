@@ -26,7 +26,9 @@ fn main() -> Result<()> {
 
 fn bench(arguments: &[String]) -> Result<()> {
     let mut bench = cargo();
-    bench.args(["run", "--quiet", "--release", "--locked", "--package", "steadfast-bench", "--"]).args(arguments);
+    bench
+        .args(["run", "--quiet", "--release", "--locked", "--package", "steadfast-bench", "--"])
+        .args(arguments);
     run(&mut bench)
 }
 

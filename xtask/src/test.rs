@@ -8,7 +8,12 @@ pub(crate) fn run_everything() -> Result<()> {
     step("format", cargo().args(["fmt", "--all", "--check"]))?;
     step("clippy", cargo().args(["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"]))?;
     step("tests and doc tests", cargo().args(["test", "--workspace", "--locked"]))?;
-    step("documentation", cargo().args(["doc", "--workspace", "--no-deps", "--locked", "--quiet"]).env("RUSTDOCFLAGS", "--deny warnings"))?;
+    step(
+        "documentation",
+        cargo()
+            .args(["doc", "--workspace", "--no-deps", "--locked", "--quiet"])
+            .env("RUSTDOCFLAGS", "--deny warnings"),
+    )?;
     examples()?;
     println!("\nall checks passed");
     Ok(())

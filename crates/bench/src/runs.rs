@@ -91,7 +91,9 @@ async fn retry_lateness(report: &Report, engine: &Engine, concurrency: usize, ru
     let mut late = Vec::new();
     for (run, at) in begun {
         let journal = engine.run(&run)?.journal().await?;
-        let due = journal.iter().find_map(|entry| if let Event::RetryScheduled { due_at, .. } = entry.event { Some(due_at) } else { None });
+        let due = journal
+            .iter()
+            .find_map(|entry| if let Event::RetryScheduled { due_at, .. } = entry.event { Some(due_at) } else { None });
         let due = due.context("a run that was retried has a retry on record")?;
         ensure!(at >= due, "a retry began early");
         late.push(at.saturating_since(due));

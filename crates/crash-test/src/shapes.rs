@@ -78,7 +78,9 @@ async fn ten_steps(ctx: Ctx, n: u32) -> Result<u32, Failure> {
 
 #[workflow]
 async fn flaky(ctx: Ctx, n: u32) -> Result<u32, Failure> {
-    ctx.step("flaky", || sometimes(&ctx, "flaky#1", n)).retry(Policy::exponential(5 * MS).max_delay(20 * MS).max_attempts(FLAKY_MAX)).await
+    ctx.step("flaky", || sometimes(&ctx, "flaky#1", n))
+        .retry(Policy::exponential(5 * MS).max_delay(20 * MS).max_attempts(FLAKY_MAX))
+        .await
 }
 
 #[workflow]
@@ -105,7 +107,10 @@ async fn long(ctx: Ctx, n: u32) -> Result<u32, Failure> {
         let (steady, shaky) = (format!("steady#{round}"), format!("shaky#{round}"));
         sum = ctx.step("steady", || work(&ctx, &steady, sum + 1)).await?;
         ctx.sleep(30 * MS).await?;
-        sum = ctx.step("shaky", || sometimes(&ctx, &shaky, sum + 1)).retry(Policy::constant(5 * MS).max_attempts(FLAKY_MAX)).await?;
+        sum = ctx
+            .step("shaky", || sometimes(&ctx, &shaky, sum + 1))
+            .retry(Policy::constant(5 * MS).max_attempts(FLAKY_MAX))
+            .await?;
     }
     Ok(sum)
 }

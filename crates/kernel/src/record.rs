@@ -198,7 +198,9 @@ impl From<&Failure> for FailureBody {
 
 impl FailureBody {
     fn read(&self) -> Option<Failure> {
-        let class = [Class::Transient, Class::Permanent, Class::Poison].into_iter().find(|class| class.as_str() == self.class)?;
+        let class = [Class::Transient, Class::Permanent, Class::Poison]
+            .into_iter()
+            .find(|class| class.as_str() == self.class)?;
         Some(Failure {
             class,
             code: Code::parse(&self.code)?,

@@ -168,7 +168,10 @@ impl Engine {
             return Err(Refusal::RunNotFound { run: run.clone() }.into());
         }
         let broken = |why: String| Error::JournalBroken { run: run.clone(), why };
-        records.iter().map(|record| Entry::try_from(record).map_err(|unreadable| broken(unreadable.to_string()))).collect()
+        records
+            .iter()
+            .map(|record| Entry::try_from(record).map_err(|unreadable| broken(unreadable.to_string())))
+            .collect()
     }
 
     /// How many durable commits were made since the store was opened; zero once the engine has stopped.

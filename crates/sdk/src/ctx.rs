@@ -45,7 +45,9 @@ impl Ctx {
         Fut: Future<Output = Result<T, E>> + Send + 'a,
     {
         let call = self.0.step(name, Policy::default(), move |_| {
-            attempt().map(|outcome| outcome.map_err(Into::into).and_then(|output| encode(&output, "the step's output"))).boxed()
+            attempt()
+                .map(|outcome| outcome.map_err(Into::into).and_then(|output| encode(&output, "the step's output")))
+                .boxed()
         });
         Step { call, timeout: None, output: PhantomData }
     }
@@ -117,7 +119,9 @@ impl<T: DeserializeOwned> Future for Step<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         match &mut self.call {
-            Ok(call) => Pin::new(call).poll(cx).map(|outcome| outcome.and_then(|output| decode(&output, "the step's recorded output"))),
+            Ok(call) => Pin::new(call)
+                .poll(cx)
+                .map(|outcome| outcome.and_then(|output| decode(&output, "the step's recorded output"))),
             Err(invalid) => Poll::Ready(Err(Failure::permanent(invalid).code(Code::InvalidArgument))),
         }
     }

@@ -140,7 +140,9 @@ impl StartRun {
     }
 
     async fn send(self) -> Result<Run, Error> {
-        let input = self.input.map_err(|source| Error::Unreadable { what: format!("the input of {}", self.workflow), source })?;
+        let input = self
+            .input
+            .map_err(|source| Error::Unreadable { what: format!("the input of {}", self.workflow), source })?;
         let start = runtime::Start { workflow: self.workflow, input, id: self.id, deadline: self.deadline };
         let engine = self.engine.inner;
         let (id, answer) = engine.start(start).await?;

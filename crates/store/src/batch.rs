@@ -61,7 +61,9 @@ impl RunRow {
     /// The row of a run in that state.
     pub fn of(shard: ShardId, run: &Run) -> Self {
         let status = run.status();
-        let wait = (status == Status::Waiting).then(|| run.waits().first().map(|wait| wait.reason().to_string())).flatten();
+        let wait = (status == Status::Waiting)
+            .then(|| run.waits().first().map(|wait| wait.reason().to_string()))
+            .flatten();
         RunRow {
             shard,
             run: run.id.clone(),

@@ -129,7 +129,9 @@ fn nothing_recorded_is_run_again(recorded: &BTreeMap<(String, String), u32>, log
 fn nothing_begins_before_what_comes_before_it_is_recorded(journals: &Journals, log: &[Line]) {
     let begun: BTreeSet<(&str, &str)> = log.iter().map(|line| (line.run.as_str(), line.step.as_str())).collect();
     for (run, step) in begun {
-        let journal = journals.get(run).unwrap_or_else(|| panic!("{step} of {run} has begun, but the start is not on record"));
+        let journal = journals
+            .get(run)
+            .unwrap_or_else(|| panic!("{step} of {run} has begun, but the start is not on record"));
         let (name, occurrence) = step.split_once('#').expect("a step has an occurrence");
         let before = match (name, occurrence.parse::<u32>().expect("a number")) {
             ("add" | "steady" | "shaky", 1) if name != "shaky" => continue,

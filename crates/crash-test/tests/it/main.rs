@@ -14,7 +14,9 @@ use victim::Victim;
 const RUNS: u32 = 200;
 
 fn setting(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name} must be a number, not {value:?}")))
+    std::env::var(name)
+        .ok()
+        .map(|value| value.parse().unwrap_or_else(|_| panic!("{name} must be a number, not {value:?}")))
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The host: it has the code of workflows and polls their futures.
 //!
-//! Host and shard speak in plain messages, [`ToHost`] and [`Report`], so that hosting in another process is the same protocol over a wire.
-//! A hosted run is a [`session`]: a task that owns the future and takes turns with it. The future and the session meet at the [`board`], where
+//! Host and shard speak in plain messages, `ToHost` and `Report`, so that hosting in another process is the same protocol over a wire.
+//! A hosted run is a session: a task that owns the future and takes turns with it. The future and the session meet at the board, where
 //! the code asks for things and outcomes are delivered.
 
 mod board;

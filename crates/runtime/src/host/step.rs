@@ -94,7 +94,10 @@ impl Running<'_> {
         match &mut self.timeout {
             Some((limit, timeout)) => {
                 let limit = *limit;
-                timeout.as_mut().poll(cx).map(|()| Failure::new(Code::DeadlineExceeded, format!("the attempt took longer than {limit:?}")))
+                timeout
+                    .as_mut()
+                    .poll(cx)
+                    .map(|()| Failure::new(Code::DeadlineExceeded, format!("the attempt took longer than {limit:?}")))
             }
             None => Poll::Pending,
         }

@@ -274,7 +274,11 @@ impl Shard {
 
     /// Whether that is the session that hosts the run now; what others say is out of date.
     fn is_current(&self, run: &RunId, session: SessionId) -> bool {
-        self.state.slots.get(run).and_then(|slot| slot.session.as_ref()).is_some_and(|mine| mine.id == session)
+        self.state
+            .slots
+            .get(run)
+            .and_then(|slot| slot.session.as_ref())
+            .is_some_and(|mine| mine.id == session)
     }
 
     fn slot(&mut self, run: &RunId) -> &mut Slot {

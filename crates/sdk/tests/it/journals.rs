@@ -33,7 +33,8 @@ async fn flaky(ctx: Ctx, failures: u32) -> Result<u32, Failure> {
 
 #[workflow]
 async fn permanent(ctx: Ctx, _input: ()) -> Result<u32, Failure> {
-    ctx.step("charge", || async { Err(Failure::permanent("card refused").code(Code::PermissionDenied)) }).await
+    ctx.step("charge", || async { Err(Failure::permanent("card refused").code(Code::PermissionDenied)) })
+        .await
 }
 
 #[workflow]

@@ -36,7 +36,12 @@ async fn panics_itself(ctx: Ctx, _input: ()) -> Result<u32, Failure> {
 
 #[tokio::test(start_paused = true)]
 async fn a_step_that_panics_has_failed_and_is_retried() {
-    let engine = engine(&Memory::new()).register(panics_once).register(panics_before_the_future).start().await.unwrap();
+    let engine = engine(&Memory::new())
+        .register(panics_once)
+        .register(panics_before_the_future)
+        .start()
+        .await
+        .unwrap();
     let run = engine.start("panics_once", &()).id("panics-once").await.unwrap();
     assert_eq!(run.result::<u32>().await.unwrap(), 2);
     assert_eq!(lines(&run).await[1], "RETRY_SCHEDULED shaky#1 a2/5 INTERNAL");

@@ -23,7 +23,12 @@ async fn two_steps(ctx: Ctx, seconds: u32) -> Result<u32, Failure> {
 }
 
 async fn start(store: &Memory) -> Engine {
-    engine(store).config(Config { shutdown_grace: 10 * SECOND, ..Config::default() }).register(two_steps).start().await.unwrap()
+    engine(store)
+        .config(Config { shutdown_grace: 10 * SECOND, ..Config::default() })
+        .register(two_steps)
+        .start()
+        .await
+        .unwrap()
 }
 
 #[tokio::test(start_paused = true)]

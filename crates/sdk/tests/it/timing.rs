@@ -54,7 +54,9 @@ async fn stuck(ctx: Ctx, _input: ()) -> Result<(), Failure> {
 
 #[workflow]
 async fn backs_off(ctx: Ctx, _input: ()) -> Result<(), Failure> {
-    ctx.step("down", || async { Err(Failure::transient("down")) }).retry(Policy::constant(2 * MINUTE).max_attempts(9)).await
+    ctx.step("down", || async { Err(Failure::transient("down")) })
+        .retry(Policy::constant(2 * MINUTE).max_attempts(9))
+        .await
 }
 
 async fn start() -> Engine {

@@ -69,8 +69,10 @@ async fn at_once(ctx: Ctx, _input: ()) -> Result<(), Failure> {
     for _ in 0..20 {
         ctx.sleep(Duration::ZERO).await?;
     }
-    let result: Result<(), Failure> =
-        ctx.step("down", || async { Err(Failure::transient("down")) }).retry(Policy::constant(Duration::ZERO).max_attempts(20)).await;
+    let result: Result<(), Failure> = ctx
+        .step("down", || async { Err(Failure::transient("down")) })
+        .retry(Policy::constant(Duration::ZERO).max_attempts(20))
+        .await;
     assert!(result.is_err(), "it always fails");
     Ok(())
 }

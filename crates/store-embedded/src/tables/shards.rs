@@ -52,7 +52,9 @@ pub(crate) fn claim(db: &Connection, shard: ShardId) -> rusqlite::Result<Head> {
 /// Where the shard stands.
 pub(crate) fn head(db: &Connection, shard: ShardId) -> rusqlite::Result<Head> {
     let mut statement = db.prepare_cached("SELECT term, seq FROM shards WHERE id = ?1")?;
-    let head = statement.query_row([shard], |row| Ok(Head { term: count(row, "term")?, seq: count(row, "seq")? })).optional()?;
+    let head = statement
+        .query_row([shard], |row| Ok(Head { term: count(row, "term")?, seq: count(row, "seq")? }))
+        .optional()?;
     Ok(head.unwrap_or(Head { term: 0, seq: 0 }))
 }
 

@@ -118,7 +118,9 @@ async fn a_disk_that_takes_no_more_fails_commits_until_it_does() {
     let dir = tempdir().unwrap();
     let mut child = Command::new("sh");
     child.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(env::current_exe().unwrap());
-    child.args(["--exact", "durability::a_disk_that_takes_no_more_fails_commits_until_it_does"]).env(CHILD, dir.path());
+    child
+        .args(["--exact", "durability::a_disk_that_takes_no_more_fails_commits_until_it_does"])
+        .env(CHILD, dir.path());
     let output = child.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     assert_eq!(events(&Embedded::open(dir.path()).unwrap()).await, 11, "the child has done it");

@@ -98,7 +98,9 @@ fn a_short_file_is_foreign() {
 #[test]
 fn the_database_of_another_program_is_foreign() {
     let dir = tempdir().unwrap();
-    person(dir.path()).execute_batch("CREATE TABLE recipes (name TEXT); PRAGMA user_version = 7").unwrap();
+    person(dir.path())
+        .execute_batch("CREATE TABLE recipes (name TEXT); PRAGMA user_version = 7")
+        .unwrap();
     let error = refused(dir.path());
     assert_eq!(error.code(), code::STORE_FOREIGN);
     assert!(error.to_string().contains("another program"), "{error}");

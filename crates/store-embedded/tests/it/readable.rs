@@ -71,7 +71,9 @@ async fn views_show_times_that_people_read() {
 async fn views_that_people_add_are_kept() {
     let dir = tempdir().unwrap();
     drop(claimed(dir.path()).await);
-    person(dir.path()).execute_batch("CREATE VIEW mine AS SELECT count(*) AS events FROM events").unwrap();
+    person(dir.path())
+        .execute_batch("CREATE VIEW mine AS SELECT count(*) AS events FROM events")
+        .unwrap();
     drop(claimed(dir.path()).await);
     assert_eq!(value::<i64>(&person(dir.path()), "SELECT events FROM mine"), 0);
 }

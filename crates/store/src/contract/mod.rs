@@ -121,7 +121,10 @@ mod tests {
             include_str!("runs.rs"),
             include_str!("timers.rs"),
         ];
-        let cases = topics.iter().flat_map(|topic| topic.split("pub async fn ").skip(1)).filter_map(|text| text.split('(').next());
+        let cases = topics
+            .iter()
+            .flat_map(|topic| topic.split("pub async fn ").skip(1))
+            .filter_map(|text| text.split('(').next());
         let missing: Vec<_> = cases.filter(|case| !list.contains(&format!(" {case},\n"))).collect();
         assert!(missing.is_empty(), "not in contract_tests!: {missing:?}");
     }

@@ -84,7 +84,13 @@ impl Tables {
     pub(super) fn open_runs(&self, shard: ShardId, after: Option<&RunId>, limit: usize) -> Vec<RunRow> {
         let from = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.clone()));
         let open = |row: &&RunRow| row.shard == shard && !row.status.is_final();
-        self.runs.range((from, Bound::Unbounded)).map(|(_, row)| row).filter(open).take(limit).cloned().collect()
+        self.runs
+            .range((from, Bound::Unbounded))
+            .map(|(_, row)| row)
+            .filter(open)
+            .take(limit)
+            .cloned()
+            .collect()
     }
 
     pub(super) fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Vec<Timer> {
