@@ -4,14 +4,24 @@
 mod test;
 
 use anyhow::{Result, bail};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
 cargo xtask test                                everything CI checks: format, clippy, tests, doc tests, examples
 cargo xtask bench [NAME] [--json] [--quick]     measurements, built with optimisation; `cargo xtask bench` lists them
 ";
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match chore() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\n{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn chore() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
         Some("test") if arguments.len() == 1 => test::run_everything(),

@@ -1,35 +1,38 @@
 //! A timer is due: pass it on, or end the run.
-//! open --FireTimer--> open (retry, sleep) | ended (deadline) · any --FireTimer, replaced or gone--> unchanged
+//! open --FireTimer--> open (retry, sleep) | ended (deadline) · any --FireTimer, replaced, gone or too early--> unchanged
 
 use super::turn::disarm_all;
 use super::{DEADLINE_REVISION, Decision, Phase, Run, Sleep, Step};
-use crate::{Answer, Code, Completion, Effect, Event, Failure, FireTimer, Seq, TimerName, Timestamp};
+use crate::{Answer, Code, Completion, Effect, Event, Failure, FireTimer, Timer, TimerName, Timestamp};
 
 pub(super) fn decide(run: &Run, fire: &FireTimer, now: Timestamp) -> Decision {
-    let Phase::Open(open) = &run.phase else { return superseded() };
-    let is_due = |due: Timestamp, revision: Seq| due <= now && revision == fire.revision;
-    match &fire.name {
+    let superseded = pass_on(Effect::Answer(Answer::Superseded));
+    let Phase::Open(open) = &run.phase else { return superseded };
+    let (due, revision, fired) = match &fire.name {
         TimerName::Retry(step) => match open.steps.get(step) {
-            Some(Step::Backoff { attempt, due_at, revision, .. }) if is_due(*due_at, *revision) => {
-                pass_on(Effect::StartAttempt { step: step.clone(), attempt: *attempt })
+            Some(Step::Backoff { attempt, due_at, revision, .. }) => {
+                (*due_at, *revision, pass_on(Effect::StartAttempt { step: step.clone(), attempt: *attempt }))
             }
-            _ => superseded(),
+            _ => return superseded,
         },
         TimerName::Sleep(sleep) => match open.sleeps.get(sleep) {
-            Some(Sleep::Pending { due_at, revision }) if is_due(*due_at, *revision) => {
-                pass_on(Effect::Deliver(Completion::TimerFired { sleep: sleep.clone() }))
+            Some(Sleep::Pending { due_at, revision }) => {
+                (*due_at, *revision, pass_on(Effect::Deliver(Completion::TimerFired { sleep: sleep.clone() })))
             }
-            _ => superseded(),
+            _ => return superseded,
         },
         TimerName::Deadline => match run.deadline_at {
-            Some(due) if is_due(due, DEADLINE_REVISION) => end(run, now),
-            _ => superseded(),
+            Some(due) => (due, DEADLINE_REVISION, end(run, now)),
+            None => return superseded,
         },
+    };
+    if revision != fire.revision {
+        return superseded;
     }
-}
-
-fn superseded() -> Decision {
-    pass_on(Effect::Answer(Answer::Superseded))
+    if due > now {
+        return pass_on(Effect::Arm(Timer { run: run.id.clone(), name: fire.name.clone(), due, revision })); // the clock was set back
+    }
+    fired
 }
 
 /// Firing writes nothing: what it leads to is recorded, and until then the timer's row stays and fires again after a crash.

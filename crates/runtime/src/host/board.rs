@@ -13,7 +13,7 @@
 //! session delivers one outcome at a time. That is what makes the order the journal's and not the poll's.
 
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::task::Waker;
 use steadfast_kernel::random::Seed;
 use steadfast_kernel::{Attempt, Completion, Epoch, Event, Failure, Payload, Policy, ReportFailure, StepId, Timestamp};
@@ -94,12 +94,15 @@ struct Inner {
     handed: VecDeque<Handed>,
     /// Failed since the session last looked.
     failed: Vec<StepId>,
+    /// Steps that the code gave up waiting for: a retry of theirs may still be recorded.
+    abandoned: BTreeSet<StepId>,
 }
 
 /// What the code asks for.
 impl Board {
     pub(super) fn new(seed: Seed, now: Timestamp) -> Self {
-        let inner = Inner { now, ops: BTreeMap::new(), asked: Vec::new(), handed: VecDeque::new(), failed: Vec::new() };
+        let inner =
+            Inner { now, ops: BTreeMap::new(), asked: Vec::new(), handed: VecDeque::new(), failed: Vec::new(), abandoned: BTreeSet::new() };
         Board { seed, inner: Mutex::new(inner) }
     }
 
@@ -153,7 +156,12 @@ impl Board {
     /// The code no longer wants it.
     pub(super) fn abandon(&self, key: &Key) {
         let mut inner = self.inner.lock();
-        inner.ops.remove(key);
+        if inner.ops.remove(key).is_none() {
+            return; // its outcome was taken
+        }
+        if let Key::Step(step) = key {
+            inner.abandoned.insert(step.clone());
+        }
         inner.asked.retain(|other| other != key);
         inner.failed.retain(|other| other != key.id());
         inner.handed.retain(|handed| handed.key != *key);
@@ -288,8 +296,10 @@ impl Board {
     /// The journal has it: that step has failed before. False if the code did not ask for it.
     pub(super) fn retry_recorded(&self, step: &StepId) -> bool {
         let mut inner = self.inner.lock();
-        let Some(op) = inner.ops.get_mut(&Key::Step(step.clone())) else { return false };
-        op.state = State::Waiting;
+        match inner.ops.get_mut(&Key::Step(step.clone())) {
+            Some(op) => op.state = State::Waiting,
+            None => return inner.abandoned.contains(step),
+        }
         true
     }
 

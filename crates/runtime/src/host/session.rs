@@ -35,12 +35,35 @@ pub(super) struct Session {
     payload_bytes_max: usize,
     inbox: mpsc::UnboundedReceiver<ToHost>,
     reports: mpsc::UnboundedSender<Report>,
-    /// The turn that was sent and is not yet committed, and what it asked for.
-    turn: Option<(TakeTurn, Vec<Key>)>,
+    /// The turn that was sent and is not yet committed.
+    turn: Option<Turn>,
     /// What the store could not write, and when to say it again.
     again: BTreeSet<What>,
     patience: Option<BoxFuture<'static, ()>>,
     draining: bool,
+}
+
+/// A turn on its way.
+struct Turn {
+    command: TakeTurn,
+    /// What may begin once it is committed.
+    asked: Vec<Key>,
+    /// Nothing comes after it.
+    ends: bool,
+}
+
+/// Tells the shard that the session is over, however that comes about.
+struct Farewell {
+    reports: mpsc::UnboundedSender<Report>,
+    last: Option<Report>,
+}
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        if let Some(report) = self.last.take() {
+            let _shard_is_gone = self.reports.send(report);
+        }
+    }
 }
 
 /// The future of a run, and the board it meets us at.
@@ -98,15 +121,12 @@ impl Session {
 
     /// Hosts the run until it ends, is closed, or cannot go on.
     pub(super) async fn host(mut self, code: Arc<dyn Code>, journal: Vec<Entry>) {
-        let Some(mut workflow) = self.begin(&*code, &journal) else {
-            self.say(Says::Closed);
-            return;
-        };
+        let mut farewell = Farewell { reports: self.reports.clone(), last: Some(self.report(Says::Closed)) };
+        let Some(mut workflow) = self.begin(&*code, &journal) else { return };
         let exit = self.drive(&mut workflow, journal).await;
         workflow.close();
-        match exit {
-            Exit::Done => self.say(Says::Closed),
-            Exit::Blocked(wait) => self.say(Says::Blocked(wait)),
+        if let Exit::Blocked(wait) = exit {
+            farewell.last = Some(self.report(Says::Blocked(wait)));
         }
     }
 
@@ -140,7 +160,7 @@ impl Session {
                 News::Progress => {}
                 News::SayAgain => self.say_again(workflow),
                 News::Message(None | Some(ToHost::Close)) => return Exit::Done,
-                News::Message(Some(ToHost::TurnTaken)) if workflow.outcome.is_some() => return Exit::Done,
+                News::Message(Some(ToHost::TurnTaken)) if self.turn.as_ref().is_some_and(|turn| turn.ends) => return Exit::Done,
                 News::Message(Some(message)) => self.hear(message, workflow),
             }
         }
@@ -149,8 +169,8 @@ impl Session {
     fn hear(&mut self, message: ToHost, workflow: &Workflow) {
         match message {
             ToHost::TurnTaken => {
-                if let Some((_, asked)) = self.turn.take() {
-                    self.open(workflow, &asked);
+                if let Some(turn) = self.turn.take() {
+                    self.open(workflow, &turn.asked);
                 }
             }
             ToHost::RetryScheduled { step } => workflow.board.retry_scheduled(&step),
@@ -177,7 +197,7 @@ impl Session {
         self.patience = None;
         for what in std::mem::take(&mut self.again) {
             match (what, &self.turn) {
-                (What::Turn, Some((turn, _))) => self.say(Says::Turn(turn.clone())),
+                (What::Turn, Some(turn)) => self.say(Says::Turn(turn.command.clone())),
                 (What::Turn, None) => {}
                 (What::Failure(step), _) => self.report_failures(workflow, [step]),
             }
@@ -214,10 +234,11 @@ impl Session {
         if proposals.is_empty() {
             return self.open(workflow, &asked);
         }
-        let in_flight = if workflow.outcome.is_some() { 0 } else { workflow.board.in_flight(None) };
-        let turn = TakeTurn { epoch: self.epoch, proposals, in_flight };
-        self.say(Says::Turn(turn.clone()));
-        self.turn = Some((turn, asked));
+        let ends = workflow.outcome.is_some();
+        let in_flight = if ends { 0 } else { workflow.board.in_flight(None) };
+        let command = TakeTurn { epoch: self.epoch, proposals, in_flight };
+        self.say(Says::Turn(command.clone()));
+        self.turn = Some(Turn { command, asked, ends });
     }
 
     /// The time of a delivery: never before the one that came before it.
@@ -242,7 +263,11 @@ impl Session {
     }
 
     fn say(&self, says: Says) {
-        let _shard_is_gone = self.reports.send(Report { run: self.run.clone(), session: self.id, says });
+        let _shard_is_gone = self.reports.send(self.report(says));
+    }
+
+    fn report(&self, says: Says) -> Report {
+        Report { run: self.run.clone(), session: self.id, says }
     }
 }
 

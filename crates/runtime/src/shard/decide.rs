@@ -12,7 +12,8 @@ impl Shard {
     pub(super) fn ask(&mut self, id: RunId, ask: Ask) {
         if let Health::Healing(error) | Health::Over(error) = &self.state.health {
             let error = Arc::clone(error);
-            return self.turn_away(&id, ask, &error);
+            self.turn_away(&id, ask, &error);
+            return self.tidy(&id);
         }
         let needs_host = ask.needs_host();
         let slot = self.slot(&id);
@@ -96,7 +97,7 @@ impl Shard {
 
     /// A timer is due.
     pub(super) fn fire(&mut self, timer: Timer) {
-        if self.state.draining.is_some() {
+        if self.state.is_draining() {
             return; // its row stays, and it fires after the next start
         }
         let command = Command::FireTimer(FireTimer { name: timer.name.clone(), revision: timer.revision });

@@ -42,9 +42,11 @@ impl Shard {
     }
 
     fn loaded(&mut self, id: &RunId, result: Result<Option<(Run, Vec<Entry>)>, Error>) {
+        let over = matches!(self.state.health, super::Health::Over(_));
         let slot = self.slot(id);
         let Memory::Loading(waiting) = std::mem::take(&mut slot.memory) else { return };
         match result {
+            Ok(_) if over => waiting.into_iter().for_each(|ask| self.ask(id.clone(), ask)), // they are turned away
             Ok(found) => {
                 let hosted = slot.session.is_some() || slot.blocked.is_some();
                 let open = !hosted && waiting.iter().any(Ask::needs_host);

@@ -85,7 +85,8 @@ pub(crate) struct State {
     sessions: SessionId,
     live: usize,
     health: Health,
-    draining: Option<oneshot::Sender<()>>,
+    /// Those who wait for the drain to be over, if it has begun.
+    draining: Option<Vec<oneshot::Sender<()>>>,
     tasks: FuturesUnordered<BoxFuture<'static, Done>>,
     /// Runs that a failed commit was about: whether the store has it is not known.
     in_doubt: BTreeSet<RunId>,
@@ -192,12 +193,13 @@ impl Shard {
             Some(done) = self.state.tasks.next(), if !self.state.tasks.is_empty() => self.done(done),
             Some(report) = reports.recv() => self.report(report),
             Some(timer) = fired.recv() => self.fire(timer),
-            request = requests.recv() => match request {
-                Some(Request::Stop) | None => return false,
-                Some(request) => self.request(request),
-            },
+            request = requests.recv() => return self.request(request),
         }
-        !self.is_drained()
+        // Work under way goes first, but whoever asks is not kept waiting by it for ever.
+        match self.ports.requests.try_recv() {
+            Ok(request) => self.request(Some(request)),
+            Err(_) => !self.is_drained(),
+        }
     }
 
     async fn committed_next(&mut self) -> bool {
@@ -210,15 +212,17 @@ impl Shard {
         }
     }
 
-    fn request(&mut self, request: Request) {
+    /// Takes up a request. False when it is over.
+    fn request(&mut self, request: Option<Request>) -> bool {
         match request {
-            Request::Drain { reply } => self.drain(reply),
-            Request::Start { reply, .. } if self.state.draining.is_some() => drop(reply.send(Err(Error::Stopped))),
-            Request::Start { command, fresh, reply } => self.start(*command, fresh, reply),
-            Request::Await { run, reply } => self.ask(run, Ask::Await(reply)),
-            Request::View { run, reply } => self.ask(run, Ask::View(reply)),
-            Request::Stop => {}
+            None | Some(Request::Stop) => return false,
+            Some(Request::Drain { reply }) => self.drain(reply),
+            Some(Request::Start { reply, .. }) if self.state.is_draining() => drop(reply.send(Err(Error::Stopped))),
+            Some(Request::Start { command, fresh, reply }) => self.start(*command, fresh, reply),
+            Some(Request::Await { run, reply }) => self.ask(run, Ask::Await(reply)),
+            Some(Request::View { run, reply }) => self.ask(run, Ask::View(reply)),
         }
+        !self.is_drained()
     }
 
     fn start(&mut self, command: StartRun, fresh: bool, reply: Reply<Answer>) {
@@ -244,32 +248,25 @@ impl Shard {
                 self.ask(run, Ask::Command(Box::new(Command::ReportFailure(report)), from));
             }
             Says::Blocked(wait) => self.block(&run, wait),
-            Says::Closed => {
-                self.end_session(&run);
-                self.tidy(&run);
-            }
+            Says::Closed => self.closed(&run),
         }
     }
 
     fn drain(&mut self, reply: oneshot::Sender<()>) {
-        self.state.draining = Some(reply);
+        self.state.draining.get_or_insert_default().push(reply);
         for slot in self.state.slots.values_mut() {
             slot.tell(ToHost::Drain);
         }
     }
 
     fn is_drained(&mut self) -> bool {
-        let idle = self.state.live == 0 && self.state.pending.is_empty();
-        match self.state.draining.take() {
-            Some(reply) if idle => {
-                let _nobody_waits = reply.send(());
-                true
-            }
-            waiting => {
-                self.state.draining = waiting;
-                false
-            }
+        if !self.state.is_draining() || self.state.live > 0 || !self.state.pending.is_empty() {
+            return false;
         }
+        for reply in self.state.draining.take().into_iter().flatten() {
+            let _nobody_waits = reply.send(());
+        }
+        true
     }
 
     /// Whether that is the session that hosts the run now; what others say is out of date.
@@ -295,10 +292,21 @@ impl Shard {
     }
 }
 
+impl State {
+    fn is_draining(&self) -> bool {
+        self.draining.is_some()
+    }
+}
+
 impl Slot {
     fn is_idle(&self, committed: u64) -> bool {
         let loading = matches!(self.memory, Memory::Loading(_));
-        !loading && self.session.is_none() && self.waiters.is_empty() && self.blocked.is_none() && self.changed <= committed
+        let awaited = self.waiters.iter().any(|waiter| !waiter.is_closed());
+        !loading && !awaited && self.session.is_none() && self.blocked.is_none() && self.changed <= committed
+    }
+
+    fn has_ended(&self) -> bool {
+        matches!(&self.memory, Memory::Ready(Some(run)) if run.ended().is_some())
     }
 
     /// Tells that session, if it is still the one.

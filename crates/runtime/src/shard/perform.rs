@@ -81,7 +81,7 @@ impl Shard {
 
     /// Gives a run to the host.
     pub(super) fn open(&mut self, id: &RunId, journal: Vec<Entry>) {
-        if self.state.draining.is_some() {
+        if self.state.is_draining() {
             return; // it is opened after the next start
         }
         let Memory::Ready(Some(run)) = &self.slot(id).memory else { return };
@@ -100,17 +100,30 @@ impl Shard {
     /// The host and the journal disagree: the future is dropped and rebuilt by replay.
     fn reopen(&mut self, id: &RunId, refusal: &Refusal) {
         self.close(id);
+        if let Refusal::Stale { why, .. } = refusal {
+            self.replay(id, why);
+        }
+    }
+
+    /// Hosts a run anew, unless that was tried often enough without getting anywhere.
+    fn replay(&mut self, id: &RunId, why: &str) {
+        tracing::warn!(run = %id, why, "the run is replayed");
         let slot = self.slot(id);
         slot.stale += 1;
-        let stale = slot.stale;
-        if let Refusal::Stale { why, .. } = refusal {
-            tracing::warn!(run = %id, why, "the host was out of date; the run is replayed");
-            if stale > STALE_MAX {
-                let seq = if let Memory::Ready(Some(run)) = &self.slot(id).memory { run.seq } else { 0 };
-                return self.block(id, Wait::Mismatch { at: seq, expected: "a turn that fits the journal".into(), found: why.clone() });
-            }
-            self.ask(id.clone(), super::Ask::Resume);
+        if slot.stale > STALE_MAX {
+            let at = if let Memory::Ready(Some(run)) = &slot.memory { run.seq } else { 0 };
+            return self.block(id, Wait::Mismatch { at, expected: "a turn that fits the journal".into(), found: why.into() });
         }
+        self.ask(id.clone(), super::Ask::Resume);
+    }
+
+    /// A session is over. If its run is not, and nobody told it to stop, it has died.
+    pub(super) fn closed(&mut self, id: &RunId) {
+        self.end_session(id);
+        if !self.slot(id).has_ended() && !self.state.is_draining() {
+            self.replay(id, "its host has died");
+        }
+        self.tidy(id);
     }
 
     /// The code of a run cannot go on: it waits for another version of it.
@@ -153,6 +166,7 @@ impl Shard {
             return waiters.into_iter().for_each(|waiter| self.ask(id.clone(), super::Ask::Await(waiter)));
         };
         let Some(ended) = run.ended() else { return };
+        slot.blocked = None;
         tracing::debug!(run = %id, status = run.status().as_str(), "the run has ended");
         for waiter in waiters {
             let _nobody_waits = waiter.send(Ok(ended.clone()));
