@@ -38,8 +38,10 @@ fn check(run: &Run, proposals: &[Proposal]) -> Result<(), String> {
         }
         run.may_follow(event)?;
         let set = matches!(event, Event::TimerSet { .. } | Event::TimerFired { .. });
-        if event.subject().is_some_and(|subject| !seen.insert((set, subject))) {
-            return Err(format!("{:?} is in the turn twice", event.subject()));
+        if let Some(subject) = event.subject()
+            && !seen.insert((set, subject))
+        {
+            return Err(format!("{subject} is in the turn twice"));
         }
         if event.is_end() && index + 1 < proposals.len() {
             return Err("something follows the end".into());
