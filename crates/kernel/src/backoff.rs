@@ -62,7 +62,7 @@ fn pick(low: u64, high: u64, draw: u64) -> u64 {
 }
 
 /// Whole microseconds, rounded up so that a short delay does not become none.
-fn micros(duration: Duration) -> u64 {
+pub(crate) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX)
 }
 

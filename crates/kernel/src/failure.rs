@@ -1,5 +1,6 @@
 //! Why an attempt or a run failed: what a user's code returns and what the journal keeps.
 
+use crate::backoff;
 use std::any::Any;
 use std::error::Error;
 use std::fmt;
@@ -172,9 +173,9 @@ impl Failure {
         self
     }
 
-    /// Asks for the next attempt no earlier than that. The policy's `max_delay` still bounds it.
+    /// Asks for the next attempt no earlier than that, in whole microseconds, rounded up. The policy's `max_delay` still bounds it.
     pub fn retry_after(mut self, delay: Duration) -> Self {
-        self.retry_after = Some(delay);
+        self.retry_after = Some(Duration::from_micros(backoff::micros(delay))); // what the journal keeps
         self
     }
 

@@ -318,6 +318,7 @@ impl Policy {
             return Verdict::GiveUp(GaveUp::MaxRetriesExceeded { max: policy.max_attempts });
         }
         let delay = policy.delay(attempt, draw).max(failure.retry_after.unwrap_or_default()).min(policy.max_delay);
+        let delay = Duration::from_micros(backoff::micros(delay)); // what the journal keeps, so that replay knows the same delay
         match out_of_time {
             Some(end) if now.saturating_add(delay) >= end => Verdict::GiveUp(GaveUp::OutOfTime),
             _ => Verdict::RetryIn { delay, of: policy.max_attempts },
