@@ -1,0 +1,81 @@
+//! `FireTimer`: passed on, ends the run, or superseded.
+
+use super::*;
+
+#[test]
+fn a_retry_that_is_due_starts_its_attempt() {
+    for now in [1000, 99_000] {
+        check(&in_backoff(), now, fire(retry("charge#1"), 2), Ok(decision([], [start_attempt("charge#1", 2)])));
+    }
+}
+
+#[test]
+fn a_sleep_that_is_due_is_delivered() {
+    for now in [1000, 99_000] {
+        check(&asleep(), now, fire(sleep("sleep#1"), 2), Ok(decision([], [deliver_timer("sleep#1")])));
+    }
+}
+
+#[test]
+fn firing_twice_says_the_same_twice() {
+    check(&asleep(), 1000, fire(sleep("sleep#1"), 2), Ok(decision([], [deliver_timer("sleep#1")])));
+    check(&asleep(), 1000, fire(sleep("sleep#1"), 2), Ok(decision([], [deliver_timer("sleep#1")])));
+}
+
+#[test]
+fn a_deadline_that_is_due_ends_the_run_whatever_it_waits_for() {
+    let effects = [disarm(retry("charge#1")), disarm(sleep("sleep#1")), disarm(TimerName::Deadline), Effect::Close, Effect::AnnounceEnd];
+    let entries = [entry(4, 9000, run_failed(deadline_exceeded())).leaving(0)];
+    check(&with_every_timer(), 9000, fire(TimerName::Deadline, 1), Ok(decision(entries, effects)));
+}
+
+#[test]
+fn a_timer_of_another_revision_is_superseded() {
+    for revision in [0, 1, 3] {
+        check(&in_backoff(), 1000, fire(retry("charge#1"), revision), superseded());
+        check(&asleep(), 1000, fire(sleep("sleep#1"), revision), superseded());
+    }
+    for revision in [0, 2] {
+        check(&with_every_timer(), 9000, fire(TimerName::Deadline, revision), superseded());
+    }
+}
+
+#[test]
+fn the_timer_of_a_retry_before_the_last_is_superseded() {
+    let twice = history([run_started(), retry_scheduled("charge#1", 2, 3, 10), retry_scheduled("charge#1", 3, 3, 20)]);
+    check(&twice, 1000, fire(retry("charge#1"), 2), superseded());
+    check(&twice, 1000, fire(retry("charge#1"), 3), Ok(decision([], [start_attempt("charge#1", 3)])));
+}
+
+#[test]
+fn a_timer_that_is_not_yet_due_is_superseded() {
+    check(&in_backoff(), 999, fire(retry("charge#1"), 2), superseded());
+    check(&asleep(), 999, fire(sleep("sleep#1"), 2), superseded());
+    check(&with_every_timer(), 8999, fire(TimerName::Deadline, 1), superseded());
+}
+
+#[test]
+fn a_timer_that_was_never_armed_is_superseded() {
+    check(&open(), 1000, fire(retry("charge#1"), 1), superseded());
+    check(&open(), 1000, fire(sleep("sleep#1"), 1), superseded());
+    check(&open(), 1000, fire(TimerName::Deadline, 1), superseded());
+    check(&in_backoff(), 1000, fire(sleep("charge#1"), 2), superseded());
+    check(&asleep(), 1000, fire(retry("sleep#1"), 2), superseded());
+}
+
+#[test]
+fn a_timer_that_was_settled_is_superseded() {
+    let events =
+        [timer_set("sleep#1", 10), timer_fired("sleep#1"), retry_scheduled("charge#1", 2, 3, 10), step_completed("charge#1", 2, "")];
+    let settled = history([run_started()].into_iter().chain(events));
+    check(&settled, 1000, fire(sleep("sleep#1"), 2), superseded());
+    check(&settled, 1000, fire(retry("charge#1"), 4), superseded());
+}
+
+#[test]
+fn every_timer_of_an_ended_run_is_superseded() {
+    let over = [with_every_timer(), vec![entry(4, 0, run_completed("18"))]].concat();
+    for (name, revision) in [(TimerName::Deadline, 1), (retry("charge#1"), 2), (sleep("sleep#1"), 3)] {
+        check(&over, 99_000, fire(name, revision), superseded());
+    }
+}

@@ -1,0 +1,81 @@
+//! Every arrow of the transition table: a history, a command, and everything that follows from it or why it is refused.
+
+mod fire_timer;
+mod report_failure;
+mod start_run;
+mod status;
+mod take_turn;
+
+use crate::support::*;
+use std::time::Duration;
+use steadfast_kernel::run::{Decision, decide};
+use steadfast_kernel::{
+    Answer, Code, Command, Effect, Entry, Failure, Payload, Policy, Refusal, ReportFailure, Run, StartRun, Status, TakeTurn, TimerName,
+    Wait, code,
+};
+
+/// Decides on a command after that history, and compares the whole answer. What is decided must fold.
+#[track_caller]
+fn check(history: &[Entry], now_ms: i64, command: Command, expected: Result<Decision, Refusal>) {
+    let state = folded(history);
+    let decided = decide(&run_id(), state.as_ref(), command, at(now_ms));
+    assert_eq!(decided, expected);
+    if let Ok(Decision { entries, .. }) = decided {
+        folded(&[history, &entries].concat());
+    }
+}
+
+#[track_caller]
+fn stale(why: &str) -> Result<Decision, Refusal> {
+    Err(Refusal::Stale { run: run_id(), why: why.into() })
+}
+
+fn ended() -> Result<Decision, Refusal> {
+    Err(Refusal::Ended { run: run_id() })
+}
+
+fn superseded() -> Result<Decision, Refusal> {
+    Ok(decision([], [answer(Answer::Superseded)]))
+}
+
+fn open() -> Vec<Entry> {
+    history([run_started()])
+}
+
+fn completed() -> Vec<Entry> {
+    history([run_started(), run_completed("18")])
+}
+
+/// `charge#1` waits for its second attempt, armed by entry 2 and due at 1000.
+fn in_backoff() -> Vec<Entry> {
+    history([run_started(), retry_scheduled("charge#1", 2, 3, 1000)])
+}
+
+/// `sleep#1` waits for its end, armed by entry 2 and due at 1000.
+fn asleep() -> Vec<Entry> {
+    history([run_started(), timer_set("sleep#1", 1000)])
+}
+
+/// One of each timer is armed: the deadline by entry 1, a retry by entry 2, a sleep by entry 3.
+fn with_every_timer() -> Vec<Entry> {
+    history([run_started_until(9000), retry_scheduled("charge#1", 2, 3, 1000), timer_set("sleep#1", 2000)])
+}
+
+fn policy() -> Policy {
+    Policy::constant(SECOND).max_attempts(3)
+}
+
+#[test]
+fn every_refusal_has_its_code() {
+    let run = run_id();
+    let refusals = [
+        (Refusal::RunExists { run: run.clone() }, code::RUN_EXISTS),
+        (Refusal::RunNotFound { run: run.clone() }, code::RUN_NOT_FOUND),
+        (Refusal::Ended { run: run.clone() }, code::RUN_ENDED),
+        (Refusal::Stale { run, why: "it is".into() }, code::STALE),
+    ];
+    for (refusal, code) in refusals {
+        assert_eq!(refusal.code(), code);
+        assert!(refusal.to_string().contains("order-17"), "{refusal}");
+    }
+}

@@ -1,0 +1,91 @@
+//! What is derived from the state: status, waits, timers.
+
+use super::*;
+
+fn state(history: &[Entry]) -> Run {
+    folded(history).expect("a run")
+}
+
+fn backoff(step: &str, due_ms: i64) -> Wait {
+    Wait::Backoff { step: id(step), attempt: 2, of: 3, due_at: at(due_ms), failure: timeout() }
+}
+
+#[test]
+fn a_run_that_has_just_started_is_running() {
+    let run = state(&open());
+    assert_eq!((run.status(), run.waits()), (Status::Running, vec![]));
+}
+
+#[test]
+fn a_run_with_attempts_in_flight_is_running_though_a_timer_is_pending() {
+    for history in [in_backoff(), asleep()] {
+        let [first, last] = history.try_into().expect("two entries");
+        assert_eq!(state(&[first.clone(), last.clone().leaving(1)]).status(), Status::Running);
+        assert_eq!(state(&[first, last.leaving(0)]).status(), Status::Waiting);
+    }
+}
+
+#[test]
+fn the_code_itself_is_in_flight_until_the_host_says_otherwise() {
+    assert_eq!(state(&in_backoff()).status(), Status::Running);
+    assert_eq!(state(&asleep()).status(), Status::Running);
+}
+
+#[test]
+fn a_run_waits_for_the_earliest_first() {
+    let run = state(&[
+        entry(1, 0, run_started()),
+        entry(2, 0, retry_scheduled("charge#1", 2, 3, 3000)),
+        entry(3, 0, timer_set("sleep#1", 2000)),
+        entry(4, 0, timer_set("sleep#2", 4000)),
+        entry(5, 0, retry_scheduled("ship#1", 2, 3, 1000)).leaving(0),
+    ]);
+    assert_eq!(run.status(), Status::Waiting);
+    assert_eq!(
+        run.waits(),
+        [backoff("ship#1", 1000), Wait::Timer { due_at: at(2000) }, backoff("charge#1", 3000), Wait::Timer { due_at: at(4000) }]
+    );
+}
+
+#[test]
+fn what_is_settled_is_not_waited_for() {
+    let run = state(&[
+        entry(1, 0, run_started()),
+        entry(2, 0, retry_scheduled("charge#1", 2, 3, 3000)),
+        entry(3, 0, timer_set("sleep#1", 2000)),
+        entry(4, 0, step_completed("charge#1", 2, "18")),
+        entry(5, 0, timer_fired("sleep#1")).leaving(0),
+    ]);
+    assert_eq!((run.status(), run.waits(), run.timers()), (Status::Running, vec![], vec![]));
+}
+
+#[test]
+fn the_count_of_attempts_in_flight_stays_until_the_next_one_is_given() {
+    let given = entry(2, 0, timer_set("sleep#1", 1000)).leaving(0);
+    let silent = entry(3, 0, step_completed("charge#1", 1, "18"));
+    assert_eq!(state(&[entry(1, 0, run_started()), given.clone(), silent.clone()]).status(), Status::Waiting);
+    assert_eq!(state(&[entry(1, 0, run_started()), given, silent.leaving(1)]).status(), Status::Running);
+}
+
+#[test]
+fn an_ended_run_waits_for_nothing_and_says_how_it_ended() {
+    for (end, status) in [(run_completed("18"), Status::Completed), (run_failed(timeout()), Status::Failed)] {
+        let run = state(&[with_every_timer(), vec![entry(4, 70, end)]].concat());
+        assert_eq!((run.status(), run.waits(), run.timers()), (status, vec![], vec![]));
+        assert_eq!(run.ended().map(|ended| (ended.at, ended.outcome.is_ok())), Some((at(70), status == Status::Completed)));
+        assert!(run.status().is_final());
+    }
+}
+
+#[test]
+fn the_last_retry_of_any_step_is_the_retry_context() {
+    assert_eq!(state(&open()).retry_context, None);
+    let context = state(&in_backoff()).retry_context.expect("a retry");
+    assert_eq!((context.current_attempt, context.last_backoff), (2, SECOND));
+}
+
+#[test]
+fn the_timers_of_a_run_are_those_that_its_entries_armed() {
+    let armed = [timer(retry("charge#1"), at(1000), 2), timer(sleep("sleep#1"), at(2000), 3), timer(TimerName::Deadline, at(9000), 1)];
+    assert_eq!(state(&with_every_timer()).timers(), armed);
+}

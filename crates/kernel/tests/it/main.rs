@@ -1,0 +1,7 @@
+//! The run machine from outside: commands in, entries and effects out, folded as a shard would.
+
+#![expect(clippy::expect_used, reason = "what the tests share may panic as they do")]
+
+mod decide;
+mod journals;
+mod support;

@@ -1,0 +1,220 @@
+//! What the tests share: short constructors, so that expected lists can be written out, and the fold of a journal.
+
+use std::time::Duration;
+use steadfast_kernel::random::Seed;
+use steadfast_kernel::run::{Decision, evolve};
+use steadfast_kernel::{
+    Answer, Attempt, Code, Command, Completion, Effect, Entry, Event, Failure, FireTimer, IllegalTransition, Payload, Policy, Proposal,
+    Record, ReportFailure, Run, RunId, Seq, StartRun, StepId, TakeTurn, Timer, TimerName, Timestamp, WorkflowName,
+};
+
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const SEED: Seed = Seed([7; 32]);
+
+pub(crate) fn run_id() -> RunId {
+    RunId::new("order-17").expect("a run id")
+}
+
+pub(crate) fn workflow(name: &str) -> WorkflowName {
+    WorkflowName::new(name).expect("a workflow name")
+}
+
+pub(crate) fn id(text: &str) -> StepId {
+    StepId::from_stored(text)
+}
+
+/// That many milliseconds after the beginning of time.
+pub(crate) fn at(ms: i64) -> Timestamp {
+    Timestamp::from_micros(ms * 1000)
+}
+
+pub(crate) fn timeout() -> Failure {
+    Failure::transient("connection timeout")
+}
+
+pub(crate) fn card_refused() -> Failure {
+    Failure::permanent("card refused").code(Code::PermissionDenied)
+}
+
+/// The failure as the code is told it after that many attempts.
+pub(crate) fn after(attempts: Attempt, mut failure: Failure) -> Failure {
+    failure.attempts = attempts;
+    failure
+}
+
+/// What the code is told when a step that kept timing out has used up all its attempts.
+pub(crate) fn gave_up(max: u32) -> Failure {
+    let message = format!("gave up after {max} of {max} attempts: connection timeout");
+    let mut failure = Failure::permanent(message).code(Code::Unavailable).cause("connection timeout");
+    (failure.attempts, failure.max_attempts) = (max, Some(max));
+    failure
+}
+
+/// What the code is told when a step that timed out has no time for another attempt.
+pub(crate) fn out_of_time(attempts: Attempt) -> Failure {
+    let failure = Failure::permanent("no time left for another attempt: connection timeout").code(Code::DeadlineExceeded);
+    after(attempts, failure.cause("connection timeout"))
+}
+
+/// What a run is ended with at its deadline.
+pub(crate) fn deadline_exceeded() -> Failure {
+    Failure::permanent("the run did not end before its deadline").code(Code::DeadlineExceeded)
+}
+
+// Events.
+
+pub(crate) fn run_started() -> Event {
+    Event::RunStarted { workflow: workflow("checkout"), input: Payload::json("17"), seed: SEED, deadline_at: None }
+}
+
+pub(crate) fn run_started_until(deadline_ms: i64) -> Event {
+    Event::RunStarted { workflow: workflow("checkout"), input: Payload::json("17"), seed: SEED, deadline_at: Some(at(deadline_ms)) }
+}
+
+pub(crate) fn step_completed(step: &str, attempt: Attempt, output: &'static str) -> Event {
+    Event::StepCompleted { step: id(step), attempt, output: Payload::json(output) }
+}
+
+pub(crate) fn step_failed(step: &str, attempt: Attempt, failure: Failure) -> Event {
+    Event::StepFailed { step: id(step), attempt, failure }
+}
+
+/// A retry that is due at `due_ms`, after a delay of one second.
+pub(crate) fn retry_scheduled(step: &str, attempt: Attempt, of: Attempt, due_ms: i64) -> Event {
+    Event::RetryScheduled { step: id(step), attempt, of, delay: SECOND, due_at: at(due_ms), failure: timeout() }
+}
+
+pub(crate) fn timer_set(sleep: &str, due_ms: i64) -> Event {
+    Event::TimerSet { sleep: id(sleep), due_at: at(due_ms) }
+}
+
+pub(crate) fn timer_fired(sleep: &str) -> Event {
+    Event::TimerFired { sleep: id(sleep) }
+}
+
+pub(crate) fn run_completed(output: &'static str) -> Event {
+    Event::RunCompleted { output: Payload::json(output) }
+}
+
+pub(crate) fn run_failed(failure: Failure) -> Event {
+    Event::RunFailed { failure }
+}
+
+// Entries.
+
+/// An entry of the first epoch that says nothing about attempts in flight.
+pub(crate) fn entry(seq: Seq, at_ms: i64, event: Event) -> Entry {
+    Entry { seq, epoch: 1, at: at(at_ms), in_flight: None, event }
+}
+
+pub(crate) trait Leaving {
+    /// The same entry, saying how many attempts are in flight after it.
+    fn leaving(self, in_flight: u32) -> Self;
+}
+
+impl Leaving for Entry {
+    fn leaving(mut self, in_flight: u32) -> Self {
+        self.in_flight = Some(in_flight);
+        self
+    }
+}
+
+/// Entries from 1 on, all at the beginning of time.
+pub(crate) fn history(events: impl IntoIterator<Item = Event>) -> Vec<Entry> {
+    (1..).zip(events).map(|(seq, event)| entry(seq, 0, event)).collect()
+}
+
+// Commands.
+
+pub(crate) fn start_run() -> StartRun {
+    StartRun { run: run_id(), workflow: workflow("checkout"), input: Payload::json("17"), seed: SEED, deadline: None }
+}
+
+pub(crate) fn start() -> Command {
+    Command::StartRun(start_run())
+}
+
+/// A turn whose deliveries all happened at that time.
+pub(crate) fn turn(at_ms: i64, events: impl IntoIterator<Item = Event>, in_flight: u32) -> Command {
+    let proposals = events.into_iter().map(|event| Proposal { at: at(at_ms), event }).collect();
+    Command::TakeTurn(TakeTurn { epoch: 1, proposals, in_flight })
+}
+
+/// A report that a step, asked for at the beginning of time, has timed out; nothing else is in flight.
+pub(crate) fn report_timeout(step: &str, attempt: Attempt, policy: &Policy) -> ReportFailure {
+    ReportFailure { epoch: 1, step: id(step), attempt, failure: timeout(), policy: policy.clone(), asked_at: at(0), in_flight: 0 }
+}
+
+pub(crate) fn timed_out(step: &str, attempt: Attempt, policy: &Policy) -> Command {
+    Command::ReportFailure(report_timeout(step, attempt, policy))
+}
+
+pub(crate) fn failed_with(failure: Failure, step: &str, attempt: Attempt, policy: &Policy) -> Command {
+    Command::ReportFailure(ReportFailure { failure, ..report_timeout(step, attempt, policy) })
+}
+
+pub(crate) fn fire(name: TimerName, revision: Seq) -> Command {
+    Command::FireTimer(FireTimer { name, revision })
+}
+
+// Effects.
+
+pub(crate) fn retry(step: &str) -> TimerName {
+    TimerName::Retry(id(step))
+}
+
+pub(crate) fn sleep(sleep: &str) -> TimerName {
+    TimerName::Sleep(id(sleep))
+}
+
+pub(crate) fn timer(name: TimerName, due: Timestamp, revision: Seq) -> Timer {
+    Timer { run: run_id(), name, due, revision }
+}
+
+pub(crate) fn arm(name: TimerName, due_ms: i64, revision: Seq) -> Effect {
+    Effect::Arm(timer(name, at(due_ms), revision))
+}
+
+pub(crate) fn disarm(name: TimerName) -> Effect {
+    Effect::Disarm(name)
+}
+
+pub(crate) fn answer(answer: Answer) -> Effect {
+    Effect::Answer(answer)
+}
+
+pub(crate) fn start_attempt(step: &str, attempt: Attempt) -> Effect {
+    Effect::StartAttempt { step: id(step), attempt }
+}
+
+pub(crate) fn deliver_failure(step: &str, attempt: Attempt, failure: Failure) -> Effect {
+    Effect::Deliver(Completion::StepFailed { step: id(step), attempt, failure })
+}
+
+pub(crate) fn deliver_timer(sleep: &str) -> Effect {
+    Effect::Deliver(Completion::TimerFired { sleep: id(sleep) })
+}
+
+pub(crate) fn decision(entries: impl Into<Vec<Entry>>, effects: impl Into<Vec<Effect>>) -> Decision {
+    Decision { entries: entries.into(), effects: effects.into() }
+}
+
+// Folding.
+
+/// The state after those entries, from scratch; nothing where there are none.
+pub(crate) fn fold(entries: &[Entry]) -> Result<Option<Run>, IllegalTransition> {
+    entries.iter().try_fold(None, |state, entry| evolve(&run_id(), state, entry).map(Some))
+}
+
+/// The state after a journal that is known to be good.
+#[track_caller]
+pub(crate) fn folded(entries: &[Entry]) -> Option<Run> {
+    fold(entries).unwrap_or_else(|illegal| panic!("{illegal}"))
+}
+
+/// The entries as they come back from a store.
+#[track_caller]
+pub(crate) fn stored(entries: &[Entry]) -> Vec<Entry> {
+    let there_and_back = |entry| Entry::try_from(&Record::from(entry)).unwrap_or_else(|unreadable| panic!("{unreadable}"));
+    entries.iter().map(there_and_back).collect()
+}
