@@ -3,5 +3,6 @@
 #![expect(clippy::expect_used, reason = "what the tests share may panic as they do")]
 
 mod decide;
+mod evolve;
 mod journals;
 mod support;

@@ -1,0 +1,186 @@
+//! The fold: what the machine does not list cannot be followed, and says so in words.
+
+use crate::support::*;
+use steadfast_kernel::run::decide;
+use steadfast_kernel::{Attempt, Command, Completion, Effect, Entry, Event, Policy, ReportFailure, Run, Status};
+
+/// That entry cannot come after that history, and the message says why.
+#[track_caller]
+fn illegal(history: &[Entry], next: Entry, message: &str) {
+    folded(history);
+    let illegal = fold(&[history, std::slice::from_ref(&next)].concat()).expect_err("an entry that does not fit");
+    assert_eq!((illegal.run.clone(), illegal.seq, illegal.kind), (run_id(), next.seq, next.event.kind()));
+    assert_eq!(illegal.to_string(), message);
+}
+
+/// As [`illegal`], for an event that comes next in order.
+#[track_caller]
+fn does_not_follow(history: &[Entry], event: Event, why: &str) {
+    let next = entry(history.len() as u64 + 1, 0, event);
+    let message = format!("the journal of run order-17 cannot be followed at event {} ({}): {why}", next.seq, next.event.kind());
+    illegal(history, next, &message);
+}
+
+fn open() -> Vec<Entry> {
+    history([run_started()])
+}
+
+#[test]
+fn a_gap_cannot_be_followed() {
+    let next = entry(3, 0, run_completed("18"));
+    illegal(&open(), next, "the journal of run order-17 cannot be followed at event 3 (RUN_COMPLETED): event 2 is missing");
+}
+
+#[test]
+fn an_entry_a_second_time_cannot_be_followed() {
+    let twice = [open(), vec![entry(2, 0, step_completed("charge#1", 1, "18"))]].concat();
+    let again = entry(2, 0, step_completed("charge#1", 1, "18"));
+    illegal(&twice, again, "the journal of run order-17 cannot be followed at event 2 (STEP_COMPLETED): event 3 is missing");
+}
+
+#[test]
+fn a_journal_that_lacks_its_first_entry_cannot_be_followed() {
+    let next = entry(2, 0, step_completed("charge#1", 1, "18"));
+    illegal(&[], next, "the journal of run order-17 cannot be followed at event 2 (STEP_COMPLETED): event 1 is missing");
+}
+
+#[test]
+fn a_journal_begins_with_run_started() {
+    let events = [
+        step_completed("charge#1", 1, "18"),
+        step_failed("charge#1", 1, timeout()),
+        retry_scheduled("charge#1", 2, 3, 1000),
+        timer_set("sleep#1", 1000),
+        timer_fired("sleep#1"),
+        run_completed("18"),
+        run_failed(timeout()),
+    ];
+    for event in events {
+        does_not_follow(&[], event, "a journal begins with RUN_STARTED");
+    }
+}
+
+#[test]
+fn a_run_does_not_start_twice() {
+    does_not_follow(&open(), run_started(), "the run has started already");
+}
+
+#[test]
+fn final_states_are_final() {
+    for end in [run_completed("18"), run_failed(timeout())] {
+        let events = [
+            run_started(),
+            step_completed("charge#1", 1, "18"),
+            step_failed("charge#1", 1, timeout()),
+            retry_scheduled("charge#1", 2, 3, 1000),
+            timer_set("sleep#1", 1000),
+            timer_fired("sleep#1"),
+            run_completed("18"),
+            run_failed(timeout()),
+        ];
+        for event in events {
+            does_not_follow(&history([run_started(), end.clone()]), event, "the run has ended");
+        }
+    }
+}
+
+#[test]
+fn an_entry_of_another_epoch_cannot_be_followed() {
+    for epoch in [0, 2] {
+        let other = Entry { epoch, ..entry(2, 0, run_completed("18")) };
+        let why = format!("it belongs to epoch {epoch}, the run is in epoch 1");
+        illegal(&open(), other, &format!("the journal of run order-17 cannot be followed at event 2 (RUN_COMPLETED): {why}"));
+    }
+}
+
+#[test]
+fn a_retry_whose_entry_is_missing_is_named() {
+    does_not_follow(&open(), step_completed("charge#1", 2, "18"), "charge#1 is at attempt 1, not 2");
+    does_not_follow(&open(), step_failed("charge#1", 3, timeout()), "charge#1 is at attempt 1, not 3");
+    let once = history([run_started(), retry_scheduled("charge#1", 2, 3, 1000)]);
+    does_not_follow(&once, step_completed("charge#1", 3, "18"), "charge#1 is at attempt 2, not 3");
+}
+
+#[test]
+fn attempts_are_consecutive() {
+    does_not_follow(&open(), retry_scheduled("charge#1", 3, 5, 1000), "charge#1 is at attempt 1, not 2");
+    does_not_follow(&open(), retry_scheduled("charge#1", 1, 5, 1000), "charge#1 is at attempt 1, not 0");
+    does_not_follow(&open(), retry_scheduled("charge#1", 0, 5, 1000), "charge#1 is at attempt 1, not 0");
+    let once = history([run_started(), retry_scheduled("charge#1", 2, 5, 1000)]);
+    does_not_follow(&once, retry_scheduled("charge#1", 2, 5, 1000), "charge#1 is at attempt 2, not 1");
+    does_not_follow(&once, step_completed("charge#1", 1, "18"), "charge#1 is at attempt 2, not 1");
+}
+
+#[test]
+fn a_recorded_step_never_changes() {
+    for outcome in [step_completed("charge#1", 1, "18"), step_failed("charge#1", 1, timeout())] {
+        let done = history([run_started(), outcome]);
+        does_not_follow(&done, step_completed("charge#1", 1, "19"), "charge#1 has its outcome already");
+        does_not_follow(&done, step_failed("charge#1", 1, timeout()), "charge#1 has its outcome already");
+        does_not_follow(&done, retry_scheduled("charge#1", 2, 3, 1000), "charge#1 has its outcome already");
+    }
+}
+
+#[test]
+fn a_sleep_is_set_once_and_fires_once() {
+    let asleep = history([run_started(), timer_set("sleep#1", 1000)]);
+    let awake = history([run_started(), timer_set("sleep#1", 1000), timer_fired("sleep#1")]);
+    does_not_follow(&open(), timer_fired("sleep#1"), "sleep#1 was never set");
+    does_not_follow(&asleep, timer_set("sleep#1", 1000), "sleep#1 is set already");
+    does_not_follow(&awake, timer_set("sleep#1", 1000), "sleep#1 is set already");
+    does_not_follow(&awake, timer_fired("sleep#1"), "sleep#1 has fired already");
+}
+
+#[test]
+fn two_equal_failures_in_a_row_are_two_events() {
+    let policy = Policy::constant(SECOND).max_attempts(5);
+    let mut journal = open();
+    for attempt in 1..=2 {
+        let run = folded(&journal);
+        journal.extend(decide(&run_id(), run.as_ref(), timed_out("charge#1", attempt, &policy), at(0)).expect("a retry").entries);
+    }
+    assert_eq!(
+        journal[1..],
+        [entry(2, 0, retry_scheduled("charge#1", 2, 5, 1000)).leaving(0), entry(3, 0, retry_scheduled("charge#1", 3, 5, 1000)).leaving(0),]
+    );
+}
+
+/// How many more attempts fail before the step is given up. Every state is what a restart finds in the store.
+fn attempts_that_remain(mut journal: Vec<Entry>, first: Attempt, policy: &Policy) -> u32 {
+    for made in 0.. {
+        let run = folded(&stored(&journal)).expect("a run");
+        let report = ReportFailure { attempt: first + made, ..report_timeout("charge#1", 1, policy) };
+        match decide(&run_id(), Some(&run), Command::ReportFailure(report), at(0)) {
+            Ok(decided) if decided.entries.is_empty() => {
+                assert!(matches!(&decided.effects[..], [Effect::Deliver(Completion::StepFailed { .. })]));
+                return made + 1;
+            }
+            Ok(decided) => journal.extend(decided.entries),
+            Err(_) => return made,
+        }
+    }
+    unreachable!("attempts are bounded")
+}
+
+#[test]
+fn after_a_restart_exactly_the_attempts_that_are_not_on_record_remain() {
+    for max in 1..=6 {
+        let policy = Policy::constant(SECOND).max_attempts(max);
+        for on_record in 0..max {
+            let retries = (1..=on_record).map(|attempt| retry_scheduled("charge#1", attempt + 1, max, 1000));
+            let journal = history([run_started()].into_iter().chain(retries));
+            assert_eq!(attempts_that_remain(journal, on_record + 1, &policy), max - on_record, "{on_record} of {max} on record");
+        }
+        let retries = (2..=max).map(|attempt| retry_scheduled("charge#1", attempt, max, 1000));
+        let all = history([run_started()].into_iter().chain(retries).chain([step_failed("charge#1", max, gave_up(max))]));
+        assert_eq!(attempts_that_remain(all, max + 1, &policy), 0, "all {max} on record");
+    }
+}
+
+#[test]
+fn the_first_entry_says_all_that_is_known_of_a_new_run() {
+    let run = folded(&[entry(1, 70, run_started_until(9000))]).expect("a run");
+    assert_eq!((run.id.clone(), run.workflow.clone(), run.seed), (run_id(), workflow("checkout"), SEED));
+    assert_eq!((run.epoch, run.seq, run.started_at, run.deadline_at), (1, 1, at(70), Some(at(9000))));
+    assert_eq!((run.status(), run.ended().is_none(), Run::waits(&run)), (Status::Running, true, vec![]));
+}
