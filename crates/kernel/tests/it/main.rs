@@ -4,5 +4,6 @@
 
 mod decide;
 mod evolve;
+mod facts;
 mod journals;
 mod support;
