@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, reason = "what the tests share may panic as they do")]
 
 mod decide;
+mod error_pages;
 mod evolve;
 mod facts;
 mod journals;
