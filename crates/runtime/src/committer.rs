@@ -77,3 +77,107 @@ fn take_group(waiting: &mut VecDeque<Batch>) -> Option<Batch> {
     }
     Some(group)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steadfast_store::memory::{Fault, Gate, Memory};
+    use steadfast_store::{Fence, Head};
+
+    struct Bench {
+        batches: mpsc::UnboundedSender<Batch>,
+        outcomes: mpsc::UnboundedReceiver<Outcome>,
+    }
+
+    async fn start(store: &Memory) -> Bench {
+        assert_eq!(store.claim(0).await.unwrap(), Head { term: 1, seq: 0 });
+        let (batches, waiting) = mpsc::unbounded_channel();
+        let (sender, outcomes) = mpsc::unbounded_channel();
+        tokio::spawn(Committer { store: Arc::new(store.clone()), batches: waiting, outcomes: sender }.run());
+        Bench { batches, outcomes }
+    }
+
+    fn batch(number: u64) -> Batch {
+        Batch { fences: vec![Fence { shard: 0, term: 1, after: number - 1, upto: number }], ..Batch::default() }
+    }
+
+    #[tokio::test]
+    async fn a_lone_batch_does_not_wait_for_company() {
+        let store = Memory::new();
+        let mut bench = start(&store).await;
+        for number in 1..=3 {
+            bench.batches.send(batch(number)).unwrap();
+            assert_eq!(bench.outcomes.recv().await.unwrap().upto, number);
+        }
+        assert_eq!(store.commits(), 3);
+    }
+
+    #[tokio::test]
+    async fn what_is_waiting_while_two_are_under_way_becomes_one_commit() {
+        let (store, gate) = (Memory::new(), Gate::default());
+        store.faults().after(0, Fault::Hold(gate.clone()));
+        let mut bench = start(&store).await;
+        for number in 1..=2 {
+            bench.batches.send(batch(number)).unwrap();
+            tokio::task::yield_now().await;
+        }
+        (3..=100).for_each(|number| bench.batches.send(batch(number)).unwrap());
+        tokio::task::yield_now().await;
+        assert_eq!(store.commits(), 2, "one at the disk, one ready behind it, the rest waits");
+        assert!(bench.outcomes.try_recv().is_err(), "outcomes are told in order");
+        gate.open();
+        let mut upto = Vec::new();
+        while upto.last() != Some(&100) {
+            let outcome = bench.outcomes.recv().await.unwrap();
+            assert!(outcome.result.is_ok());
+            upto.push(outcome.upto);
+        }
+        assert_eq!(upto, [1, 2, 100]);
+        assert_eq!(store.commits(), 3);
+    }
+
+    #[tokio::test]
+    async fn what_was_built_on_a_failed_commit_fails_with_it() {
+        let store = Memory::new();
+        store.faults().after(1, Fault::Fail);
+        let mut bench = start(&store).await;
+        for number in 1..=4 {
+            bench.batches.send(batch(number)).unwrap();
+            tokio::task::yield_now().await;
+        }
+        let mut fates = Vec::new();
+        while fates.last().is_none_or(|(upto, _)| *upto < 4) {
+            let outcome = bench.outcomes.recv().await.unwrap();
+            fates.push((outcome.upto, outcome.result.is_ok()));
+        }
+        assert_eq!(fates[0], (1, true));
+        assert!(fates[1..].iter().all(|(_, ok)| !ok), "{fates:?}");
+        assert_eq!(store.head(0).await.unwrap().seq, 1);
+    }
+
+    #[tokio::test]
+    async fn everything_submitted_is_settled_before_the_committer_ends() {
+        let store = Memory::new();
+        let mut bench = start(&store).await;
+        (1..=10).for_each(|number| bench.batches.send(batch(number)).unwrap());
+        drop(bench.batches);
+        let mut last = 0;
+        while let Some(outcome) = bench.outcomes.recv().await {
+            last = outcome.upto;
+        }
+        assert_eq!((last, store.head(0).await.unwrap().seq), (10, 10));
+    }
+
+    #[test]
+    fn a_group_ends_at_its_size() {
+        let big = |number| Batch { timers: vec![TIMER.clone(); GROUP_BYTES_MAX / 128 / 2 + 1], ..batch(number) };
+        let mut waiting: VecDeque<_> = (1..=3).map(big).collect();
+        let sizes: Vec<_> = std::iter::from_fn(|| take_group(&mut waiting)).map(|group| group.fences[0].upto).collect();
+        assert_eq!(sizes, [1, 2, 3], "no two of them fit into one");
+    }
+
+    static TIMER: std::sync::LazyLock<steadfast_store::TimerChange> = std::sync::LazyLock::new(|| steadfast_store::TimerChange::Disarm {
+        run: steadfast_kernel::RunId::new("run").unwrap(),
+        name: steadfast_kernel::TimerName::Deadline,
+    });
+}

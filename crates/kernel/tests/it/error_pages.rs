@@ -20,7 +20,10 @@ fn read(name: &str) -> String {
 fn pages() -> BTreeSet<String> {
     let files = std::fs::read_dir(folder()).expect("docs/errors can be read");
     let names = files.map(|file| file.expect("a file").file_name().to_string_lossy().into_owned());
-    names.filter_map(|name| name.strip_suffix(".md").map(str::to_string)).filter(|name| name != "README").collect()
+    names
+        .filter_map(|name| name.strip_suffix(".md").map(str::to_string))
+        .filter(|name| name != "README")
+        .collect()
 }
 
 #[test]
@@ -51,7 +54,12 @@ fn the_index_lists_every_page_with_its_title() {
     let rows: Vec<&str> = index.lines().filter(|line| line.starts_with("| [SF")).collect();
     let expected = code::ALL.iter().map(|code| {
         let page = read(&format!("{code}.md"));
-        let title = page.lines().next().and_then(|line| line.strip_prefix(&format!("# {code} "))).expect("a title").to_string();
+        let title = page
+            .lines()
+            .next()
+            .and_then(|line| line.strip_prefix(&format!("# {code} ")))
+            .expect("a title")
+            .to_string();
         format!("| [{code}]({code}.md) | {title} |")
     });
     assert_eq!(rows, expected.collect::<Vec<_>>());

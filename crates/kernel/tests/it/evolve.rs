@@ -137,7 +137,11 @@ fn two_equal_failures_in_a_row_are_two_events() {
     let mut journal = open();
     for attempt in 1..=2 {
         let run = folded(&journal);
-        journal.extend(decide(&run_id(), run.as_ref(), timed_out("charge#1", attempt, &policy), at(0)).expect("a retry").entries);
+        journal.extend(
+            decide(&run_id(), run.as_ref(), timed_out("charge#1", attempt, &policy), at(0))
+                .expect("a retry")
+                .entries,
+        );
     }
     assert_eq!(
         journal[1..],

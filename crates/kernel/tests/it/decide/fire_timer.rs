@@ -48,10 +48,10 @@ fn the_timer_of_a_retry_before_the_last_is_superseded() {
 }
 
 #[test]
-fn a_timer_that_is_not_yet_due_is_superseded() {
-    check(&in_backoff(), 999, fire(retry("charge#1"), 2), superseded());
-    check(&asleep(), 999, fire(sleep("sleep#1"), 2), superseded());
-    check(&with_every_timer(), 8999, fire(TimerName::Deadline, 1), superseded());
+fn a_timer_that_is_not_yet_due_is_armed_again() {
+    check(&in_backoff(), 999, fire(retry("charge#1"), 2), Ok(decision([], [arm(retry("charge#1"), 1000, 2)])));
+    check(&asleep(), 999, fire(sleep("sleep#1"), 2), Ok(decision([], [arm(sleep("sleep#1"), 1000, 2)])));
+    check(&with_every_timer(), 8999, fire(TimerName::Deadline, 1), Ok(decision([], [arm(TimerName::Deadline, 9000, 1)])));
 }
 
 #[test]

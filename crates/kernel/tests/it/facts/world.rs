@@ -28,7 +28,10 @@ impl World {
 
     /// The attempt of a step that the journal says is next.
     fn attempt_to_come(&self, step: &str) -> Attempt {
-        let retries = self.journal.iter().filter(|e| matches!(&e.event, Event::RetryScheduled { step: of, .. } if of.as_str() == step));
+        let retries = self
+            .journal
+            .iter()
+            .filter(|e| matches!(&e.event, Event::RetryScheduled { step: of, .. } if of.as_str() == step));
         1 + u32::try_from(retries.count()).expect("few retries")
     }
 
@@ -104,7 +107,9 @@ impl World {
             self.nothing_is_early(effects)?;
             self.journal.extend(entries.iter().cloned());
             self.state = entries.iter().try_fold(self.state.take(), |state, entry| {
-                evolve(&run_id(), state, entry).map(Some).map_err(|illegal| TestCaseError::fail(illegal.to_string()))
+                evolve(&run_id(), state, entry)
+                    .map(Some)
+                    .map_err(|illegal| TestCaseError::fail(illegal.to_string()))
             })?;
             self.follow(effects)?;
         }
