@@ -30,6 +30,8 @@ codes! {
     RUN_FAILED = "SF0109",
     /// A setting that cannot be.
     INVALID_SETTING = "SF0110",
+    /// Too many signals of a run wait to be taken.
+    TOO_MANY_SIGNALS = "SF0111",
     /// Too much is waiting already.
     BUSY = "SF0201",
     /// The engine is stopping or has stopped.

@@ -15,6 +15,10 @@ pub enum Command {
     ReportFailure(ReportFailure),
     /// A timer is due.
     FireTimer(FireTimer),
+    /// Tell the code something.
+    SendSignal(SendSignal),
+    /// Call the run off.
+    CancelRun(CancelRun),
 }
 
 /// Begin a run, or find the one of that id.
@@ -41,6 +45,8 @@ pub struct TakeTurn {
     pub proposals: Vec<Proposal>,
     /// How many attempts are in flight once this turn is committed.
     pub in_flight: u32,
+    /// What the code no longer waits for.
+    pub abandoned: Vec<TimerName>,
 }
 
 /// One thing that happened in a turn: an event to be.
@@ -78,4 +84,24 @@ pub struct FireTimer {
     pub name: TimerName,
     /// As it was armed; another one means that it was replaced.
     pub revision: Seq,
+}
+
+/// Tell the code something. It is kept until the code asks for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SendSignal {
+    /// Its name.
+    pub name: String,
+    /// What it says.
+    pub payload: Payload,
+    /// What tells it from others: the same again is dropped.
+    pub id: Option<String>,
+}
+
+/// Call the run off: what it did is undone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CancelRun {
+    /// Who.
+    pub by: Option<String>,
+    /// Why.
+    pub why: Option<String>,
 }

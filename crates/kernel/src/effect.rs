@@ -1,6 +1,6 @@
 //! What is to be done once the events are durable. Effects may be lost in a crash and are then derived again from state.
 
-use crate::{Attempt, Failure, StepId, Timer, TimerName};
+use crate::{Attempt, Failure, Payload, Seq, StepId, Timer, TimerName};
 
 /// What is to be done after the commit.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,10 +40,24 @@ pub enum Completion {
         /// Why.
         failure: Failure,
     },
-    /// A sleep is over.
+    /// A sleep, or the wait for a signal, is over.
     TimerFired {
-        /// The sleep.
+        /// The sleep or wait.
         sleep: StepId,
+    },
+    /// A signal has arrived.
+    SignalReceived {
+        /// The sequence of its arrival.
+        signal: Seq,
+        /// Its name.
+        name: String,
+        /// What it says.
+        payload: Payload,
+    },
+    /// The run is to end: called off, or out of time.
+    Stopped {
+        /// Why; nothing if it was called off.
+        failure: Option<Failure>,
     },
 }
 
@@ -58,6 +72,12 @@ pub enum Answer {
     TurnTaken,
     /// The failure is recorded and the next attempt has its time.
     RetryScheduled,
+    /// The signal is on record.
+    SignalReceived,
+    /// A signal of that id is on record already.
+    SignalKnown,
+    /// It is on record that the run is to be called off.
+    CancelRequested,
     /// The timer is gone or was replaced.
     Superseded,
 }

@@ -80,6 +80,19 @@ id!(
     RunId,
     "run id"
 );
+/// Checks the name of a signal, given from outside. Those with a colon are the engine's own questions to people.
+///
+/// # Errors
+/// [`InvalidId`] if it is empty, too long, or has other characters than `A-Z a-z 0-9 . _ - / # :`.
+pub fn check_signal(name: &str) -> Result<(), InvalidId> {
+    let fits = (1..=4 * LENGTH_MAX).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-/#:".contains(&b));
+    if fits {
+        Ok(())
+    } else {
+        Err(InvalidId { what: "signal name", value: name.chars().take(LENGTH_MAX + 8).collect(), why: ALLOWED_NAME })
+    }
+}
+
 id!(
     /// The name under which a workflow is registered.
     WorkflowName,
@@ -99,14 +112,72 @@ impl StepId {
     /// [`InvalidId`] if the name is empty, too long, or has other characters than `A-Z a-z 0-9 . _ -`.
     pub fn new(branch: &str, name: &str, occurrence: u32) -> Result<Self, InvalidId> {
         check("step name", name, false)?;
-        let slash = if branch.is_empty() { "" } else { "/" };
-        Ok(StepId(format!("{branch}{slash}{name}#{occurrence}").into()))
+        Ok(Self::inner(branch, name, occurrence))
     }
 
     /// Names a sleep; sleeps are counted apart from steps.
     pub fn sleep(branch: &str, occurrence: u32) -> Self {
+        Self::inner(branch, "sleep", occurrence)
+    }
+
+    /// Names a wait for a signal.
+    ///
+    /// # Errors
+    /// [`InvalidId`] if the signal's name is not allowed.
+    pub fn signal(branch: &str, name: &str, occurrence: u32) -> Result<Self, InvalidId> {
+        check("signal name", name, false)?;
+        Ok(Self::inner(branch, &format!("signal:{name}"), occurrence))
+    }
+
+    /// Names the record of a version.
+    ///
+    /// # Errors
+    /// [`InvalidId`] if the change's name is not allowed.
+    pub fn version(branch: &str, name: &str, occurrence: u32) -> Result<Self, InvalidId> {
+        check("version name", name, false)?;
+        Ok(Self::inner(branch, &format!("version:{name}"), occurrence))
+    }
+
+    /// Names a branch below another one.
+    ///
+    /// # Errors
+    /// [`InvalidId`] if the name is not allowed.
+    pub fn branch(parent: &str, name: &str, occurrence: u32) -> Result<Self, InvalidId> {
+        check("branch name", name, false)?;
+        Ok(Self::inner(parent, name, occurrence))
+    }
+
+    /// The undo of this step.
+    #[must_use]
+    pub fn undo(&self) -> Self {
+        StepId(format!("{self}/undo").into())
+    }
+
+    /// The step that this is the undo of.
+    pub fn undone(&self) -> Option<Self> {
+        self.0.strip_suffix("/undo").map(|step| StepId(step.into()))
+    }
+
+    /// The question to a person about this step, whose undo has failed; `round` counts such questions.
+    #[must_use]
+    pub fn undo_failed(&self, round: u32) -> Self {
+        StepId(format!("{self}/undo-failed#{round}").into())
+    }
+
+    /// The question to a person about this step, which is in doubt; `round` counts such questions.
+    #[must_use]
+    pub fn in_doubt(&self, round: u32) -> Self {
+        StepId(format!("{self}/in-doubt#{round}").into())
+    }
+
+    /// The step that this is the question of doubt about.
+    pub fn doubted(&self) -> Option<Self> {
+        self.0.rsplit_once("/in-doubt#").map(|(step, _)| StepId(step.into()))
+    }
+
+    fn inner(branch: &str, name: &str, occurrence: u32) -> Self {
         let slash = if branch.is_empty() { "" } else { "/" };
-        StepId(format!("{branch}{slash}sleep#{occurrence}").into())
+        StepId(format!("{branch}{slash}{name}#{occurrence}").into())
     }
 
     /// Takes an identity as it was stored.

@@ -25,11 +25,11 @@ mod time;
 mod timer;
 mod wait;
 
-pub use command::{Command, FireTimer, Proposal, ReportFailure, StartRun, TakeTurn};
+pub use command::{CancelRun, Command, FireTimer, Proposal, ReportFailure, SendSignal, StartRun, TakeTurn};
 pub use effect::{Answer, Completion, Effect};
 pub use event::{Entry, Event};
 pub use failure::{Class, Code, Failure, FailureError, MaxRetriesExceeded};
-pub use id::{InvalidId, RunId, StepId, WorkflowName};
+pub use id::{InvalidId, RunId, StepId, WorkflowName, check_signal};
 pub use payload::{Encoding, Payload};
 pub use policy::{GaveUp, InvalidPolicy, Jitter, Policy, Strategy, Verdict};
 pub use record::Record;

@@ -4,7 +4,7 @@
 //! one small protobuf message whose numbered fields can grow. A stored record is never decoded and written again.
 
 use crate::random::Seed;
-use crate::{Attempt, Class, Code, Entry, Epoch, Event, Failure, Payload, Seq, StepId, Timestamp, WorkflowName};
+use crate::{Attempt, Class, Code, Entry, Epoch, Event, Failure, Payload, Seq, StepId, TimerName, Timestamp, WorkflowName};
 use bytes::Bytes;
 use prost::Message;
 use std::time::Duration;
@@ -65,6 +65,20 @@ struct Body {
     of: Option<u32>,
     #[prost(message, optional, tag = "8")]
     failure: Option<FailureBody>,
+    #[prost(string, repeated, tag = "9")]
+    abandoned: Vec<String>,
+    #[prost(bool, optional, tag = "10")]
+    undoable: Option<bool>,
+    #[prost(string, optional, tag = "11")]
+    name: Option<String>,
+    #[prost(string, optional, tag = "12")]
+    id: Option<String>,
+    #[prost(uint64, optional, tag = "13")]
+    signal: Option<u64>,
+    #[prost(string, optional, tag = "14")]
+    by: Option<String>,
+    #[prost(string, optional, tag = "15")]
+    why: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -87,7 +101,8 @@ struct FailureBody {
 
 impl From<&Entry> for Record {
     fn from(entry: &Entry) -> Self {
-        let mut body = Body { in_flight: entry.in_flight, ..Body::default() };
+        let abandoned = entry.abandoned.iter().map(ToString::to_string).collect();
+        let mut body = Body { in_flight: entry.in_flight, abandoned, ..Body::default() };
         let mut record = Record {
             seq: entry.seq,
             epoch: entry.epoch,
@@ -107,11 +122,13 @@ impl From<&Entry> for Record {
                 body.seed = Some(seed.0.to_vec());
                 body.deadline_at = deadline_at.map(Timestamp::as_micros);
             }
-            Event::StepCompleted { attempt, output, .. } => {
+            Event::StepStarted { attempt, .. } | Event::UndoCompleted { attempt, .. } => record.attempt = Some(*attempt),
+            Event::StepCompleted { attempt, output, undoable, .. } => {
                 record.attempt = Some(*attempt);
                 record.payload = Some(output.clone());
+                body.undoable = undoable.then_some(true);
             }
-            Event::StepFailed { attempt, failure, .. } => {
+            Event::StepFailed { attempt, failure, .. } | Event::UndoFailed { attempt, failure, .. } => {
                 record.attempt = Some(*attempt);
                 record.reason = Some(failure.message.clone());
                 body.failure = Some(failure.into());
@@ -126,7 +143,24 @@ impl From<&Entry> for Record {
                 body.failure = Some(failure.into());
             }
             Event::TimerSet { due_at, .. } => body.due_at = Some(due_at.as_micros()),
-            Event::TimerFired { .. } => {}
+            Event::SignalAwaited { name, until, .. } => {
+                body.name = Some(name.clone());
+                body.due_at = until.map(Timestamp::as_micros);
+            }
+            Event::SignalReceived { name, id, payload } => {
+                record.payload = Some(payload.clone());
+                (body.name, body.id) = (Some(name.clone()), id.clone());
+            }
+            Event::SignalTaken { signal, .. } => body.signal = Some(*signal),
+            Event::RunCancelRequested { by, why } => {
+                record.reason.clone_from(why);
+                (body.by, body.why) = (by.clone(), why.clone());
+            }
+            Event::RunCompensating { failure } => {
+                record.reason = failure.as_ref().map(|failure| failure.message.clone());
+                body.failure = failure.as_ref().map(Into::into);
+            }
+            Event::TimerFired { .. } | Event::RunCancelled => {}
             Event::RunCompleted { output } => record.payload = Some(output.clone()),
             Event::RunFailed { failure } => {
                 record.reason = Some(failure.message.clone());
@@ -144,9 +178,15 @@ impl TryFrom<&Record> for Entry {
     fn try_from(record: &Record) -> Result<Self, Unreadable> {
         let unreadable = |why: String| Unreadable { seq: record.seq, kind: record.kind.clone(), why };
         let body = Body::decode(record.body.clone()).map_err(|error| unreadable(error.to_string()))?;
+        let wrong = |missing: &str| unreadable(format!("{missing} is missing or wrong"));
         let in_flight = body.in_flight;
-        let event = read(record, body).map_err(|missing| unreadable(format!("{missing} is missing or wrong")))?;
-        Ok(Entry { seq: record.seq, epoch: record.epoch, at: record.at, in_flight, event })
+        let abandoned = body
+            .abandoned
+            .iter()
+            .map(|name| TimerName::from_stored(name).ok_or_else(|| wrong("abandoned")))
+            .collect::<Result<_, _>>()?;
+        let event = read(record, body).map_err(wrong)?;
+        Ok(Entry { seq: record.seq, epoch: record.epoch, at: record.at, in_flight, abandoned, event })
     }
 }
 
@@ -164,7 +204,11 @@ fn read(record: &Record, body: Body) -> Result<Event, &'static str> {
             seed: body.seed.as_deref().and_then(|seed| seed.try_into().ok()).map(Seed).ok_or("seed")?,
             deadline_at: body.deadline_at.map(Timestamp::from_micros),
         },
-        "STEP_COMPLETED" => Event::StepCompleted { step: subject()?, attempt: attempt()?, output: payload()? },
+        "STEP_STARTED" => Event::StepStarted { step: subject()?, attempt: attempt()? },
+        "STEP_COMPLETED" => {
+            let undoable = body.undoable.unwrap_or_default();
+            Event::StepCompleted { step: subject()?, attempt: attempt()?, output: payload()?, undoable }
+        }
         "STEP_FAILED" => Event::StepFailed { step: subject()?, attempt: attempt()?, failure: failure()? },
         "RETRY_SCHEDULED" => Event::RetryScheduled {
             step: subject()?,
@@ -176,6 +220,17 @@ fn read(record: &Record, body: Body) -> Result<Event, &'static str> {
         },
         "TIMER_SET" => Event::TimerSet { sleep: subject()?, due_at: due_at()? },
         "TIMER_FIRED" => Event::TimerFired { sleep: subject()? },
+        "SIGNAL_AWAITED" => {
+            let until = body.due_at.map(Timestamp::from_micros);
+            Event::SignalAwaited { wait: subject()?, name: body.name.ok_or("name")?, until }
+        }
+        "SIGNAL_RECEIVED" => Event::SignalReceived { payload: payload()?, name: body.name.ok_or("name")?, id: body.id },
+        "SIGNAL_TAKEN" => Event::SignalTaken { wait: subject()?, signal: body.signal.ok_or("signal")? },
+        "RUN_CANCEL_REQUESTED" => Event::RunCancelRequested { by: body.by, why: body.why },
+        "RUN_COMPENSATING" => Event::RunCompensating { failure: body.failure.is_some().then(failure).transpose()? },
+        "UNDO_COMPLETED" => Event::UndoCompleted { step: subject()?, attempt: attempt()? },
+        "UNDO_FAILED" => Event::UndoFailed { step: subject()?, attempt: attempt()?, failure: failure()? },
+        "RUN_CANCELLED" => Event::RunCancelled,
         "RUN_COMPLETED" => Event::RunCompleted { output: payload()? },
         "RUN_FAILED" => Event::RunFailed { failure: failure()? },
         _ => return Err("a known event type"),

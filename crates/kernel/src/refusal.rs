@@ -23,6 +23,14 @@ pub enum Refusal {
         /// The run.
         run: RunId,
     },
+    /// Too many signals wait to be taken.
+    #[error("run {run} has {max} signals that nobody has taken yet; send more when it has taken some")]
+    TooManySignals {
+        /// The run.
+        run: RunId,
+        /// How many may wait.
+        max: usize,
+    },
     /// A report about something that is no longer so.
     #[error("a report about run {run} is out of date: {why}")]
     Stale {
@@ -40,6 +48,7 @@ impl Refusal {
             Refusal::RunExists { .. } => code::RUN_EXISTS,
             Refusal::RunNotFound { .. } => code::RUN_NOT_FOUND,
             Refusal::Ended { .. } => code::RUN_ENDED,
+            Refusal::TooManySignals { .. } => code::TOO_MANY_SIGNALS,
             Refusal::Stale { .. } => code::STALE,
         }
     }

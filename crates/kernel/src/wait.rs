@@ -23,6 +23,20 @@ pub enum Wait {
         /// Until then.
         due_at: Timestamp,
     },
+    /// The code waits to be told something.
+    Signal {
+        /// The signal's name.
+        name: String,
+        /// Until then at the most.
+        until: Option<Timestamp>,
+    },
+    /// Nobody knows whether that attempt happened; its probe or a person has to say.
+    InDoubt {
+        /// The step.
+        step: StepId,
+        /// The attempt.
+        attempt: Attempt,
+    },
     /// No code of that name is registered here.
     NoWorker {
         /// The workflow that is missing.
@@ -45,6 +59,8 @@ impl Wait {
         match self {
             Wait::Backoff { .. } => "BACKOFF",
             Wait::Timer { .. } => "TIMER",
+            Wait::Signal { .. } => "SIGNAL",
+            Wait::InDoubt { .. } => "IN_DOUBT",
             Wait::NoWorker { .. } => "NO_WORKER",
             Wait::Mismatch { .. } => "MISMATCH",
         }
@@ -54,7 +70,8 @@ impl Wait {
     pub fn due_at(&self) -> Option<Timestamp> {
         match self {
             Wait::Backoff { due_at, .. } | Wait::Timer { due_at } => Some(*due_at),
-            Wait::NoWorker { .. } | Wait::Mismatch { .. } => None,
+            Wait::Signal { until, .. } => *until,
+            Wait::InDoubt { .. } | Wait::NoWorker { .. } | Wait::Mismatch { .. } => None,
         }
     }
 }

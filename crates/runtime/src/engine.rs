@@ -4,7 +4,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::committer::Committer;
 use crate::config::Config;
 use crate::error::Error;
-use crate::host::{Host, Registry};
+use crate::host::{self, Host, Registry, Replayed};
 use crate::shard::{Ports, Request, RunView, Shard, State};
 use crate::timers::{DueQueue, Order, TimerKeeper};
 use rand::TryRng;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::random::Seed;
 use steadfast_kernel::run::Ended;
-use steadfast_kernel::{Answer, Entry, Payload, Refusal, RunId, Seq, StartRun, Status, WorkflowName};
+use steadfast_kernel::{Answer, CancelRun, Command, Entry, Event, Payload, Refusal, RunId, SendSignal, Seq, StartRun, WorkflowName};
 use steadfast_store::{ShardId, Store, TimerKey};
 use tokio::sync::{mpsc, oneshot};
 
@@ -123,10 +123,7 @@ impl Engine {
     /// Dropping the future does not take the request back.
     pub async fn start(&self, start: Start) -> Result<(RunId, Answer), Error> {
         let workflow = self.known(&start.workflow)?;
-        let (bytes, max) = (start.input.len(), self.config.payload_bytes_max);
-        if bytes > max {
-            return Err(Error::PayloadTooLarge { bytes, max });
-        }
+        self.check_size(&start.input)?;
         let (run, fresh) = match &start.id {
             Some(id) => (RunId::new(id)?, false),
             None => (self.make_id()?, true),
@@ -134,6 +131,57 @@ impl Engine {
         let command = StartRun { run: run.clone(), workflow, input: start.input, seed: Seed(entropy()?), deadline: start.deadline };
         let answer = self.request(|reply| Request::Start { command: Box::new(command), fresh, reply }).await?;
         Ok((run, answer))
+    }
+
+    /// Tells a run something. It is durable when this returns, and is kept until the code asks for it. False if a signal of that id was there
+    /// already.
+    ///
+    /// # Errors
+    /// If there is no such run, it has ended, its name is not allowed, or too many signals wait already.
+    pub async fn signal(&self, run: &RunId, name: &str, payload: Payload, id: Option<String>) -> Result<bool, Error> {
+        steadfast_kernel::check_signal(name)?;
+        self.check_size(&payload)?;
+        let command = Command::SendSignal(SendSignal { name: name.into(), payload, id });
+        Ok(self.tell(run, command).await? == Answer::SignalReceived)
+    }
+
+    /// Calls a run off. It is on record when this returns; what the run did is undone after that.
+    ///
+    /// # Errors
+    /// If there is no such run, or it has ended.
+    pub async fn cancel(&self, run: &RunId, by: Option<String>, why: Option<String>) -> Result<(), Error> {
+        self.tell(run, Command::CancelRun(CancelRun { by, why })).await.map(drop)
+    }
+
+    async fn tell(&self, run: &RunId, command: Command) -> Result<Answer, Error> {
+        self.request(|reply| Request::Tell { run: run.clone(), command: Box::new(command), reply }).await
+    }
+
+    fn check_size(&self, payload: &Payload) -> Result<(), Error> {
+        let (bytes, max) = (payload.len(), self.config.payload_bytes_max);
+        if bytes > max { Err(Error::PayloadTooLarge { bytes, max }) } else { Ok(()) }
+    }
+
+    /// Replays the journal of a run against the code that is registered here, without carrying anything out.
+    ///
+    /// # Errors
+    /// If there is no such run, its code is not here, or it cannot be read.
+    pub async fn replay(&self, run: &RunId) -> Result<Replayed, Error> {
+        let mut journal: Vec<Entry> = Vec::new();
+        loop {
+            let page = self.journal(run, journal.last().map_or(0, |entry| entry.seq), PAGE).await?;
+            let last = page.len() < PAGE;
+            journal.extend(page);
+            if last {
+                break;
+            }
+        }
+        let Some(Event::RunStarted { workflow, .. }) = journal.first().map(|entry| &entry.event) else {
+            return Err(Refusal::RunNotFound { run: run.clone() }.into());
+        };
+        self.known(workflow.as_str())?;
+        let code = Arc::clone(&self.registry[workflow]);
+        Ok(host::compare(&*code, run.clone(), Arc::clone(&self.clock), journal).await)
     }
 
     /// Waits for the end of a run, however long it takes.
@@ -249,6 +297,6 @@ async fn under_way(store: &dyn Store) -> Result<Vec<RunId>, Error> {
         let page = store.open_runs(SHARD, after.as_ref(), PAGE).await.map_err(Error::from_store)?;
         let Some(last) = page.last() else { return Ok(runs) };
         after = Some(last.run.clone());
-        runs.extend(page.into_iter().filter(|row| row.status == Status::Running).map(|row| row.run));
+        runs.extend(page.into_iter().filter(|row| row.wait.is_none()).map(|row| row.run));
     }
 }

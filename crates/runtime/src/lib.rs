@@ -22,4 +22,5 @@ mod timers;
 pub use config::Config;
 pub use engine::{Builder, Engine, Start};
 pub use error::Error;
+pub use host::Replayed;
 pub use shard::RunView;

@@ -6,11 +6,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::ops::RangeInclusive;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
-use steadfast_kernel::{Code, Failure, InvalidId, Policy, RunId, Timestamp};
-use steadfast_runtime::host::{Context, SleepCall, StepCall};
+use steadfast_kernel::{Failure, Payload, Policy, RunId, Timestamp};
+use steadfast_runtime::host::{CannotAsk, Context, Fork, Probe, SignalCall, SleepCall, StepCall, UndoFn};
 
 /// What workflow code holds: its way to do things durably.
 #[derive(Clone)]
@@ -44,20 +46,66 @@ impl Ctx {
         F: FnMut() -> Fut + Send + 'a,
         Fut: Future<Output = Result<T, E>> + Send + 'a,
     {
-        let call = self.0.step(name, Policy::default(), move |_| {
+        let attempts = Box::new(move || {
             attempt()
                 .map(|outcome| outcome.map_err(Into::into).and_then(|output| encode(&output, "the step's output")))
                 .boxed()
         });
-        Step { call, timeout: None, output: PhantomData }
+        Step { call: self.0.step(name, attempts), timeout: None, output: PhantomData }
+    }
+
+    /// A step whose output is bytes already.
+    pub(crate) async fn step_of_bytes<'a, Fut>(
+        &self,
+        name: &str,
+        policy: Policy,
+        mut attempt: impl FnMut() -> Fut + Send + 'a,
+    ) -> Result<Payload, Failure>
+    where
+        Fut: Future<Output = Result<Payload, Failure>> + Send + 'a,
+    {
+        let mut call = self.0.step(name, Box::new(move || attempt().boxed())).map_err(|error| error.failure())?;
+        call.set_policy(policy);
+        call.await
     }
 
     /// Sleeps, durably: however long it is, and whatever happens to the process meanwhile.
     ///
     /// # Errors
-    /// None yet; a sleep that is called off will say so here.
+    /// If it is asked for outside of the workflow's own future.
     pub fn sleep(&self, duration: Duration) -> Sleep {
         Sleep(self.0.sleep(duration))
+    }
+
+    /// Waits to be told something: the first signal of that name that nobody has taken, also one that came before it was asked for.
+    ///
+    /// # Errors
+    /// When [`within`](Signal::within) is over, with the code `DEADLINE_EXCEEDED`; or if what was sent is not a `T`.
+    pub fn signal<T: DeserializeOwned>(&self, name: &str) -> Signal<T> {
+        Signal { call: self.0.signal(name), payload: PhantomData }
+    }
+
+    /// Which version of a change this run is on, for changing code while runs of it are under way.
+    ///
+    /// A run that comes here for the first time is on the last version, and stays on it. A run that had come past this place before the change was made
+    /// is on the first.
+    ///
+    /// ```
+    /// # use steadfast::{Ctx, Failure, workflow};
+    /// #[workflow]
+    /// async fn ship(ctx: Ctx, order: String) -> Result<String, Failure> {
+    ///     if ctx.version("insure", 1..=2) >= 2 {
+    ///         ctx.step("insure", || async { Ok::<_, Failure>(()) }).await?;
+    ///     }
+    ///     ctx.step("send", || async { Ok::<_, Failure>(format!("sent {order}")) }).await
+    /// }
+    /// ```
+    ///
+    /// # Panics
+    /// If its name is not allowed, or it is asked for outside of the workflow's own future.
+    #[track_caller]
+    pub fn version(&self, change: &str, versions: RangeInclusive<u32>) -> u32 {
+        self.0.version(change, versions).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// The time of the event that this turn delivers: the same when the run is replayed.
@@ -65,15 +113,39 @@ impl Ctx {
         self.0.now()
     }
 
-    /// A random number: the same when the run is replayed.
+    /// A random number: the same when the run is replayed. Branches have streams of their own.
+    ///
+    /// # Panics
+    /// If it is asked for outside of the workflow's own future.
+    #[track_caller]
     pub fn random(&self) -> u64 {
-        self.0.random("random")
+        self.draw("random")
     }
 
     /// A random UUID (version 4): the same when the run is replayed.
+    ///
+    /// # Panics
+    /// If it is asked for outside of the workflow's own future.
+    #[track_caller]
     pub fn uuid(&self) -> uuid::Uuid {
-        let bits = (u128::from(self.0.random("uuid")) << 64) | u128::from(self.0.random("uuid"));
+        let bits = (u128::from(self.draw("uuid")) << 64) | u128::from(self.draw("uuid"));
         uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
+    }
+
+    #[track_caller]
+    fn draw(&self, stream: &str) -> u64 {
+        self.0.random(stream).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Branches below the current one.
+    #[track_caller]
+    pub(crate) fn fork(&self, name: &str) -> Fork {
+        self.0.fork(name).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Inside a step: the number of the attempt that is being made, from 1. Outside of a step it is 0.
+    pub fn attempt(&self) -> u32 {
+        self.0.attempt().unwrap_or_default()
     }
 
     /// The id of this run.
@@ -85,12 +157,12 @@ impl Ctx {
 /// A step on its way. Await it for its result.
 #[must_use = "a step does nothing unless it is awaited"]
 pub struct Step<'a, T> {
-    call: Result<StepCall<'a>, InvalidId>,
+    call: Result<StepCall<'a>, CannotAsk>,
     timeout: Option<Duration>,
     output: PhantomData<fn() -> T>,
 }
 
-impl<T> Step<'_, T> {
+impl<'a, T> Step<'a, T> {
     /// What follows a failed attempt.
     pub fn retry(mut self, policy: Policy) -> Self {
         let policy = match self.timeout {
@@ -112,6 +184,66 @@ impl<T> Step<'_, T> {
         }
         self
     }
+
+    /// How the step is undone, given what it returned, if the run fails or is cancelled after it.
+    ///
+    /// Undos run one at a time, the newest outcome first, after the workflow's own code has been dropped; each is recorded and retried by the default
+    /// policy, or by that of [`undo_retry`](Step::undo_retry). One that fails for good waits for a person.
+    pub fn undo<F, Fut, E>(mut self, undo: F) -> Self
+    where
+        T: DeserializeOwned,
+        F: Fn(T) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<Failure>,
+    {
+        let undo: UndoFn = Arc::new(move |output: Payload| match decode(&output, "the step's recorded output") {
+            Ok(output) => undo(output).map(|done| done.map_err(Into::into)).boxed(),
+            Err(failure) => async { Err(failure) }.boxed(),
+        });
+        if let Ok(call) = &mut self.call {
+            call.set_undo(undo, Policy::default());
+        }
+        self
+    }
+
+    /// What follows a failed attempt to undo the step; comes after [`undo`](Step::undo).
+    pub fn undo_retry(mut self, policy: Policy) -> Self {
+        if let Ok(call) = &mut self.call
+            && let Some(undo) = call.undo_policy()
+        {
+            *undo = policy;
+        }
+        self
+    }
+
+    /// Says that an attempt which may have happened must not simply be made again.
+    ///
+    /// That each attempt begins is recorded first, which costs a commit. If the process dies during one, the step is in doubt: its
+    /// [`probe`](Step::probe) is asked what happened, or else a person, by [`Run::resolve`](crate::Run::resolve).
+    pub fn not_repeatable(mut self) -> Self {
+        if let Ok(call) = &mut self.call {
+            call.set_not_repeatable();
+        }
+        self
+    }
+
+    /// Who can tell what became of an attempt that is in doubt: `Some` of what it returned, or `None` if it did not happen and is to be made.
+    pub fn probe<F, Fut, E>(mut self, mut probe: F) -> Self
+    where
+        T: Serialize,
+        F: FnMut() -> Fut + Send + 'a,
+        Fut: Future<Output = Result<Option<T>, E>> + Send + 'a,
+        E: Into<Failure>,
+    {
+        let probe: Probe<'a> = Box::new(move || {
+            let found = |output: Option<T>| output.map(|output| encode(&output, "the step's output")).transpose();
+            probe().map(move |outcome| outcome.map_err(Into::into).and_then(found)).boxed()
+        });
+        if let Ok(call) = &mut self.call {
+            call.set_probe(probe);
+        }
+        self
+    }
 }
 
 impl<T: DeserializeOwned> Future for Step<'_, T> {
@@ -122,19 +254,50 @@ impl<T: DeserializeOwned> Future for Step<'_, T> {
             Ok(call) => Pin::new(call)
                 .poll(cx)
                 .map(|outcome| outcome.and_then(|output| decode(&output, "the step's recorded output"))),
-            Err(invalid) => Poll::Ready(Err(Failure::permanent(invalid).code(Code::InvalidArgument))),
+            Err(error) => Poll::Ready(Err(error.failure())),
         }
     }
 }
 
 /// A sleep on its way. Await it.
 #[must_use = "a sleep does nothing unless it is awaited"]
-pub struct Sleep(SleepCall);
+pub struct Sleep(Result<SleepCall, CannotAsk>);
 
 impl Future for Sleep {
     type Output = Result<(), Failure>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx).map(Ok)
+        match &mut self.0 {
+            Ok(call) => Pin::new(call).poll(cx).map(Ok),
+            Err(error) => Poll::Ready(Err(error.failure())),
+        }
+    }
+}
+
+/// A wait for a signal. Await it for what it says.
+#[must_use = "a signal is not waited for unless this is awaited"]
+pub struct Signal<T> {
+    call: Result<SignalCall, CannotAsk>,
+    payload: PhantomData<fn() -> T>,
+}
+
+impl<T> Signal<T> {
+    /// How long to wait at the most.
+    pub fn within(mut self, within: Duration) -> Self {
+        if let Ok(call) = &mut self.call {
+            call.set_within(within);
+        }
+        self
+    }
+}
+
+impl<T: DeserializeOwned> Future for Signal<T> {
+    type Output = Result<T, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        match &mut self.call {
+            Ok(call) => Pin::new(call).poll(cx).map(|outcome| outcome.and_then(|payload| decode(&payload, "the signal"))),
+            Err(error) => Poll::Ready(Err(error.failure())),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The engine: where workflows are registered, started and waited for.
 
 use crate::workflow::{Hosted, Workflow};
-use crate::{Clock, Config, Error, RunView, Store};
+use crate::{Clock, Config, Error, Replayed, RunView, Store};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
@@ -191,6 +191,36 @@ impl Run {
         serde_json::from_slice(&output.bytes).map_err(|source| Error::Unreadable { what: format!("the result of run {}", self.id), source })
     }
 
+    /// Tells the run something. Await it: when it returns, the signal is durable, and is kept until the code asks for it. The answer is
+    /// false if a signal of that [`id`](SendSignal::id) was there already.
+    pub fn signal<T: Serialize + ?Sized>(&self, name: &str, payload: &T) -> SendSignal {
+        SendSignal { run: self.clone(), name: name.into(), payload: serde_json::to_vec(payload).map(Payload::json), id: None }
+    }
+
+    /// Calls the run off. Await it: when it returns, that is on record. What the run did is undone; wait for [`result`](Run::result) to see
+    /// the end.
+    pub fn cancel(&self) -> Cancel {
+        Cancel { run: self.clone(), by: None, why: None }
+    }
+
+    /// Says what became of a step that is in doubt, or what to do about an undo that has failed.
+    ///
+    /// # Errors
+    /// If there is no such run, it has ended, or what a step returned cannot be written as JSON.
+    pub async fn resolve(&self, step: &str, resolution: Resolution) -> Result<(), Error> {
+        let (name, payload) = resolution.signal(step);
+        self.engine.signal(&self.id, &name, Payload::json(payload.to_string()), None).await?;
+        Ok(())
+    }
+
+    /// Replays the journal against the code that is registered here, without carrying anything out.
+    ///
+    /// # Errors
+    /// If there is no such run, its code is not registered, or it cannot be read now.
+    pub async fn replay(&self) -> Result<Replayed, Error> {
+        Ok(self.engine.replay(&self.id).await?)
+    }
+
     /// Where the run stands, and what it waits for.
     ///
     /// # Errors
@@ -213,6 +243,97 @@ impl Run {
             if last {
                 return Ok(journal);
             }
+        }
+    }
+}
+
+/// A signal that is being put together. Await it.
+#[must_use = "a signal is sent when this is awaited"]
+pub struct SendSignal {
+    run: Run,
+    name: String,
+    payload: Result<Payload, serde_json::Error>,
+    id: Option<String>,
+}
+
+impl SendSignal {
+    /// What tells this signal from others: the same again is dropped, so that it can be sent until it is acknowledged.
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+}
+
+impl IntoFuture for SendSignal {
+    type Output = Result<bool, Error>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        async move {
+            let payload = self
+                .payload
+                .map_err(|source| Error::Unreadable { what: format!("the signal {}", self.name), source })?;
+            Ok(self.run.engine.signal(&self.run.id, &self.name, payload, self.id).await?)
+        }
+        .boxed()
+    }
+}
+
+/// A cancellation that is being put together. Await it.
+#[must_use = "a run is cancelled when this is awaited"]
+pub struct Cancel {
+    run: Run,
+    by: Option<String>,
+    why: Option<String>,
+}
+
+impl Cancel {
+    /// Who wants it; kept on record.
+    pub fn by(mut self, who: impl Into<String>) -> Self {
+        self.by = Some(who.into());
+        self
+    }
+
+    /// Why; kept on record.
+    pub fn why(mut self, why: impl Into<String>) -> Self {
+        self.why = Some(why.into());
+        self
+    }
+}
+
+impl IntoFuture for Cancel {
+    type Output = Result<(), Error>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        async move { Ok(self.run.engine.cancel(&self.run.id, self.by, self.why).await?) }.boxed()
+    }
+}
+
+/// What a person says about something that the engine cannot know.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Resolution {
+    /// A step in doubt: it happened, and this is what it returned.
+    Completed(serde_json::Value),
+    /// A step in doubt: it has failed for good, and this is why.
+    Failed(String),
+    /// A step in doubt: it did not happen; make the attempt again.
+    Repeat,
+    /// An undo that has failed: try it again.
+    RetryUndo,
+    /// An undo that has failed: leave it, somebody has seen to it.
+    SkipUndo,
+}
+
+impl Resolution {
+    fn signal(self, step: &str) -> (String, serde_json::Value) {
+        match self {
+            Resolution::Completed(output) => (format!("in-doubt:{step}"), serde_json::json!({ "completed": output })),
+            Resolution::Failed(why) => (format!("in-doubt:{step}"), serde_json::json!({ "failed": why })),
+            Resolution::Repeat => (format!("in-doubt:{step}"), "repeat".into()),
+            Resolution::RetryUndo => (format!("undo:{step}"), "retry".into()),
+            Resolution::SkipUndo => (format!("undo:{step}"), "skip".into()),
         }
     }
 }

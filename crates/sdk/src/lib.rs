@@ -35,21 +35,25 @@
 //! to the next belongs into a step, and time and chance come from [`Ctx::now`], [`Ctx::random`] and [`Ctx::uuid`]. Steps run at least once: one
 //! that was in flight when the process died runs again, so it should be safe to repeat.
 
+mod branches;
 mod ctx;
 mod engine;
 mod error;
+mod graph;
 mod workflow;
 
-pub use ctx::{Ctx, Sleep, Step};
-pub use engine::{Engine, EngineBuilder, Run, StartRun};
+pub use branches::{Join, Race};
+pub use ctx::{Ctx, Signal, Sleep, Step};
+pub use engine::{Cancel, Engine, EngineBuilder, Resolution, Run, SendSignal, StartRun};
 pub use error::Error;
+pub use graph::{Graph, GraphError, Outputs};
 pub use steadfast_kernel::run::{Ended, RetryContext};
 pub use steadfast_kernel::{
     Class, Code, Entry, Event, Failure, FailureError, Jitter, MaxRetriesExceeded, Policy, RunId, Status, Strategy, Timestamp, Wait,
 };
 pub use steadfast_macros::workflow;
 pub use steadfast_runtime::clock::{Clock, SystemClock, VirtualClock};
-pub use steadfast_runtime::{Config, RunView};
+pub use steadfast_runtime::{Config, Replayed, RunView};
 pub use steadfast_store::{Store, memory};
 pub use workflow::{Workflow, WorkflowResult};
 

@@ -49,7 +49,7 @@ pub struct RunRow {
     pub workflow: WorkflowName,
     /// Its status.
     pub status: Status,
-    /// The reason of its primary wait.
+    /// The reason of its primary wait, if it only waits: such a run need not be hosted.
     pub wait: Option<String>,
     /// When it began.
     pub started_at: Timestamp,
@@ -61,9 +61,7 @@ impl RunRow {
     /// The row of a run in that state.
     pub fn of(shard: ShardId, run: &Run) -> Self {
         let status = run.status();
-        let wait = (status == Status::Waiting)
-            .then(|| run.waits().first().map(|wait| wait.reason().to_string()))
-            .flatten();
+        let wait = run.is_waiting().then(|| run.waits().first().map(|wait| wait.reason().to_string())).flatten();
         RunRow {
             shard,
             run: run.id.clone(),

@@ -1,7 +1,7 @@
 //! The fold: one entry after another gives the state. The same function live and at recovery.
 
-use super::{DEADLINE_REVISION, Ended, Open, Phase, RetryContext, Run, Sleep, Step};
-use crate::{Entry, Event, RunId, Seq};
+use super::{Await, DEADLINE_REVISION, Ended, Open, Phase, RetryContext, Run, Sleep, Stage, Step};
+use crate::{Code, Entry, Event, Failure, RunId, Seq, TimerName};
 
 /// A journal that says something that cannot be: a bug or a damaged store. The evidence is kept, nothing is guessed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,8 +59,20 @@ fn apply(run: &mut Run, entry: &Entry) {
     if let Some(in_flight) = entry.in_flight {
         open.in_flight = in_flight;
     }
+    for name in &entry.abandoned {
+        abandon(open, name);
+    }
     match &entry.event {
-        Event::StepCompleted { step, .. } | Event::StepFailed { step, .. } => {
+        Event::StepStarted { step, attempt } => {
+            open.steps.insert(step.clone(), Step::Started { attempt: *attempt });
+        }
+        Event::StepCompleted { step, undoable, .. } => {
+            open.steps.insert(step.clone(), Step::Done);
+            if *undoable {
+                open.undoable.insert(step.clone());
+            }
+        }
+        Event::StepFailed { step, .. } => {
             open.steps.insert(step.clone(), Step::Done);
         }
         Event::RetryScheduled { step, attempt, of, delay, due_at, failure } => {
@@ -72,10 +84,65 @@ fn apply(run: &mut Run, entry: &Entry) {
             open.sleeps.insert(sleep.clone(), Sleep::Pending { due_at: *due_at, revision: entry.seq });
         }
         Event::TimerFired { sleep } => {
-            open.sleeps.insert(sleep.clone(), Sleep::Fired);
+            if open.awaits.remove(sleep).is_none() {
+                open.sleeps.insert(sleep.clone(), Sleep::Fired);
+            }
+        }
+        Event::SignalAwaited { wait, name, until } => {
+            open.awaits.insert(wait.clone(), Await { name: name.clone(), until: *until, revision: entry.seq });
+        }
+        Event::SignalReceived { name, id, .. } => {
+            open.signal_ids.extend(id.clone());
+            open.signals.insert(entry.seq, name.clone());
+            if open.awaits.values().any(|awaited| awaited.name == *name) {
+                open.in_flight = open.in_flight.max(1); // the code has something to take
+            }
+        }
+        Event::SignalTaken { wait, signal } => {
+            open.awaits.remove(wait);
+            open.signals.remove(signal);
+        }
+        Event::RunCancelRequested { .. } => {
+            open.cancel_requested = true;
+            open.in_flight = open.in_flight.max(1); // the code has to be told
+        }
+        Event::RunCompensating { failure } => compensate(open, failure.clone()),
+        Event::UndoCompleted { step, .. } => {
+            open.undoable.remove(step);
+            open.steps.insert(step.undo(), Step::Done);
+        }
+        Event::UndoFailed { step, .. } => {
+            open.steps.remove(&step.undo()); // a person may have it tried again, from the first attempt on
         }
         Event::RunCompleted { output } => run.phase = Phase::Ended(Ended { at: entry.at, outcome: Ok(output.clone()) }),
         Event::RunFailed { failure } => run.phase = Phase::Ended(Ended { at: entry.at, outcome: Err(failure.clone()) }),
+        Event::RunCancelled => {
+            let failure = Failure::new(Code::Cancelled, "the run was cancelled");
+            run.phase = Phase::Ended(Ended { at: entry.at, outcome: Err(failure) });
+        }
         Event::RunStarted { .. } => {} // `may_follow` never lets a second one through
+    }
+}
+
+/// The code does not wait for it any more, and nothing of it may fire.
+fn abandon(open: &mut Open, name: &TimerName) {
+    match name {
+        TimerName::Retry(step) => drop(open.steps.insert(step.clone(), Step::Done)),
+        TimerName::Sleep(sleep) if open.awaits.remove(sleep).is_some() => {}
+        TimerName::Sleep(sleep) => drop(open.sleeps.insert(sleep.clone(), Sleep::Fired)),
+        TimerName::Deadline => {}
+    }
+}
+
+/// The code is gone, and with it everything it waited for.
+fn compensate(open: &mut Open, failure: Option<Failure>) {
+    open.stage = Stage::Compensating { failure };
+    open.in_flight = open.in_flight.max(1);
+    open.awaits.clear();
+    for step in open.steps.values_mut() {
+        *step = Step::Done;
+    }
+    for sleep in open.sleeps.values_mut() {
+        *sleep = Sleep::Fired;
     }
 }

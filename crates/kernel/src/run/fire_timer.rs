@@ -2,7 +2,7 @@
 //! open --FireTimer--> open (retry, sleep) | ended (deadline) · any --FireTimer, replaced, gone or too early--> unchanged
 
 use super::turn::disarm_all;
-use super::{DEADLINE_REVISION, Decision, Phase, Run, Sleep, Step};
+use super::{Await, DEADLINE_REVISION, Decision, Phase, Run, Sleep, Step};
 use crate::{Answer, Code, Completion, Effect, Event, Failure, FireTimer, Timer, TimerName, Timestamp};
 
 pub(super) fn decide(run: &Run, fire: &FireTimer, now: Timestamp) -> Decision {
@@ -19,10 +19,16 @@ pub(super) fn decide(run: &Run, fire: &FireTimer, now: Timestamp) -> Decision {
             Some(Sleep::Pending { due_at, revision }) => {
                 (*due_at, *revision, pass_on(Effect::Deliver(Completion::TimerFired { sleep: sleep.clone() })))
             }
-            _ => return superseded,
+            _ => match open.awaits.get(sleep) {
+                Some(Await { until: Some(due), revision, .. }) => {
+                    (*due, *revision, pass_on(Effect::Deliver(Completion::TimerFired { sleep: sleep.clone() })))
+                }
+                _ => return superseded,
+            },
         },
-        TimerName::Deadline => match run.deadline_at {
-            Some(due) => (due, DEADLINE_REVISION, end(run, now)),
+        TimerName::Deadline => match run.deadline(open) {
+            Some(due) if open.undoable.is_empty() => (due, DEADLINE_REVISION, end(run, now)),
+            Some(due) => (due, DEADLINE_REVISION, pass_on(Effect::Deliver(Completion::Stopped { failure: Some(out_of_time()) }))),
             None => return superseded,
         },
     };
@@ -41,8 +47,11 @@ fn pass_on(effect: Effect) -> Decision {
 }
 
 fn end(run: &Run, now: Timestamp) -> Decision {
-    let failure = Failure::permanent("the run did not end before its deadline").code(Code::DeadlineExceeded);
     let mut effects = disarm_all(run);
     effects.extend([Effect::Close, Effect::AnnounceEnd]);
-    Decision { entries: vec![run.entry(0, now, Some(0), Event::RunFailed { failure })], effects }
+    Decision { entries: vec![run.entry(0, now, Some(0), Event::RunFailed { failure: out_of_time() })], effects }
+}
+
+fn out_of_time() -> Failure {
+    Failure::permanent("the run did not end before its deadline").code(Code::DeadlineExceeded)
 }

@@ -3,30 +3,38 @@
 //! ```text
 //!   –    --StartRun------> open            RUN_STARTED
 //!   any  --StartRun------> the same        (repeated: answered, no event)
-//!   open --TakeTurn------> open            STEP_COMPLETED STEP_FAILED TIMER_SET TIMER_FIRED
-//!   open --TakeTurn------> ended           …, RUN_COMPLETED | RUN_FAILED
+//!   open --TakeTurn------> open            STEP_STARTED STEP_COMPLETED STEP_FAILED TIMER_SET TIMER_FIRED SIGNAL_AWAITED SIGNAL_TAKEN
+//!   open --TakeTurn------> compensating    …, RUN_COMPENSATING
+//!   open --TakeTurn------> ended           …, RUN_COMPLETED | RUN_FAILED | RUN_CANCELLED
 //!   open --ReportFailure-> open            RETRY_SCHEDULED | (given up: delivered, no event yet)
-//!   open --FireTimer-----> open            (retry, sleep: passed on, no event)
+//!   open --FireTimer-----> open            (retry, sleep: passed on, no event; deadline: likewise if something has to be undone)
 //!   open --FireTimer-----> ended           RUN_FAILED (deadline)
+//!   open --SendSignal----> open            SIGNAL_RECEIVED | (known: answered, no event)
+//!   open --CancelRun-----> open            RUN_CANCEL_REQUESTED | (asked for before: answered, no event)
+//!   compensating --TakeTurn------> …       UNDO_COMPLETED UNDO_FAILED SIGNAL_AWAITED SIGNAL_TAKEN, then RUN_FAILED | RUN_CANCELLED
+//!   compensating --ReportFailure-> …       RETRY_SCHEDULED of an undo
 //! ```
 //!
 //! Everything else is a [`Refusal`]. [`evolve`] is the fold: the same function live and at recovery; what it does not list is an
 //! [`IllegalTransition`].
 
+mod cancel;
 mod evolve;
 mod fire_timer;
 mod report_failure;
+mod signal;
 mod start;
 mod turn;
 
 pub use evolve::{IllegalTransition, evolve};
+pub use signal::SIGNALS_MAX;
 
 use crate::random::Seed;
 use crate::{
-    Attempt, Command, Effect, Entry, Epoch, Event, Failure, Payload, Refusal, RunId, Seq, StepId, Timer, TimerName, Timestamp, Wait,
+    Attempt, Code, Command, Effect, Entry, Epoch, Event, Failure, Payload, Refusal, RunId, Seq, StepId, Timer, TimerName, Timestamp, Wait,
     WorkflowName,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// What follows from a command: entries to commit, and what is to be done after that.
@@ -50,6 +58,8 @@ pub fn decide(id: &RunId, state: Option<&Run>, command: Command, now: Timestamp)
         (Some(run), Command::TakeTurn(command)) => turn::decide(run, command),
         (Some(run), Command::ReportFailure(command)) => report_failure::decide(run, command, now),
         (Some(run), Command::FireTimer(command)) => Ok(fire_timer::decide(run, &command, now)),
+        (Some(run), Command::SendSignal(command)) => signal::decide(run, command, now),
+        (Some(run), Command::CancelRun(command)) => cancel::decide(run, command, now),
     }
 }
 
@@ -105,6 +115,42 @@ pub struct Open {
     pub steps: BTreeMap<StepId, Step>,
     /// Every sleep on record.
     pub sleeps: BTreeMap<StepId, Sleep>,
+    /// What the code waits to be told.
+    pub awaits: BTreeMap<StepId, Await>,
+    /// Signals that have arrived and were not taken yet: their names, by the sequence of their arrival.
+    pub signals: BTreeMap<Seq, String>,
+    /// The ids of all signals that had one.
+    pub signal_ids: BTreeSet<String>,
+    /// Steps that have to be undone if the run does not complete.
+    pub undoable: BTreeSet<StepId>,
+    /// Somebody wants the run to end.
+    pub cancel_requested: bool,
+    /// What is being done.
+    pub stage: Stage,
+}
+
+/// What is being done in a run that is under way.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Stage {
+    /// Its code is executed.
+    #[default]
+    Running,
+    /// What it did is undone.
+    Compensating {
+        /// Why; nothing if it was cancelled.
+        failure: Option<Failure>,
+    },
+}
+
+/// A wait for a signal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Await {
+    /// The signal's name.
+    pub name: String,
+    /// Until then at the most.
+    pub until: Option<Timestamp>,
+    /// The sequence of the event that says so.
+    pub revision: Seq,
 }
 
 /// How far a step on record has come. One that is not on record is at its first attempt.
@@ -123,7 +169,12 @@ pub enum Step {
         /// Why the attempt before it failed.
         failure: Failure,
     },
-    /// Has its outcome.
+    /// Not repeatable, and this attempt was about to begin.
+    Started {
+        /// The attempt.
+        attempt: Attempt,
+    },
+    /// Has its outcome, or nobody wants it any more.
     Done,
 }
 
@@ -137,7 +188,7 @@ pub enum Sleep {
         /// The sequence of the event that says so.
         revision: Seq,
     },
-    /// Over.
+    /// Over, or nobody waits for it any more.
     Fired,
 }
 
@@ -146,7 +197,7 @@ pub enum Sleep {
 pub struct Ended {
     /// When.
     pub at: Timestamp,
-    /// With what.
+    /// With what; a run that was called off has a failure with the code `CANCELLED`.
     pub outcome: Result<Payload, Failure>,
 }
 
@@ -157,23 +208,30 @@ pub enum Status {
     Running,
     /// Nothing moves until something named happens.
     Waiting,
+    /// What it did is being undone.
+    Compensating,
     /// Over, with a result.
     Completed,
     /// Over, with a failure.
     Failed,
+    /// Over: it was called off.
+    Cancelled,
 }
 
 impl Status {
     /// Every status.
-    pub const ALL: [Status; 4] = [Status::Running, Status::Waiting, Status::Completed, Status::Failed];
+    pub const ALL: [Status; 6] =
+        [Status::Running, Status::Waiting, Status::Compensating, Status::Completed, Status::Failed, Status::Cancelled];
 
     /// The stored and public name.
     pub fn as_str(self) -> &'static str {
         match self {
             Status::Running => "RUNNING",
             Status::Waiting => "WAITING",
+            Status::Compensating => "COMPENSATING",
             Status::Completed => "COMPLETED",
             Status::Failed => "FAILED",
+            Status::Cancelled => "CANCELLED",
         }
     }
 
@@ -184,7 +242,7 @@ impl Status {
 
     /// True if nothing follows.
     pub fn is_final(self) -> bool {
-        matches!(self, Status::Completed | Status::Failed)
+        matches!(self, Status::Completed | Status::Failed | Status::Cancelled)
     }
 }
 
@@ -192,11 +250,23 @@ impl Run {
     /// The public status.
     pub fn status(&self) -> Status {
         match &self.phase {
-            Phase::Open(open) if open.in_flight == 0 && !self.waits().is_empty() => Status::Waiting,
+            Phase::Open(Open { stage: Stage::Compensating { .. }, .. }) => Status::Compensating,
+            Phase::Open(_) if self.is_waiting() => Status::Waiting,
             Phase::Open(_) => Status::Running,
             Phase::Ended(Ended { outcome: Ok(_), .. }) => Status::Completed,
+            Phase::Ended(Ended { outcome: Err(failure), .. }) if failure.code == Code::Cancelled => Status::Cancelled,
             Phase::Ended(Ended { outcome: Err(_), .. }) => Status::Failed,
         }
+    }
+
+    /// True if nothing moves until something named happens: such a run need not be hosted.
+    pub fn is_waiting(&self) -> bool {
+        matches!(&self.phase, Phase::Open(open) if open.in_flight == 0) && !self.waits().is_empty()
+    }
+
+    /// True if something has to be undone should the run not complete.
+    pub fn has_undoable(&self) -> bool {
+        matches!(&self.phase, Phase::Open(open) if !open.undoable.is_empty())
     }
 
     /// How it has ended, if it has.
@@ -214,14 +284,18 @@ impl Run {
             Step::Backoff { attempt, of, due_at, failure, .. } => {
                 Some(Wait::Backoff { step: step.clone(), attempt: *attempt, of: *of, due_at: *due_at, failure: failure.clone() })
             }
-            Step::Done => None,
+            Step::Started { .. } | Step::Done => None,
         });
         let sleeps = open.sleeps.values().filter_map(|sleep| match sleep {
             Sleep::Pending { due_at, .. } => Some(Wait::Timer { due_at: *due_at }),
             Sleep::Fired => None,
         });
-        let mut waits: Vec<Wait> = backoffs.chain(sleeps).collect();
-        waits.sort_by_key(Wait::due_at);
+        let awaits = open.awaits.iter().map(|(wait, signal)| match wait.doubted() {
+            Some(step) => Wait::InDoubt { attempt: Self::attempt_to_come(open, &step).unwrap_or(1), step },
+            None => Wait::Signal { name: signal.name.clone(), until: signal.until },
+        });
+        let mut waits: Vec<Wait> = backoffs.chain(sleeps).chain(awaits).collect();
+        waits.sort_by_key(|wait| wait.due_at().unwrap_or(Timestamp::MAX));
         waits
     }
 
@@ -231,21 +305,30 @@ impl Run {
         let timer = |name, due, revision| Timer { run: self.id.clone(), name, due, revision };
         let retries = open.steps.iter().filter_map(|(step, state)| match state {
             Step::Backoff { due_at, revision, .. } => Some(timer(TimerName::Retry(step.clone()), *due_at, *revision)),
-            Step::Done => None,
+            Step::Started { .. } | Step::Done => None,
         });
         let sleeps = open.sleeps.iter().filter_map(|(sleep, state)| match state {
             Sleep::Pending { due_at, revision } => Some(timer(TimerName::Sleep(sleep.clone()), *due_at, *revision)),
             Sleep::Fired => None,
         });
-        let deadline = self.deadline_at.map(|due| timer(TimerName::Deadline, due, DEADLINE_REVISION));
-        retries.chain(sleeps).chain(deadline).collect()
+        let awaits = open
+            .awaits
+            .iter()
+            .filter_map(|(wait, signal)| signal.until.map(|until| timer(TimerName::Sleep(wait.clone()), until, signal.revision)));
+        let deadline = self.deadline(open).map(|due| timer(TimerName::Deadline, due, DEADLINE_REVISION));
+        retries.chain(sleeps).chain(awaits).chain(deadline).collect()
+    }
+
+    /// When the code must be over; what it did may be undone after that.
+    fn deadline(&self, open: &Open) -> Option<Timestamp> {
+        self.deadline_at.filter(|_| open.stage == Stage::Running)
     }
 
     /// The attempt to come of a step; `None` once it has its outcome.
     fn attempt_to_come(open: &Open, step: &StepId) -> Option<Attempt> {
         match open.steps.get(step) {
             None => Some(1),
-            Some(Step::Backoff { attempt, .. }) => Some(*attempt),
+            Some(Step::Backoff { attempt, .. } | Step::Started { attempt }) => Some(*attempt),
             Some(Step::Done) => None,
         }
     }
@@ -258,25 +341,59 @@ impl Run {
             Some(due) => Err(format!("{step} is at attempt {due}, not {attempt}")),
             None => Err(format!("{step} has its outcome already")),
         };
-        match event {
-            Event::RunStarted { .. } => Err("the run has started already".into()),
-            Event::StepCompleted { step, attempt, .. } | Event::StepFailed { step, attempt, .. } => attempt_is(step, *attempt),
-            Event::RetryScheduled { step, attempt, .. } => attempt_is(step, attempt.saturating_sub(1)),
-            Event::TimerSet { sleep, .. } => match open.sleeps.get(sleep) {
+        let undo_is = |step: &StepId, attempt: Attempt| match open.undoable.contains(step) {
+            true => attempt_is(&step.undo(), attempt),
+            false => Err(format!("there is nothing of {step} to undo")),
+        };
+        match (&open.stage, event) {
+            (_, Event::RunStarted { .. }) => Err("the run has started already".into()),
+            (
+                Stage::Running,
+                Event::StepStarted { step, attempt } | Event::StepCompleted { step, attempt, .. } | Event::StepFailed { step, attempt, .. },
+            ) => attempt_is(step, *attempt),
+            (_, Event::RetryScheduled { step, attempt, .. }) => attempt_is(step, attempt.saturating_sub(1)),
+            (Stage::Running, Event::TimerSet { sleep, .. }) => match open.sleeps.get(sleep) {
                 None => Ok(()),
                 Some(_) => Err(format!("{sleep} is set already")),
             },
-            Event::TimerFired { sleep } => match open.sleeps.get(sleep) {
-                Some(Sleep::Pending { .. }) => Ok(()),
-                Some(Sleep::Fired) => Err(format!("{sleep} has fired already")),
-                None => Err(format!("{sleep} was never set")),
+            (_, Event::TimerFired { sleep }) => match (open.sleeps.get(sleep), open.awaits.get(sleep)) {
+                (Some(Sleep::Pending { .. }), _) | (_, Some(Await { until: Some(_), .. })) => Ok(()),
+                (Some(Sleep::Fired), _) => Err(format!("{sleep} has fired already")),
+                (None, _) => Err(format!("{sleep} was never set")),
             },
-            Event::RunCompleted { .. } | Event::RunFailed { .. } => Ok(()),
+            (_, Event::SignalAwaited { wait, .. }) => match open.awaits.get(wait) {
+                None => Ok(()),
+                Some(_) => Err(format!("{wait} is on record already")),
+            },
+            (_, Event::SignalTaken { wait, signal }) => match open.awaits.get(wait) {
+                Some(awaited) => open.may_take(&awaited.name, *signal),
+                None => Err(format!("{wait} was never asked for")),
+            },
+            (Stage::Compensating { .. }, Event::UndoCompleted { step, attempt } | Event::UndoFailed { step, attempt, .. }) => {
+                undo_is(step, *attempt)
+            }
+            (_, Event::RunCancelRequested { .. }) if open.cancel_requested => Err("it was asked for already".into()),
+            (_, Event::RunCancelled) if !open.cancel_requested => Err("nobody asked for it".into()),
+            (Stage::Running, Event::RunCompensating { .. } | Event::RunCompleted { .. }) => Ok(()),
+            (_, Event::SignalReceived { .. } | Event::RunCancelRequested { .. } | Event::RunCancelled | Event::RunFailed { .. }) => Ok(()),
+            (Stage::Compensating { .. }, _) => Err("the run is being undone".into()),
+            (Stage::Running, Event::UndoCompleted { .. } | Event::UndoFailed { .. }) => Err("the run is not being undone".into()),
         }
     }
 
     fn entry(&self, offset: usize, at: Timestamp, in_flight: Option<u32>, event: Event) -> Entry {
-        Entry { seq: self.seq + 1 + offset as Seq, epoch: self.epoch, at, in_flight, event }
+        Entry { seq: self.seq + 1 + offset as Seq, epoch: self.epoch, at, in_flight, abandoned: Vec::new(), event }
+    }
+}
+
+impl Open {
+    /// Whether that signal is there to be taken by somebody who waits for that name.
+    fn may_take(&self, name: &str, signal: Seq) -> Result<(), String> {
+        match self.signals.get(&signal) {
+            Some(arrived) if arrived == name => Ok(()),
+            Some(arrived) => Err(format!("signal {signal} is {arrived}, not {name}")),
+            None => Err(format!("there is no signal {signal} to be taken")),
+        }
     }
 }
 

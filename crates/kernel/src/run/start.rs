@@ -10,7 +10,7 @@ pub(super) fn begin(command: StartRun, now: Timestamp) -> Decision {
     let event = Event::RunStarted { workflow, input, seed, deadline_at };
     let deadline = deadline_at.map(|due| Effect::Arm(Timer { run, name: TimerName::Deadline, due, revision: DEADLINE_REVISION }));
     Decision {
-        entries: vec![Entry { seq: 1, epoch: 1, at: now, in_flight: None, event }],
+        entries: vec![Entry { seq: 1, epoch: 1, at: now, in_flight: None, abandoned: Vec::new(), event }],
         effects: deadline.into_iter().chain([Effect::Open, Effect::Answer(Answer::Created)]).collect(),
     }
 }

@@ -1,5 +1,5 @@
 //! Record what a turn delivered and proposed: whole, or not at all.
-//! open --TakeTurn--> open | ended
+//! open --TakeTurn--> open | compensating | ended · compensating --TakeTurn--> compensating | ended
 
 use super::{Decision, Phase, Run};
 use crate::{Answer, Effect, Event, Proposal, Refusal, TakeTurn, Timer, TimerName};
@@ -13,41 +13,94 @@ pub(super) fn decide(run: &Run, command: TakeTurn) -> Result<Decision, Refusal> 
     }
     check(run, &command.proposals).map_err(stale)?;
 
-    let last = command.proposals.len().saturating_sub(1);
     let mut decision = Decision::default();
     for (offset, Proposal { at, event }) in command.proposals.into_iter().enumerate() {
-        let in_flight = (offset == last).then_some(command.in_flight);
-        let entry = run.entry(offset, at, in_flight, event);
+        let entry = run.entry(offset, at, None, event);
         decision.effects.extend(timers(run, &entry));
         decision.entries.push(entry);
     }
-    if decision.entries.last().is_some_and(|entry| entry.event.is_end()) {
-        decision.effects = disarm_all(run);
-        decision.effects.push(Effect::AnnounceEnd);
+    if let Some(last) = decision.entries.last_mut() {
+        last.in_flight = Some(command.in_flight);
+        decision.effects.extend(command.abandoned.iter().cloned().map(Effect::Disarm));
+        last.abandoned = command.abandoned;
+        if closes_the_code(&last.event) {
+            decision.effects = disarm_all(run);
+        }
+        if last.event.is_end() {
+            decision.effects.push(Effect::AnnounceEnd);
+        }
     }
     decision.effects.push(Effect::Answer(Answer::TurnTaken));
     Ok(decision)
 }
 
+/// Nothing that the code waited for may fire after it.
+fn closes_the_code(event: &Event) -> bool {
+    event.is_end() || matches!(event, Event::RunCompensating { .. })
+}
+
 /// Every proposal must fit the state, no two of a turn may be about the same thing, and an end comes last.
 fn check(run: &Run, proposals: &[Proposal]) -> Result<(), String> {
+    let Phase::Open(open) = &run.phase else { return Ok(()) };
     let mut seen = BTreeSet::new();
     for (index, Proposal { event, .. }) in proposals.iter().enumerate() {
-        if matches!(event, Event::RetryScheduled { .. }) {
-            return Err("a turn cannot schedule a retry; report the failure instead".into());
+        if !is_of_the_host(event) {
+            return Err(format!("a turn cannot propose {}", event.kind()));
         }
-        run.may_follow(event)?;
-        let set = matches!(event, Event::TimerSet { .. } | Event::TimerFired { .. });
+        match just_awaited(&proposals[..index], event) {
+            Some((name, signal)) => open.may_take(name, signal)?,
+            None => run.may_follow(event)?,
+        }
+        let set = Kind::of(event);
         if let Some(subject) = event.subject()
             && !seen.insert((set, subject))
         {
             return Err(format!("{subject} is in the turn twice"));
         }
-        if event.is_end() && index + 1 < proposals.len() {
+        if closes_the_code(event) && index + 1 < proposals.len() {
             return Err("something follows the end".into());
         }
     }
     Ok(())
+}
+
+/// Retries, arrivals and starts are the engine's to record.
+fn is_of_the_host(event: &Event) -> bool {
+    !matches!(
+        event,
+        Event::RunStarted { .. } | Event::RetryScheduled { .. } | Event::SignalReceived { .. } | Event::RunCancelRequested { .. }
+    )
+}
+
+/// A signal that had arrived early is taken in the turn that asks for it.
+fn just_awaited<'a>(before: &'a [Proposal], event: &Event) -> Option<(&'a str, crate::Seq)> {
+    let Event::SignalTaken { wait, signal } = event else { return None };
+    before.iter().find_map(|proposal| match &proposal.event {
+        Event::SignalAwaited { wait: asked, name, .. } if asked == wait => Some((name.as_str(), *signal)),
+        _ => None,
+    })
+}
+
+/// What tells two events about the same subject apart.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Step,
+    StepStart,
+    Sleep,
+    SignalAsked,
+    SignalTaken,
+}
+
+impl Kind {
+    fn of(event: &Event) -> Self {
+        match event {
+            Event::TimerSet { .. } | Event::TimerFired { .. } => Kind::Sleep,
+            Event::SignalAwaited { .. } => Kind::SignalAsked,
+            Event::SignalTaken { .. } => Kind::SignalTaken,
+            Event::StepStarted { .. } => Kind::StepStart,
+            _ => Kind::Step,
+        }
+    }
 }
 
 fn timers(run: &Run, entry: &crate::Entry) -> Option<Effect> {
@@ -56,6 +109,14 @@ fn timers(run: &Run, entry: &crate::Entry) -> Option<Effect> {
         Event::StepCompleted { step, .. } | Event::StepFailed { step, .. } => {
             open.steps.contains_key(step).then(|| Effect::Disarm(TimerName::Retry(step.clone())))
         }
+        Event::UndoCompleted { step, .. } | Event::UndoFailed { step, .. } => {
+            open.steps.contains_key(&step.undo()).then(|| Effect::Disarm(TimerName::Retry(step.undo())))
+        }
+        Event::SignalAwaited { wait, until, .. } => {
+            let name = TimerName::Sleep(wait.clone());
+            until.map(|due| Effect::Arm(Timer { run: run.id.clone(), name, due, revision: entry.seq }))
+        }
+        Event::SignalTaken { wait, .. } => Some(Effect::Disarm(TimerName::Sleep(wait.clone()))),
         Event::TimerSet { sleep, due_at } => {
             let name = TimerName::Sleep(sleep.clone());
             Some(Effect::Arm(Timer { run: run.id.clone(), name, due: *due_at, revision: entry.seq }))

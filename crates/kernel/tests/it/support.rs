@@ -72,7 +72,7 @@ pub(crate) fn run_started_until(deadline_ms: i64) -> Event {
 }
 
 pub(crate) fn step_completed(step: &str, attempt: Attempt, output: &'static str) -> Event {
-    Event::StepCompleted { step: id(step), attempt, output: Payload::json(output) }
+    Event::StepCompleted { step: id(step), attempt, output: Payload::json(output), undoable: false }
 }
 
 pub(crate) fn step_failed(step: &str, attempt: Attempt, failure: Failure) -> Event {
@@ -104,7 +104,7 @@ pub(crate) fn run_failed(failure: Failure) -> Event {
 
 /// An entry of the first epoch that says nothing about attempts in flight.
 pub(crate) fn entry(seq: Seq, at_ms: i64, event: Event) -> Entry {
-    Entry { seq, epoch: 1, at: at(at_ms), in_flight: None, event }
+    Entry { seq, epoch: 1, at: at(at_ms), in_flight: None, abandoned: Vec::new(), event }
 }
 
 pub(crate) trait Leaving {
@@ -137,7 +137,7 @@ pub(crate) fn start() -> Command {
 /// A turn whose deliveries all happened at that time.
 pub(crate) fn turn(at_ms: i64, events: impl IntoIterator<Item = Event>, in_flight: u32) -> Command {
     let proposals = events.into_iter().map(|event| Proposal { at: at(at_ms), event }).collect();
-    Command::TakeTurn(TakeTurn { epoch: 1, proposals, in_flight })
+    Command::TakeTurn(TakeTurn { epoch: 1, proposals, in_flight, abandoned: Vec::new() })
 }
 
 /// A report that a step, asked for at the beginning of time, has timed out; nothing else is in flight.

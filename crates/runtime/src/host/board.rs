@@ -1,61 +1,121 @@
 //! The board: where the code of a run asks for things, and where outcomes are delivered to it.
 //!
 //! ```text
-//!   step:  Asked --turn committed--> Open --succeeds--> Handed --delivered--> Delivered
-//!                                     | ^
-//!                               fails v | StartAttempt
-//!                                  Failed --RETRY_SCHEDULED--> Backoff
-//!                                     +----given up----------> Handed
-//!   sleep: Asked --turn committed--> Backoff(timer) --fires--> Handed --delivered--> Delivered
+//!   step:   Asked --turn committed--> Open --succeeds--> Handed --delivered--> Delivered
+//!             ^                        | ^
+//!             | (not repeatable)  fails v | StartAttempt
+//!             +------------------- Failed --RETRY_SCHEDULED--> Waiting
+//!                                      +----given up---------> Handed
+//!           a step that had begun when the journal ends, and may not be repeated, is InDoubt
+//!   sleep, signal: Asked --turn committed--> Waiting --fires, arrives--> Handed --delivered--> Delivered
 //! ```
 //!
 //! The code only ever moves on when something is delivered. An attempt that finishes inside a poll hands its outcome over and stays pending; the
 //! session delivers one outcome at a time. That is what makes the order the journal's and not the poll's.
 
+use super::branch::Branch;
+use super::step::UndoFn;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::task::Waker;
+use std::thread::ThreadId;
 use steadfast_kernel::random::Seed;
-use steadfast_kernel::{Attempt, Completion, Epoch, Event, Failure, Payload, Policy, ReportFailure, StepId, Timestamp};
+use steadfast_kernel::{
+    Attempt, Code, Completion, Epoch, Event, Failure, Payload, Policy, ReportFailure, Seq, StepId, TimerName, Timestamp,
+};
 
-/// What is asked for: steps and sleeps are counted and named apart.
+/// What is asked for: kinds are counted and named apart.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     Step(StepId),
+    /// The undo of that step.
+    Undo(StepId),
     Sleep(StepId),
+    Signal(StepId),
 }
 
 impl Key {
+    /// What it is the step, sleep or wait of.
     pub(super) fn id(&self) -> &StepId {
         match self {
-            Key::Step(id) | Key::Sleep(id) => id,
+            Key::Step(id) | Key::Undo(id) | Key::Sleep(id) | Key::Signal(id) => id,
+        }
+    }
+
+    /// What attempts are made of, and under which id they are reported.
+    fn attempted(&self) -> Option<StepId> {
+        match self {
+            Key::Step(id) => Some(id.clone()),
+            Key::Undo(id) => Some(id.undo()),
+            Key::Sleep(_) | Key::Signal(_) => None,
+        }
+    }
+
+    /// What is reported under that id.
+    fn of_attempts(id: &StepId) -> Key {
+        match id.undone() {
+            Some(step) => Key::Undo(step),
+            None => Key::Step(id.clone()),
+        }
+    }
+
+    /// The timer that may be armed for it.
+    fn timer(&self) -> TimerName {
+        match self {
+            Key::Step(id) => TimerName::Retry(id.clone()),
+            Key::Undo(id) => TimerName::Retry(id.undo()),
+            Key::Sleep(id) | Key::Signal(id) => TimerName::Sleep(id.clone()),
         }
     }
 }
 
 /// What the code asked for and has not yet taken the outcome of.
-#[derive(Debug)]
 struct Op {
     state: State,
     ask: Ask,
     waker: Option<Waker>,
+    /// The number of asks before it.
+    order: u64,
+    /// The journal has the beginning of an attempt.
+    begun: Option<Attempt>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
+#[expect(clippy::large_enum_variant, reason = "nearly every ask is a step")]
 pub(super) enum Ask {
-    Step { policy: Policy, asked_at: Timestamp },
+    Step { policy: Policy, asked_at: Timestamp, undo: Option<Undo>, not_repeatable: bool },
     Sleep { due_at: Timestamp, recorded: bool },
+    Signal { name: String, until: Option<Timestamp>, recorded: bool },
+}
+
+/// How a step is undone.
+#[derive(Clone)]
+pub(super) struct Undo {
+    pub(super) undo: UndoFn,
+    pub(super) policy: Policy,
+}
+
+/// An undo whose step has succeeded.
+#[derive(Clone)]
+pub(super) struct Registered {
+    pub(super) step: StepId,
+    pub(super) output: Payload,
+    pub(super) undo: Undo,
 }
 
 #[derive(Debug)]
 enum State {
-    /// The turn it was asked in is not committed.
-    Asked,
+    /// The turn it was asked in is not committed; a step is at that attempt.
+    Asked(Attempt),
     /// This attempt may run.
     Open(Attempt),
+    /// Nobody knows whether this attempt happened.
+    InDoubt { attempt: Attempt, ask_a_person: bool },
     /// This attempt has failed; the engine decides.
     Failed(Attempt, Failure),
-    /// Something durable is to happen first: a retry's delay, a sleep's end.
+    /// Something durable is to happen first: a retry's delay, a sleep's end, a signal.
     Waiting,
     /// The outcome waits for its turn.
     Handed,
@@ -69,41 +129,67 @@ pub(super) struct Handed {
     pub(super) key: Key,
     pub(super) attempt: Attempt,
     pub(super) outcome: Result<Payload, Failure>,
+    /// The signal that is taken with it.
+    pub(super) signal: Option<Seq>,
+    /// The step has to be undone if the run does not complete.
+    pub(super) undoable: bool,
 }
 
 /// What a step may do now.
 pub(super) enum Gate {
     Wait,
     Run(Attempt),
+    Doubt { attempt: Attempt, ask_a_person: bool },
     Done(Result<Payload, Failure>),
 }
 
-#[derive(Debug)]
 pub(super) struct Board {
     pub(super) seed: Seed,
     inner: Mutex<Inner>,
 }
 
-#[derive(Debug)]
+#[derive(Default)]
 struct Inner {
     now: Timestamp,
     ops: BTreeMap<Key, Op>,
-    /// Asked since the session last looked, in the order of asking.
-    asked: Vec<Key>,
+    asks: u64,
+    /// Asked since the session last looked, in the order of asking, with what must be recorded first.
+    asked: Vec<(Key, Option<Event>)>,
     /// To be delivered, in order.
     handed: VecDeque<Handed>,
     /// Failed since the session last looked.
     failed: Vec<StepId>,
     /// Steps that the code gave up waiting for: a retry of theirs may still be recorded.
     abandoned: BTreeSet<StepId>,
+    /// What must not fire any more, since the last turn.
+    disarmed: Vec<TimerName>,
+    /// Signals that have arrived and were not taken.
+    signals: BTreeMap<Seq, (String, Payload)>,
+    /// What has to be undone, in the order of outcomes.
+    undos: Vec<Registered>,
+    /// The versions on record.
+    versions: BTreeMap<StepId, u32>,
+    /// The journal goes on beyond what was delivered.
+    replaying: bool,
+    branch: Arc<Branch>,
+    /// Who polls the code right now.
+    polled_by: Option<ThreadId>,
+    /// The attempt that is being polled.
+    attempt: Option<Attempt>,
+}
+
+impl Inner {
+    fn wake(&mut self, key: &Key, state: State) -> Option<Waker> {
+        let op = self.ops.get_mut(key)?;
+        op.state = state;
+        op.waker.take()
+    }
 }
 
 /// What the code asks for.
 impl Board {
-    pub(super) fn new(seed: Seed, now: Timestamp) -> Self {
-        let inner =
-            Inner { now, ops: BTreeMap::new(), asked: Vec::new(), handed: VecDeque::new(), failed: Vec::new(), abandoned: BTreeSet::new() };
-        Board { seed, inner: Mutex::new(inner) }
+    pub(super) fn new(seed: Seed, now: Timestamp, versions: BTreeMap<StepId, u32>) -> Self {
+        Board { seed, inner: Mutex::new(Inner { now, versions, replaying: true, ..Inner::default() }) }
     }
 
     /// The time of what was delivered last.
@@ -111,18 +197,47 @@ impl Board {
         self.inner.lock().now
     }
 
-    pub(super) fn ask(&self, key: &Key, ask: Ask) {
-        let mut inner = self.inner.lock();
-        inner.ops.insert(key.clone(), Op { state: State::Asked, ask, waker: None });
-        inner.asked.push(key.clone());
+    /// The branch that is being polled; nothing if it is not the run's own code that asks.
+    pub(super) fn branch(&self) -> Option<Arc<Branch>> {
+        let inner = self.inner.lock();
+        (inner.polled_by == Some(std::thread::current().id())).then(|| Arc::clone(&inner.branch))
     }
 
-    /// Where a step or sleep stands; its outcome is taken with this.
+    /// Changes the branch that is being polled, and tells which it was.
+    pub(super) fn enter(&self, branch: Arc<Branch>) -> Arc<Branch> {
+        std::mem::replace(&mut self.inner.lock().branch, branch)
+    }
+
+    /// The attempt that is being polled, if one is.
+    pub(super) fn attempt(&self) -> Option<Attempt> {
+        self.inner.lock().attempt
+    }
+
+    /// That attempt is about to be polled, or is no longer.
+    pub(super) fn attempting(&self, attempt: Option<Attempt>) {
+        self.inner.lock().attempt = attempt;
+    }
+
+    /// The code is about to be polled, or is no longer.
+    pub(super) fn polled_by(&self, thread: Option<ThreadId>) {
+        self.inner.lock().polled_by = thread;
+    }
+
+    pub(super) fn ask(&self, key: &Key, ask: Ask) {
+        let mut inner = self.inner.lock();
+        inner.asks += 1;
+        let op = Op { state: State::Asked(1), ask, waker: None, order: inner.asks, begun: None };
+        inner.asked.push((key.clone(), record(key, &op)));
+        inner.ops.insert(key.clone(), op);
+    }
+
+    /// Where something stands that was asked for; its outcome is taken with this.
     pub(super) fn poll(&self, key: &Key, waker: &Waker) -> Gate {
         let mut inner = self.inner.lock();
         let Some(op) = inner.ops.get_mut(key) else { return Gate::Wait };
         match &op.state {
             State::Open(attempt) => return Gate::Run(*attempt),
+            State::InDoubt { attempt, ask_a_person } => return Gate::Doubt { attempt: *attempt, ask_a_person: *ask_a_person },
             State::Delivered(_) => {}
             _ => {
                 op.waker = Some(waker.clone());
@@ -144,27 +259,75 @@ impl Board {
         match outcome {
             Ok(output) => {
                 op.state = State::Handed;
-                inner.handed.push_back(Handed { key: key.clone(), attempt, outcome: Ok(output) });
+                let undoable = matches!(op.ask, Ask::Step { undo: Some(_), .. });
+                inner
+                    .handed
+                    .push_back(Handed { key: key.clone(), attempt, outcome: Ok(output), signal: None, undoable });
             }
             Err(failure) => {
                 op.state = State::Failed(attempt, failure);
-                inner.failed.push(key.id().clone());
+                inner.failed.extend(key.attempted());
             }
         }
+    }
+
+    /// The attempt did not happen: it is to be made again, once that is on record.
+    pub(super) fn repeat(&self, key: &Key, attempt: Attempt, waker: &Waker) {
+        let mut inner = self.inner.lock();
+        let inner = &mut *inner;
+        let Some(op) = inner.ops.get_mut(key) else { return };
+        (op.state, op.begun, op.waker) = (State::Asked(attempt), None, Some(waker.clone()));
+        inner.asked.push((key.clone(), record(key, op)));
     }
 
     /// The code no longer wants it.
     pub(super) fn abandon(&self, key: &Key) {
         let mut inner = self.inner.lock();
-        if inner.ops.remove(key).is_none() {
-            return; // its outcome was taken
-        }
-        if let Key::Step(step) = key {
-            inner.abandoned.insert(step.clone());
-        }
-        inner.asked.retain(|other| other != key);
-        inner.failed.retain(|other| other != key.id());
+        let Some(op) = inner.ops.remove(key) else { return }; // its outcome was taken
+        inner.asked.retain(|(other, _)| other != key);
         inner.handed.retain(|handed| handed.key != *key);
+        if let Some(step) = key.attempted() {
+            inner.failed.retain(|other| *other != step);
+            inner.abandoned.insert(step);
+        }
+        let on_record = match op.ask {
+            Ask::Step { .. } => matches!(op.state, State::Waiting | State::Failed(..)) || op.begun.is_some(),
+            Ask::Sleep { recorded, .. } | Ask::Signal { recorded, .. } => recorded,
+        };
+        if on_record {
+            inner.disarmed.push(key.timer());
+        }
+    }
+
+    /// Which version of a change this run is on.
+    pub(super) fn version(&self, id: StepId, versions: RangeInclusive<u32>) -> u32 {
+        let mut inner = self.inner.lock();
+        if let Some(version) = inner.versions.get(&id) {
+            return *version;
+        }
+        if inner.replaying {
+            return *versions.start();
+        }
+        let version = *versions.end();
+        inner.versions.insert(id.clone(), version);
+        let output = Payload::json(version.to_string());
+        let record = Event::StepCompleted { step: id.clone(), attempt: 1, output, undoable: false };
+        inner.asked.push((Key::Step(id), Some(record)));
+        version
+    }
+}
+
+/// What must be recorded before it may begin.
+fn record(key: &Key, op: &Op) -> Option<Event> {
+    match (key, &op.ask, &op.state) {
+        (Key::Sleep(id), Ask::Sleep { due_at, .. }, _) => Some(Event::TimerSet { sleep: id.clone(), due_at: *due_at }),
+        (Key::Signal(id), Ask::Signal { name, until, .. }, _) => {
+            Some(Event::SignalAwaited { wait: id.clone(), name: name.clone(), until: *until })
+        }
+        (Key::Step(id), Ask::Step { not_repeatable: true, .. }, State::Asked(attempt)) => {
+            Some(Event::StepStarted { step: id.clone(), attempt: *attempt })
+        }
+        _ => None,
     }
 }
 
@@ -181,48 +344,54 @@ impl Board {
     pub(super) fn take_asked(&self) -> Vec<(Key, Option<Event>)> {
         let mut inner = self.inner.lock();
         let asked = std::mem::take(&mut inner.asked);
-        let record = |key: &Key| match (key, inner.ops.get(key).map(|op| &op.ask)) {
-            (Key::Sleep(id), Some(Ask::Sleep { due_at, recorded: false })) => Some(Event::TimerSet { sleep: id.clone(), due_at: *due_at }),
-            _ => None,
-        };
-        asked.iter().map(|key| (key.clone(), record(key))).collect()
+        for (key, record) in &asked {
+            if let (Some(op), Some(_)) = (inner.ops.get_mut(key), record) {
+                op.set_recorded();
+            }
+        }
+        asked
     }
 
-    /// Their turn is committed: steps may run, sleeps wait for their timer.
+    /// What must not fire any more, since the last turn.
+    pub(super) fn take_disarmed(&self) -> Vec<TimerName> {
+        std::mem::take(&mut self.inner.lock().disarmed)
+    }
+
+    /// Their turn is committed: steps may run, the rest waits for what it waits for.
     pub(super) fn open(&self, keys: &[Key]) {
         let mut wakers = Vec::new();
         let mut inner = self.inner.lock();
         for key in keys {
-            if let Some(op) = inner.ops.get_mut(key)
-                && matches!(op.state, State::Asked)
-            {
-                op.state = match op.ask {
-                    Ask::Step { .. } => State::Open(1),
-                    Ask::Sleep { .. } => State::Waiting,
-                };
-                wakers.extend(op.waker.take());
+            if let Some(Op { state: State::Asked(attempt), ask, .. }) = inner.ops.get(key) {
+                let state = if matches!(ask, Ask::Step { .. }) { State::Open(*attempt) } else { State::Waiting };
+                wakers.extend(inner.wake(key, state));
             }
         }
         drop(inner);
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// The delay is over: that attempt may run.
+    /// The delay is over: that attempt may run, or, if it may not be repeated, be recorded first.
     pub(super) fn start_attempt(&self, step: &StepId, attempt: Attempt) {
         let mut inner = self.inner.lock();
-        let Some(op) = inner.ops.get_mut(&Key::Step(step.clone())) else { return };
+        let inner = &mut *inner;
+        let key = Key::of_attempts(step);
+        let Some(op) = inner.ops.get_mut(&key) else { return };
         if !matches!(op.state, State::Waiting | State::Failed(..)) {
             return; // running already: the timer was armed twice
         }
-        op.state = State::Open(attempt);
-        let waker = op.waker.take();
-        drop(inner);
+        if matches!(op.ask, Ask::Step { not_repeatable: true, .. }) {
+            op.state = State::Asked(attempt);
+            inner.asked.push((key.clone(), record(&key, op)));
+            return;
+        }
+        let waker = inner.wake(&key, State::Open(attempt));
         waker.into_iter().for_each(Waker::wake);
     }
 
     /// The engine has recorded the failure and will say when the next attempt begins.
     pub(super) fn retry_scheduled(&self, step: &StepId) {
-        if let Some(op) = self.inner.lock().ops.get_mut(&Key::Step(step.clone()))
+        if let Some(op) = self.inner.lock().ops.get_mut(&Key::of_attempts(step))
             && matches!(op.state, State::Failed(..))
         {
             op.state = State::Waiting;
@@ -231,15 +400,48 @@ impl Board {
 
     /// A completion that did not come from the code's own attempts takes its place in line, once.
     pub(super) fn line_up(&self, completion: Completion) {
-        let (key, attempt, outcome) = match completion {
-            Completion::StepFailed { step, attempt, failure } => (Key::Step(step), attempt, Err(failure)),
-            Completion::TimerFired { sleep } => (Key::Sleep(sleep), 1, Ok(Payload::json("null"))),
-        };
         let mut inner = self.inner.lock();
+        let (key, attempt, outcome) = match completion {
+            Completion::StepFailed { step, attempt, failure } => (Key::of_attempts(&step), attempt, Err(failure)),
+            Completion::TimerFired { sleep } => match inner.ops.get(&Key::Signal(sleep.clone())) {
+                Some(op) => (Key::Signal(sleep), 1, Err(op.too_late())),
+                None => (Key::Sleep(sleep), 1, Ok(Payload::json("null"))),
+            },
+            Completion::SignalReceived { signal, name, payload } => {
+                inner.signals.insert(signal, (name, payload));
+                return;
+            }
+            Completion::Stopped { .. } => return, // the session's to deal with
+        };
         let Some(op) = inner.ops.get_mut(&key) else { return };
         if matches!(op.state, State::Waiting | State::Failed(..)) {
             op.state = State::Handed;
-            inner.handed.push_back(Handed { key, attempt, outcome });
+            inner.handed.push_back(Handed { key, attempt, outcome, signal: None, undoable: false });
+        }
+    }
+
+    /// Signals that have arrived meet those who wait for them, first come first served.
+    pub(super) fn match_signals(&self) {
+        let mut inner = self.inner.lock();
+        let inner = &mut *inner;
+        if inner.signals.is_empty() {
+            return;
+        }
+        let waiting = |(key, op): (&Key, &Op)| match (&op.ask, &op.state) {
+            (Ask::Signal { name, .. }, State::Asked(_) | State::Waiting) => Some((op.order, key.clone(), name.clone())),
+            _ => None,
+        };
+        let mut waiters: Vec<_> = inner.ops.iter().filter_map(waiting).collect();
+        waiters.sort();
+        for (_, key, name) in waiters {
+            let Some(signal) = inner.signals.iter().find(|(_, (other, _))| *other == name).map(|(seq, _)| *seq) else { continue };
+            let Some((_, payload)) = inner.signals.remove(&signal) else { continue };
+            if let Some(op) = inner.ops.get_mut(&key) {
+                op.state = State::Handed;
+            }
+            inner
+                .handed
+                .push_back(Handed { key, attempt: 1, outcome: Ok(payload), signal: Some(signal), undoable: false });
         }
     }
 
@@ -252,11 +454,8 @@ impl Board {
     pub(super) fn failure(&self, epoch: Epoch, step: &StepId) -> Option<ReportFailure> {
         let in_flight = self.in_flight(Some(step));
         let inner = self.inner.lock();
-        let Op { state: State::Failed(attempt, failure), ask: Ask::Step { policy, asked_at }, .. } =
-            inner.ops.get(&Key::Step(step.clone()))?
-        else {
-            return None;
-        };
+        let op = inner.ops.get(&Key::of_attempts(step))?;
+        let (State::Failed(attempt, failure), Ask::Step { policy, asked_at, .. }) = (&op.state, &op.ask) else { return None };
         let (failure, policy) = (failure.clone(), policy.clone());
         Some(ReportFailure { epoch, step: step.clone(), attempt: *attempt, failure, policy, asked_at: *asked_at, in_flight })
     }
@@ -268,46 +467,41 @@ impl Board {
     /// Delivers an outcome at that time. False if the code does not wait for it.
     pub(super) fn deliver(&self, key: &Key, outcome: Result<Payload, Failure>, at: Timestamp) -> bool {
         let mut inner = self.inner.lock();
+        let inner = &mut *inner;
         inner.now = at;
         let Some(op) = inner.ops.get_mut(key) else { return false };
         if matches!(op.state, State::Delivered(_)) {
             return false;
         }
-        op.state = State::Delivered(outcome);
-        let waker = op.waker.take();
-        drop(inner);
+        if let (Key::Step(step), Ok(output), Ask::Step { undo: Some(undo), .. }) = (key, &outcome, &op.ask) {
+            inner.undos.push(Registered { step: step.clone(), output: output.clone(), undo: undo.clone() });
+        }
+        inner.handed.retain(|handed| handed.key != *key);
+        let waker = inner.wake(key, State::Delivered(outcome));
         waker.into_iter().for_each(Waker::wake);
         true
     }
 
-    /// Moves the time to that of an event that delivers nothing to a step or sleep.
+    /// Moves the time to that of an event that delivers nothing.
     pub(super) fn set_now(&self, at: Timestamp) {
         self.inner.lock().now = at;
     }
 
-    /// The journal has it: that sleep is set. False if the code did not ask for it.
-    pub(super) fn set_recorded(&self, sleep: &StepId) -> bool {
-        let mut inner = self.inner.lock();
-        let Some(op) = inner.ops.get_mut(&Key::Sleep(sleep.clone())) else { return false };
-        let Ask::Sleep { recorded, .. } = &mut op.ask else { return false };
-        !std::mem::replace(recorded, true)
+    /// What has to be undone, in the order of outcomes. It is taken once, when the code is over.
+    pub(super) fn take_undos(&self) -> Vec<Registered> {
+        std::mem::take(&mut self.inner.lock().undos)
     }
 
-    /// The journal has it: that step has failed before. False if the code did not ask for it.
-    pub(super) fn retry_recorded(&self, step: &StepId) -> bool {
-        let mut inner = self.inner.lock();
-        match inner.ops.get_mut(&Key::Step(step.clone())) {
-            Some(op) => op.state = State::Waiting,
-            None => return inner.abandoned.contains(step),
-        }
-        true
+    /// True if something has to be undone.
+    pub(super) fn has_undos(&self) -> bool {
+        !self.inner.lock().undos.is_empty()
     }
 
     /// How many attempts are in flight, `except` that one: everything of a step that is neither delivered nor waiting for a recorded retry.
     pub(super) fn in_flight(&self, except: Option<&StepId>) -> u32 {
         let counts = |(key, op): &(&Key, &Op)| {
-            let Key::Step(step) = key else { return false };
-            !matches!(op.state, State::Waiting | State::Delivered(_)) && Some(step) != except
+            let resting = matches!(op.state, State::Waiting | State::Delivered(_) | State::InDoubt { ask_a_person: true, .. });
+            key.attempted().is_some_and(|step| Some(&step) != except) && !resting
         };
         u32::try_from(self.inner.lock().ops.iter().filter(counts).count()).unwrap_or(u32::MAX)
     }
@@ -323,5 +517,95 @@ impl Board {
         let inner = self.inner.lock();
         let names: Vec<_> = inner.ops.keys().map(|key| key.id().to_string()).collect();
         if names.is_empty() { "nothing".into() } else { names.join(", ") }
+    }
+}
+
+/// What replay does with it: the journal says what was asked for and what came of it.
+impl Board {
+    /// The journal has it: that was asked for. False if the code did not ask for it.
+    pub(super) fn set_recorded(&self, key: &Key) -> bool {
+        let mut inner = self.inner.lock();
+        inner.asked.retain(|(other, _)| other != key);
+        let Some(op) = inner.ops.get_mut(key) else { return false };
+        op.state = State::Waiting;
+        op.set_recorded()
+    }
+
+    /// The journal has it: that attempt of a step was about to begin. False if the code did not ask for it.
+    pub(super) fn begun_recorded(&self, step: &StepId, attempt: Attempt) -> bool {
+        let mut inner = self.inner.lock();
+        let key = Key::Step(step.clone());
+        inner.asked.retain(|(other, _)| *other != key);
+        let Some(op) = inner.ops.get_mut(&key) else { return false };
+        (op.state, op.begun) = (State::Waiting, Some(attempt));
+        matches!(op.ask, Ask::Step { not_repeatable: true, .. })
+    }
+
+    /// The journal has it: that step has failed before. False if the code did not ask for it.
+    pub(super) fn retry_recorded(&self, step: &StepId) -> bool {
+        let mut inner = self.inner.lock();
+        let key = Key::of_attempts(step);
+        inner.asked.retain(|(other, _)| *other != key);
+        match inner.ops.get_mut(&key) {
+            Some(op) => (op.state, op.begun) = (State::Waiting, None),
+            None => return inner.abandoned.contains(step),
+        }
+        true
+    }
+
+    /// The journal has it: a person was asked about that step. False if there was no doubt about it.
+    pub(super) fn doubt_recorded(&self, step: &StepId) -> bool {
+        let mut inner = self.inner.lock();
+        let key = Key::Step(step.clone());
+        let Some(attempt) = inner.ops.get(&key).and_then(|op| op.begun) else { return false };
+        let waker = inner.wake(&key, State::InDoubt { attempt, ask_a_person: true });
+        drop(inner);
+        waker.into_iter().for_each(Waker::wake);
+        true
+    }
+
+    /// The payload of a signal that was taken, which is then gone.
+    pub(super) fn take_signal(&self, signal: Seq) -> Option<Payload> {
+        self.inner.lock().signals.remove(&signal).map(|(_, payload)| payload)
+    }
+
+    /// The outcome of a wait for a signal that did not come in time, if that is what this is.
+    pub(super) fn too_late(&self, wait: &StepId) -> Option<Failure> {
+        self.inner.lock().ops.get(&Key::Signal(wait.clone())).map(Op::too_late)
+    }
+
+    /// The journal is at its end, as far as the code is concerned: what comes now is new.
+    pub(super) fn go_live(&self) {
+        self.inner.lock().replaying = false;
+    }
+
+    /// All of the journal is delivered: attempts that had begun and have no outcome are in doubt. What was disarmed is on record.
+    pub(super) fn end_replay(&self) {
+        let mut wakers = Vec::new();
+        let mut inner = self.inner.lock();
+        inner.disarmed.clear();
+        for op in inner.ops.values_mut() {
+            if let (State::Waiting, Some(attempt)) = (&op.state, op.begun) {
+                op.state = State::InDoubt { attempt, ask_a_person: false };
+                wakers.extend(op.waker.take());
+            }
+        }
+        drop(inner);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Op {
+    /// It is on record that it was asked for. False if it was already.
+    fn set_recorded(&mut self) -> bool {
+        match &mut self.ask {
+            Ask::Sleep { recorded, .. } | Ask::Signal { recorded, .. } => !std::mem::replace(recorded, true),
+            Ask::Step { .. } => true,
+        }
+    }
+
+    fn too_late(&self) -> Failure {
+        let name = if let Ask::Signal { name, .. } = &self.ask { name } else { "" };
+        Failure::permanent(format!("the signal {name:?} did not come in time")).code(Code::DeadlineExceeded)
     }
 }

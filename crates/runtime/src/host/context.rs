@@ -1,17 +1,17 @@
 //! What the code of a run holds: its way to ask for things.
 
-use super::board::Board;
-use super::{SleepCall, StepCall};
+use super::board::{Board, Key};
+use super::branch::Branch;
+use super::signal::SignalCall;
+use super::step::{Attempts, StepCall};
+use super::{Fork, SleepCall};
 use crate::clock::Clock;
-use futures_util::future::BoxFuture;
-use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::random::Stream;
-use steadfast_kernel::{Attempt, Failure, InvalidId, Payload, Policy, RunId, StepId, Timestamp};
+use steadfast_kernel::{Attempt, Code, Failure, InvalidId, Policy, RunId, StepId, Timestamp};
 
-/// What the code of a run holds. Clones are the same run and the same branch.
+/// What the code of a run holds. Clones are the same run; what is asked for belongs to the branch that is being polled.
 #[derive(Clone)]
 pub struct Context {
     inner: Arc<Inner>,
@@ -19,33 +19,35 @@ pub struct Context {
 
 struct Inner {
     run: RunId,
-    branch: String,
     board: Arc<Board>,
     clock: Arc<dyn Clock>,
     payload_bytes_max: usize,
-    counts: Mutex<Counts>,
 }
 
-/// How often each name was used, and how far each stream was drawn; per branch.
-#[derive(Default)]
-struct Counts {
-    steps: BTreeMap<String, u32>,
-    sleeps: u32,
-    streams: BTreeMap<String, Stream>,
+/// Why something cannot be asked for.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CannotAsk {
+    /// The name is not allowed.
+    #[error(transparent)]
+    InvalidId(#[from] InvalidId),
+    /// The context is used by something else than the code of the run.
+    #[error(
+        "a context was used outside of its workflow's own future; do not hand it to spawned tasks or threads: use ctx.join, ctx.all or ctx.race"
+    )]
+    Outside,
 }
 
-impl Counts {
-    fn count_step(&mut self, name: &str) -> u32 {
-        let count = self.steps.entry(name.to_string()).or_default();
-        *count += 1;
-        *count
+impl CannotAsk {
+    /// What the code is told.
+    pub fn failure(&self) -> Failure {
+        let code = if matches!(self, CannotAsk::Outside) { Code::FailedPrecondition } else { Code::InvalidArgument };
+        Failure::permanent(self).code(code)
     }
 }
 
 impl Context {
     pub(super) fn new(run: RunId, board: Arc<Board>, clock: Arc<dyn Clock>, payload_bytes_max: usize) -> Self {
-        let inner = Inner { run, branch: String::new(), board, clock, payload_bytes_max, counts: Mutex::default() };
-        Context { inner: Arc::new(inner) }
+        Context { inner: Arc::new(Inner { run, board, clock, payload_bytes_max }) }
     }
 
     /// The id of the run.
@@ -58,35 +60,86 @@ impl Context {
         self.inner.board.now()
     }
 
+    /// The number of the attempt that is being made, from 1; nothing outside of a step.
+    pub fn attempt(&self) -> Option<Attempt> {
+        self.inner.board.attempt()
+    }
+
     /// The next number of the stream of that name in this branch: the same in replay.
-    pub fn random(&self, stream: &str) -> u64 {
-        let mut counts = self.inner.counts.lock();
-        if let Some(stream) = counts.streams.get_mut(stream) {
-            return stream.next_u64();
-        }
-        let mut new = Stream::new(&self.inner.board.seed, &self.inner.branch, stream);
-        let number = new.next_u64();
-        counts.streams.insert(stream.to_string(), new);
-        number
+    ///
+    /// # Errors
+    /// If it is asked for outside of the workflow's own future.
+    pub fn random(&self, stream: &str) -> Result<u64, CannotAsk> {
+        Ok(self.branch()?.draw(&self.inner.board.seed, stream))
     }
 
     /// A step: `attempt` is called once per attempt, until one succeeds or the policy says enough.
-    pub fn step<'a>(
-        &self,
-        name: &str,
-        policy: Policy,
-        attempt: impl FnMut(Attempt) -> BoxFuture<'a, Result<Payload, Failure>> + Send + 'a,
-    ) -> Result<StepCall<'a>, InvalidId> {
-        let occurrence = self.inner.counts.lock().count_step(name);
-        let id = StepId::new(&self.inner.branch, name, occurrence)?;
+    ///
+    /// # Errors
+    /// If its name is not allowed, or it is asked for outside of the workflow's own future.
+    pub fn step<'a>(&self, name: &str, attempts: Attempts<'a>) -> Result<StepCall<'a>, CannotAsk> {
+        let branch = self.branch()?;
+        let id = StepId::new(&branch.path, name, branch.count("step", name))?;
+        Ok(self.call(Key::Step(id), attempts))
+    }
+
+    /// The undo of a step.
+    pub(super) fn undo<'a>(&self, step: StepId, attempts: Attempts<'a>, policy: Policy) -> StepCall<'a> {
+        let mut call = self.call(Key::Undo(step), attempts);
+        call.set_policy(policy);
+        call
+    }
+
+    fn call<'a>(&self, key: Key, attempts: Attempts<'a>) -> StepCall<'a> {
         let (board, clock) = (Arc::clone(&self.inner.board), Arc::clone(&self.inner.clock));
-        Ok(StepCall::new(board, clock, id, policy, self.inner.payload_bytes_max, Box::new(attempt)))
+        StepCall::new(board, clock, key, self.inner.payload_bytes_max, attempts)
     }
 
     /// Sleeps, durably.
-    pub fn sleep(&self, duration: Duration) -> SleepCall {
-        let mut counts = self.inner.counts.lock();
-        counts.sleeps += 1;
-        SleepCall::new(Arc::clone(&self.inner.board), StepId::sleep(&self.inner.branch, counts.sleeps), duration)
+    ///
+    /// # Errors
+    /// If it is asked for outside of the workflow's own future.
+    pub fn sleep(&self, duration: Duration) -> Result<SleepCall, CannotAsk> {
+        let branch = self.branch()?;
+        let id = StepId::sleep(&branch.path, branch.count("sleep", ""));
+        Ok(SleepCall::new(Arc::clone(&self.inner.board), id, duration))
+    }
+
+    /// Waits for a signal.
+    ///
+    /// # Errors
+    /// If its name is not allowed, or it is asked for outside of the workflow's own future.
+    pub fn signal(&self, name: &str) -> Result<SignalCall, CannotAsk> {
+        let branch = self.branch()?;
+        let id = StepId::signal(&branch.path, name, branch.count("signal", name))?;
+        Ok(SignalCall::new(Arc::clone(&self.inner.board), id, name.into()))
+    }
+
+    /// Waits for a person's word, under a name that no code can use.
+    pub(super) fn question(&self, id: StepId, name: String) -> SignalCall {
+        SignalCall::new(Arc::clone(&self.inner.board), id, name)
+    }
+
+    /// Which version of a change this run is on: the last one, unless the run has come past this place before.
+    ///
+    /// # Errors
+    /// If its name is not allowed, or it is asked for outside of the workflow's own future.
+    pub fn version(&self, change: &str, versions: RangeInclusive<u32>) -> Result<u32, CannotAsk> {
+        let branch = self.branch()?;
+        let id = StepId::version(&branch.path, change, branch.count("version", change))?;
+        Ok(self.inner.board.version(id, versions))
+    }
+
+    /// Branches below the current one.
+    ///
+    /// # Errors
+    /// If the name is not allowed, or it is asked for outside of the workflow's own future.
+    pub fn fork(&self, name: &str) -> Result<Fork, CannotAsk> {
+        let parent = self.branch()?.child(name)?;
+        Ok(Fork { board: Arc::clone(&self.inner.board), parent })
+    }
+
+    fn branch(&self) -> Result<Arc<Branch>, CannotAsk> {
+        self.inner.board.branch().ok_or(CannotAsk::Outside)
     }
 }

@@ -5,19 +5,25 @@
 //! the code asks for things and outcomes are delivered.
 
 mod board;
+mod branch;
 mod context;
+mod doubt;
 mod replay;
 mod session;
+mod signal;
 mod sleep;
 mod step;
+mod undo;
 
-pub use context::Context;
+pub use branch::{Fork, Scoped};
+pub use context::{CannotAsk, Context};
+pub use signal::SignalCall;
 pub use sleep::SleepCall;
-pub use step::StepCall;
+pub use step::{Attempts, Probe, StepCall, UndoFn};
 
 use crate::clock::Clock;
 use futures_util::future::BoxFuture;
-use session::Session;
+use session::{Session, Workflow};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steadfast_kernel::{Attempt, Completion, Entry, Failure, Payload, ReportFailure, RunId, StepId, TakeTurn, Wait, WorkflowName};
@@ -106,4 +112,22 @@ impl Host {
         tokio::spawn(session.host(code, journal));
         Some(sender)
     }
+}
+
+/// What a replay found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replayed {
+    /// How many entries the journal has.
+    pub events: usize,
+    /// Where the code and the journal part, if they do: always a [`Wait::Mismatch`].
+    pub mismatch: Option<Wait>,
+}
+
+/// Replays a journal against code. Nothing is carried out: steps begin only in a session.
+pub(crate) async fn compare(code: &dyn Code, run: RunId, clock: Arc<dyn Clock>, journal: Vec<Entry>) -> Replayed {
+    let events = journal.len();
+    let Some(mut workflow) = Workflow::begin(code, run, clock, usize::MAX, &journal) else { return Replayed { events, mismatch: None } };
+    let mismatch = replay::replay(&mut workflow, journal).await.err();
+    workflow.close();
+    Replayed { events, mismatch }
 }

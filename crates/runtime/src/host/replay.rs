@@ -4,37 +4,118 @@
 
 use super::board::Key;
 use super::session::Workflow;
-use steadfast_kernel::{Entry, Event, Payload, Wait};
+use std::collections::BTreeMap;
+use steadfast_kernel::{Entry, Event, Payload, StepId, Wait};
 
 /// Brings the code to where the journal ends.
 ///
 /// # Errors
 /// A [`Wait::Mismatch`] that names both sides, if they part.
 pub(super) async fn replay(workflow: &mut Workflow, journal: Vec<Entry>) -> Result<(), Wait> {
-    for entry in journal {
-        if workflow.outcome.is_some() {
-            return Err(mismatch(&entry, "the code has ended".into()));
+    let last = journal.iter().rposition(|entry| !is_arrival(&entry.event)).unwrap_or(0);
+    for (index, entry) in journal.iter().enumerate() {
+        if index == last {
+            workflow.board.go_live();
         }
-        let Entry { at, event, .. } = &entry;
-        let fits = match event {
-            Event::RunStarted { .. } => {
-                workflow.board.set_now(*at);
-                workflow.wake();
-                true
-            }
-            Event::StepCompleted { step, output, .. } => workflow.board.deliver(&Key::Step(step.clone()), Ok(output.clone()), *at),
-            Event::StepFailed { step, failure, .. } => workflow.board.deliver(&Key::Step(step.clone()), Err(failure.clone()), *at),
-            Event::TimerFired { sleep } => workflow.board.deliver(&Key::Sleep(sleep.clone()), Ok(Payload::json("null")), *at),
-            Event::TimerSet { sleep, .. } => workflow.board.set_recorded(sleep),
-            Event::RetryScheduled { step, .. } => workflow.board.retry_recorded(step),
-            Event::RunCompleted { .. } | Event::RunFailed { .. } => true, // a run that has ended is not hosted
-        };
-        if !fits {
-            return Err(mismatch(&entry, format!("the code waits for {}", workflow.board.waits_for())));
-        }
+        check(workflow, entry)?;
         workflow.settle().await;
     }
+    workflow.board.end_replay();
     Ok(())
+}
+
+/// What happens to a run without its code having any part in it.
+fn is_arrival(event: &Event) -> bool {
+    matches!(event, Event::SignalReceived { .. } | Event::RunCancelRequested { .. })
+}
+
+/// The versions that are on record. They are needed before their entries come, because the code does not wait for them.
+pub(super) fn versions(journal: &[Entry]) -> BTreeMap<StepId, u32> {
+    let version = |entry: &Entry| match &entry.event {
+        Event::StepCompleted { step, output, .. } if is_version(step) => {
+            Some((step.clone(), std::str::from_utf8(&output.bytes).ok()?.parse().ok()?))
+        }
+        _ => None,
+    };
+    journal.iter().filter_map(version).collect()
+}
+
+fn is_version(step: &StepId) -> bool {
+    step.as_str().rsplit('/').next().is_some_and(|name| name.starts_with("version:"))
+}
+
+/// Delivers one entry, if the code waits for what it says.
+fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
+    let Entry { at, event, .. } = entry;
+    if let Some(outcome) = &workflow.outcome {
+        return match (event, outcome) {
+            (Event::RunCompleted { output }, Ok(result)) if output == result => Ok(()),
+            (Event::RunFailed { failure }, Err(found)) if failure == found => Ok(()),
+            (Event::RunFailed { .. } | Event::RunCancelled, _) if workflow.undoing.is_some() => Ok(()),
+            (Event::RunCompensating { failure: Some(failure) }, Err(found)) if failure == found => {
+                begin_undo(workflow, Some(failure.clone()));
+                Ok(())
+            }
+            (event, _) if is_arrival(event) => Ok(()),
+            (Event::RunCompleted { .. }, Ok(_)) => Err(mismatch(entry, "the code returned another result".into())),
+            (_, Err(found)) => Err(mismatch(entry, format!("the code has failed: {}", found.message))),
+            (_, Ok(_)) => Err(mismatch(entry, "the code has ended".into())),
+        };
+    }
+    let board = &workflow.board;
+    let fits = match event {
+        Event::RunStarted { .. } => {
+            board.set_now(*at);
+            workflow.wake();
+            true
+        }
+        Event::StepStarted { step, attempt } => board.begun_recorded(step, *attempt),
+        Event::StepCompleted { step, .. } if is_version(step) => true, // the code has it from `versions`
+        Event::StepCompleted { step, output, .. } => board.deliver(&Key::Step(step.clone()), Ok(output.clone()), *at),
+        Event::StepFailed { step, failure, .. } => board.deliver(&Key::Step(step.clone()), Err(failure.clone()), *at),
+        Event::RetryScheduled { step, .. } => board.retry_recorded(step),
+        Event::TimerSet { sleep, .. } => board.set_recorded(&Key::Sleep(sleep.clone())),
+        Event::TimerFired { sleep } => match board.too_late(sleep) {
+            Some(failure) => board.deliver(&Key::Signal(sleep.clone()), Err(failure), *at),
+            None => board.deliver(&Key::Sleep(sleep.clone()), Ok(Payload::json("null")), *at),
+        },
+        Event::SignalAwaited { wait, .. } => match wait.doubted() {
+            Some(step) => return ask_a_person(workflow, entry, &step),
+            None => board.set_recorded(&Key::Signal(wait.clone())),
+        },
+        Event::SignalReceived { name, payload, .. } => {
+            let (signal, name, payload) = (entry.seq, name.clone(), payload.clone());
+            board.line_up(steadfast_kernel::Completion::SignalReceived { signal, name, payload });
+            true
+        }
+        Event::SignalTaken { wait, signal } => board
+            .take_signal(*signal)
+            .is_some_and(|payload| board.deliver(&Key::Signal(wait.clone()), Ok(payload), *at)),
+        Event::RunCompensating { failure } => {
+            begin_undo(workflow, failure.clone());
+            true
+        }
+        Event::UndoCompleted { step, .. } => board.deliver(&Key::Undo(step.clone()), Ok(Payload::json("null")), *at),
+        Event::UndoFailed { step, failure, .. } => board.deliver(&Key::Undo(step.clone()), Err(failure.clone()), *at),
+        Event::RunCompleted { .. } => false,
+        Event::RunFailed { .. } | Event::RunCancelled | Event::RunCancelRequested { .. } => true, // called off, or out of time
+    };
+    if fits { Ok(()) } else { Err(mismatch(entry, format!("the code waits for {}", workflow.board.waits_for()))) }
+}
+
+fn begin_undo(workflow: &mut Workflow, failure: Option<steadfast_kernel::Failure>) {
+    workflow.undoing = Some(failure);
+    workflow.undo();
+}
+
+/// A step was in doubt, and a person was asked: the step asks again, which is then on record.
+fn ask_a_person(workflow: &mut Workflow, entry: &Entry, step: &StepId) -> Result<(), Wait> {
+    let Some(wait) = entry.event.subject() else { return Ok(()) };
+    let asked = workflow.board.doubt_recorded(step) && {
+        workflow.poll_now();
+        workflow.board.set_recorded(&Key::Signal(wait.clone()))
+    };
+    if asked { Ok(()) } else { Err(mismatch(entry, format!("the code waits for {}", workflow.board.waits_for()))) }
 }
 
 fn mismatch(entry: &Entry, found: String) -> Wait {

@@ -1,18 +1,20 @@
 //! A session: one run, hosted. It owns the future and takes turns with it.
 //!
 //! ```text
-//!   replay --> turn --> (wait: inbox, attempts) --> turn --> … --> ended | closed | blocked
+//!   replay --> turn --> (wait: inbox, attempts) --> turn --> … --> [undo --> turn …] --> ended | closed | blocked
 //! ```
 //!
 //! A turn delivers what is handed over, one at a time, and polls to quiescence after each; all that came of it is sent as one list. Until it is
 //! committed no other turn is taken, and nothing that was asked for in it begins. Attempts that were in flight before go on meanwhile.
 
 use super::board::{Board, Handed, Key};
-use super::replay::replay;
+use super::branch::Branch;
 use super::step::{bounded, panicked};
+use super::undo::compensate;
 use super::{Code, Context, Host, Report, Says, SessionId, ToHost, What};
 use crate::clock::Clock;
 use crate::error::STORE_RETRY_AFTER;
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::task::{ArcWake, AtomicWaker, waker};
 use std::collections::BTreeSet;
@@ -21,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll};
-use steadfast_kernel::{Class, Entry, Epoch, Event, Failure, Payload, Proposal, RunId, StepId, TakeTurn, Timestamp, Wait};
+use steadfast_kernel::{Class, Completion, Entry, Epoch, Event, Failure, Payload, Proposal, RunId, StepId, TakeTurn, Timestamp, Wait};
 use tokio::sync::mpsc;
 
 /// A future that keeps waking itself is polled this often before others get their turn on the thread.
@@ -37,6 +39,8 @@ pub(super) struct Session {
     reports: mpsc::UnboundedSender<Report>,
     /// The turn that was sent and is not yet committed.
     turn: Option<Turn>,
+    /// The run is to end: called off (nothing), or out of time.
+    stop: Option<Option<Failure>>,
     /// What the store could not write, and when to say it again.
     again: BTreeSet<What>,
     patience: Option<BoxFuture<'static, ()>>,
@@ -48,8 +52,16 @@ struct Turn {
     command: TakeTurn,
     /// What may begin once it is committed.
     asked: Vec<Key>,
-    /// Nothing comes after it.
-    ends: bool,
+    /// What follows it.
+    then: Then,
+}
+
+/// What follows a turn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    GoOn,
+    Undo,
+    End,
 }
 
 /// Tells the shard that the session is over, however that comes about.
@@ -69,9 +81,12 @@ impl Drop for Farewell {
 /// The future of a run, and the board it meets us at.
 pub(super) struct Workflow {
     pub(super) board: Arc<Board>,
+    context: Context,
     future: Option<BoxFuture<'static, Result<Payload, Failure>>>,
     woken: Arc<Woken>,
     pub(super) outcome: Option<Result<Payload, Failure>>,
+    /// If it is being undone: why; nothing if it was called off.
+    pub(super) undoing: Option<Option<Failure>>,
 }
 
 /// Why a session is over.
@@ -113,6 +128,7 @@ impl Session {
             inbox,
             reports: host.reports.clone(),
             turn: None,
+            stop: None,
             again: BTreeSet::new(),
             patience: None,
             draining: false,
@@ -122,7 +138,9 @@ impl Session {
     /// Hosts the run until it ends, is closed, or cannot go on.
     pub(super) async fn host(mut self, code: Arc<dyn Code>, journal: Vec<Entry>) {
         let mut farewell = Farewell { reports: self.reports.clone(), last: Some(self.report(Says::Closed)) };
-        let Some(mut workflow) = self.begin(&*code, &journal) else { return };
+        let (run, clock) = (self.run.clone(), Arc::clone(&self.clock));
+        let Some(mut workflow) = Workflow::begin(&*code, run, clock, self.payload_bytes_max, &journal) else { return };
+        self.epoch = journal.last().map_or(1, |entry| entry.epoch);
         let exit = self.drive(&mut workflow, journal).await;
         workflow.close();
         if let Exit::Blocked(wait) = exit {
@@ -130,22 +148,9 @@ impl Session {
         }
     }
 
-    fn begin(&mut self, code: &dyn Code, journal: &[Entry]) -> Option<Workflow> {
-        let first = journal.first()?;
-        let Event::RunStarted { input, seed, .. } = &first.event else { return None };
-        self.epoch = journal.last()?.epoch;
-        let board = Arc::new(Board::new(*seed, first.at));
-        let context = Context::new(self.run.clone(), Arc::clone(&board), Arc::clone(&self.clock), self.payload_bytes_max);
-        let mut workflow = Workflow { board, future: None, woken: Arc::default(), outcome: None };
-        match catch_unwind(AssertUnwindSafe(|| code.begin(context, input.clone()))) {
-            Ok(future) => workflow.future = Some(future),
-            Err(panic) => workflow.outcome = Some(Err(panicked_workflow(&*panic))),
-        }
-        Some(workflow)
-    }
-
     async fn drive(&mut self, workflow: &mut Workflow, journal: Vec<Entry>) -> Exit {
-        if let Err(mismatch) = replay(workflow, journal).await {
+        self.stop = journal.iter().any(|entry| matches!(entry.event, Event::RunCancelRequested { .. })).then_some(None);
+        if let Err(mismatch) = super::replay::replay(workflow, journal).await {
             return Exit::Blocked(mismatch);
         }
         loop {
@@ -160,7 +165,11 @@ impl Session {
                 News::Progress => {}
                 News::SayAgain => self.say_again(workflow),
                 News::Message(None | Some(ToHost::Close)) => return Exit::Done,
-                News::Message(Some(ToHost::TurnTaken)) if self.turn.as_ref().is_some_and(|turn| turn.ends) => return Exit::Done,
+                News::Message(Some(ToHost::TurnTaken)) => match self.turn.take() {
+                    Some(Turn { then: Then::End, .. }) => return Exit::Done,
+                    Some(turn) => self.go_on(workflow, &turn),
+                    None => {}
+                },
                 News::Message(Some(message)) => self.hear(message, workflow),
             }
         }
@@ -168,20 +177,24 @@ impl Session {
 
     fn hear(&mut self, message: ToHost, workflow: &Workflow) {
         match message {
-            ToHost::TurnTaken => {
-                if let Some(turn) = self.turn.take() {
-                    self.open(workflow, &turn.asked);
-                }
-            }
             ToHost::RetryScheduled { step } => workflow.board.retry_scheduled(&step),
             ToHost::StartAttempt { step, attempt } if !self.draining => workflow.board.start_attempt(&step, attempt),
+            ToHost::Deliver(Completion::Stopped { failure }) => self.stop = Some(failure),
             ToHost::Deliver(completion) => workflow.board.line_up(completion),
             ToHost::SayAgain(what) => {
                 self.again.insert(what);
                 self.patience.get_or_insert_with(|| self.clock.sleep(STORE_RETRY_AFTER));
             }
             ToHost::Drain => self.draining = true,
-            ToHost::StartAttempt { .. } | ToHost::Close => {}
+            ToHost::StartAttempt { .. } | ToHost::TurnTaken | ToHost::Close => {}
+        }
+    }
+
+    /// The turn is committed: what it asked for may begin.
+    fn go_on(&self, workflow: &mut Workflow, turn: &Turn) {
+        self.open(workflow, &turn.asked);
+        if turn.then == Then::Undo && !self.draining {
+            workflow.undo();
         }
     }
 
@@ -226,19 +239,41 @@ impl Session {
             workflow.settle().await;
             collect_asked(workflow, &mut proposals, &mut asked);
         }
-        if let Some(outcome) = &workflow.outcome {
-            let outcome = outcome.clone().and_then(|output| bounded(output, self.payload_bytes_max));
-            proposals.push(Proposal { at: self.time(workflow), event: end(outcome) });
-            workflow.close();
-        }
+        let then = match self.end_of_code(workflow) {
+            Some(event) => {
+                workflow.close();
+                let then = if event.is_end() { Then::End } else { Then::Undo };
+                proposals.push(Proposal { at: self.time(workflow), event });
+                then
+            }
+            None => Then::GoOn,
+        };
         if proposals.is_empty() {
             return self.open(workflow, &asked);
         }
-        let ends = workflow.outcome.is_some();
-        let in_flight = if ends { 0 } else { workflow.board.in_flight(None) };
-        let command = TakeTurn { epoch: self.epoch, proposals, in_flight };
+        let in_flight = if then == Then::End { 0 } else { workflow.board.in_flight(None) };
+        let command = TakeTurn { epoch: self.epoch, proposals, in_flight, abandoned: workflow.board.take_disarmed() };
         self.say(Says::Turn(command.clone()));
-        self.turn = Some(Turn { command, asked, ends });
+        self.turn = Some(Turn { command, asked, then });
+    }
+
+    /// How the code, or the undoing of what it did, has come to an end; nothing if it has not.
+    fn end_of_code(&self, workflow: &mut Workflow) -> Option<Event> {
+        let failure = match (&workflow.undoing, &workflow.outcome, &self.stop) {
+            (Some(failure), Some(_), _) => return Some(failed_or_cancelled(failure.clone())),
+            (Some(_), None, _) | (None, None, None) => return None,
+            (None, Some(Ok(output)), _) => match bounded(output.clone(), self.payload_bytes_max) {
+                Ok(output) => return Some(Event::RunCompleted { output }),
+                Err(failure) => Some(failure),
+            },
+            (None, Some(Err(failure)), _) => Some(failure.clone()),
+            (None, None, Some(stop)) => stop.clone(),
+        };
+        if workflow.board.has_undos() {
+            workflow.undoing = Some(failure.clone());
+            return Some(Event::RunCompensating { failure });
+        }
+        Some(failed_or_cancelled(failure))
     }
 
     /// The time of a delivery: never before the one that came before it.
@@ -272,9 +307,37 @@ impl Session {
 }
 
 impl Workflow {
+    /// Begins the code of a run from the first entry of its journal.
+    pub(super) fn begin(code: &dyn Code, run: RunId, clock: Arc<dyn Clock>, payload_bytes_max: usize, journal: &[Entry]) -> Option<Self> {
+        let first = journal.first()?;
+        let Event::RunStarted { input, seed, .. } = &first.event else { return None };
+        let board = Arc::new(Board::new(*seed, first.at, super::replay::versions(journal)));
+        let context = Context::new(run, Arc::clone(&board), clock, payload_bytes_max);
+        let mut workflow = Workflow { board, context: context.clone(), future: None, woken: Arc::default(), outcome: None, undoing: None };
+        match catch_unwind(AssertUnwindSafe(|| code.begin(context, input.clone()))) {
+            Ok(future) => workflow.future = Some(future),
+            Err(panic) => workflow.outcome = Some(Err(panicked_workflow(&*panic))),
+        }
+        Some(workflow)
+    }
+
+    /// Puts the undoing of what the code did in the place of the code.
+    pub(super) fn undo(&mut self) {
+        self.close();
+        self.board.enter(Arc::new(Branch::default()));
+        self.outcome = None;
+        self.future = Some(compensate(self.context.clone(), self.board.take_undos()).boxed());
+        self.wake();
+    }
+
     /// Wakes the future for its very first poll.
     pub(super) fn wake(&self) {
         self.woken.flag.store(true, Ordering::Release);
+    }
+
+    /// Polls as often as it is worth on the spot.
+    pub(super) fn poll_now(&mut self) {
+        let _quiet = self.poll();
     }
 
     /// Polls until nothing moves without a new completion.
@@ -301,7 +364,9 @@ impl Workflow {
             if !self.woken.flag.swap(false, Ordering::AcqRel) {
                 return true;
             }
+            self.board.polled_by(Some(std::thread::current().id()));
             let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut cx)));
+            self.board.polled_by(None);
             match polled {
                 Ok(Poll::Pending) => {}
                 Ok(Poll::Ready(outcome)) => self.outcome = Some(outcome),
@@ -315,7 +380,7 @@ impl Workflow {
     }
 
     /// Drops the future and with it every attempt in flight.
-    fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         if let Some(future) = self.future.take() {
             let _a_panic_while_dropping_changes_nothing = catch_unwind(AssertUnwindSafe(|| drop(future)));
         }
@@ -328,20 +393,25 @@ fn collect_asked(workflow: &Workflow, proposals: &mut Vec<Proposal>, asked: &mut
         proposals.extend(record.map(|event| Proposal { at, event }));
         asked.push(key);
     }
+    workflow.board.match_signals();
 }
 
 fn completion(handed: Handed) -> Event {
-    match (handed.key, handed.outcome) {
-        (Key::Sleep(sleep), _) => Event::TimerFired { sleep },
-        (Key::Step(step), Ok(output)) => Event::StepCompleted { step, attempt: handed.attempt, output },
-        (Key::Step(step), Err(failure)) => Event::StepFailed { step, attempt: handed.attempt, failure },
+    let Handed { key, attempt, outcome, signal, undoable } = handed;
+    match (key, outcome, signal) {
+        (Key::Signal(wait), _, Some(signal)) => Event::SignalTaken { wait, signal },
+        (Key::Sleep(sleep) | Key::Signal(sleep), _, _) => Event::TimerFired { sleep },
+        (Key::Step(step), Ok(output), _) => Event::StepCompleted { step, attempt, output, undoable },
+        (Key::Step(step), Err(failure), _) => Event::StepFailed { step, attempt, failure },
+        (Key::Undo(step), Ok(_), _) => Event::UndoCompleted { step, attempt },
+        (Key::Undo(step), Err(failure), _) => Event::UndoFailed { step, attempt, failure },
     }
 }
 
-fn end(outcome: Result<Payload, Failure>) -> Event {
-    match outcome {
-        Ok(output) => Event::RunCompleted { output },
-        Err(failure) => Event::RunFailed { failure },
+fn failed_or_cancelled(failure: Option<Failure>) -> Event {
+    match failure {
+        Some(failure) => Event::RunFailed { failure },
+        None => Event::RunCancelled,
     }
 }
 

@@ -34,7 +34,7 @@ impl Future for SleepCall {
         }
         match self.board.poll(&self.key, cx.waker()) {
             Gate::Done(_) => Poll::Ready(()),
-            Gate::Wait | Gate::Run(_) => Poll::Pending,
+            Gate::Wait | Gate::Run(_) | Gate::Doubt { .. } => Poll::Pending,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A step inside a run: its attempts are polled inside the workflow's future, so they may borrow from it.
 
-use super::board::{Ask, Board, Gate, Key};
+use super::board::{Ask, Board, Gate, Key, Undo};
+use super::doubt::{Doubt, Word};
 use crate::clock::Clock;
 use futures_util::future::BoxFuture;
 use std::any::Any;
@@ -10,9 +11,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
-use steadfast_kernel::{Attempt, Code, Failure, Payload, Policy, StepId, Timestamp};
+use steadfast_kernel::{Attempt, Code, Failure, Payload, Policy, Timestamp};
 
-type Attempts<'a> = Box<dyn FnMut(Attempt) -> BoxFuture<'a, Result<Payload, Failure>> + Send + 'a>;
+/// Makes the attempts of a step, one at a time.
+pub type Attempts<'a> = Box<dyn FnMut() -> BoxFuture<'a, Result<Payload, Failure>> + Send + 'a>;
+
+/// Tells whether an attempt that is in doubt happened, and what came of it.
+pub type Probe<'a> = Box<dyn FnMut() -> BoxFuture<'a, Result<Option<Payload>, Failure>> + Send + 'a>;
+
+/// Undoes a step, given what it returned.
+pub type UndoFn = Arc<dyn Fn(Payload) -> BoxFuture<'static, Result<(), Failure>> + Send + Sync>;
 
 /// A step that the code waits for. It ends with the recorded outcome; attempts that fail on the way are between host and engine.
 pub struct StepCall<'a> {
@@ -20,10 +28,13 @@ pub struct StepCall<'a> {
     clock: Arc<dyn Clock>,
     key: Key,
     policy: Policy,
+    undo: Option<Undo>,
+    not_repeatable: bool,
     payload_bytes_max: usize,
     attempts: Attempts<'a>,
     asked_at: Option<Timestamp>,
     running: Option<Running<'a>>,
+    doubt: Doubt<'a>,
 }
 
 /// An attempt in flight.
@@ -34,15 +45,20 @@ struct Running<'a> {
 }
 
 impl<'a> StepCall<'a> {
-    pub(super) fn new(
-        board: Arc<Board>,
-        clock: Arc<dyn Clock>,
-        id: StepId,
-        policy: Policy,
-        payload_bytes_max: usize,
-        attempts: Attempts<'a>,
-    ) -> Self {
-        StepCall { board, clock, key: Key::Step(id), policy, payload_bytes_max, attempts, asked_at: None, running: None }
+    pub(super) fn new(board: Arc<Board>, clock: Arc<dyn Clock>, key: Key, payload_bytes_max: usize, attempts: Attempts<'a>) -> Self {
+        StepCall {
+            doubt: Doubt::new(Arc::clone(&board), key.id().clone()),
+            board,
+            clock,
+            key,
+            policy: Policy::default(),
+            undo: None,
+            not_repeatable: false,
+            payload_bytes_max,
+            attempts,
+            asked_at: None,
+            running: None,
+        }
     }
 
     /// Replaces the policy. Has no effect once the step is polled.
@@ -55,18 +71,39 @@ impl<'a> StepCall<'a> {
         &self.policy
     }
 
+    /// Says how it is undone. Has no effect once the step is polled.
+    pub fn set_undo(&mut self, undo: UndoFn, policy: Policy) {
+        self.undo = Some(Undo { undo, policy });
+    }
+
+    /// The policy of its undo, if it has one.
+    pub fn undo_policy(&mut self) -> Option<&mut Policy> {
+        self.undo.as_mut().map(|undo| &mut undo.policy)
+    }
+
+    /// An attempt of it that may have happened is not simply made again. Has no effect once the step is polled.
+    pub fn set_not_repeatable(&mut self) {
+        self.not_repeatable = true;
+    }
+
+    /// Who can tell what became of an attempt that is in doubt.
+    pub fn set_probe(&mut self, probe: Probe<'a>) {
+        self.doubt.set_probe(probe);
+    }
+
     fn ask(&mut self) {
         if self.asked_at.is_none() {
             let asked_at = self.board.now();
             self.asked_at = Some(asked_at);
-            self.board.ask(&self.key, Ask::Step { policy: self.policy.clone(), asked_at });
+            let (policy, undo, not_repeatable) = (self.policy.clone(), self.undo.clone(), self.not_repeatable);
+            self.board.ask(&self.key, Ask::Step { policy, asked_at, undo, not_repeatable });
         }
     }
 
     /// Polls the attempt of that number, and begins it first if need be.
     fn attempt(&mut self, number: Attempt, cx: &mut TaskContext<'_>) -> Poll<Result<Payload, Failure>> {
         if self.running.as_ref().is_none_or(|running| running.number != number) {
-            match catch_unwind(AssertUnwindSafe(|| (self.attempts)(number))) {
+            match catch_unwind(AssertUnwindSafe(|| (self.attempts)())) {
                 Ok(future) => self.running = Some(Running { number, future, timeout: self.timeout() }),
                 Err(panic) => return Poll::Ready(Err(panicked("a step", &*panic))),
             }
@@ -86,6 +123,14 @@ impl<'a> StepCall<'a> {
         let left = deadline.map(|deadline| deadline.saturating_since(self.clock.now()));
         let limit = self.policy.attempt_timeout_for().into_iter().chain(left).min()?;
         Some((limit, self.clock.sleep(limit)))
+    }
+
+    /// What somebody who knows says about an attempt that is in doubt.
+    fn settle_doubt(&mut self, attempt: Attempt, word: Word, cx: &TaskContext<'_>) {
+        match word {
+            Word::Happened(outcome) => self.board.hand_over(&self.key, attempt, outcome, cx.waker()),
+            Word::Repeat => self.board.repeat(&self.key, attempt, cx.waker()),
+        }
     }
 }
 
@@ -117,9 +162,18 @@ impl Future for StepCall<'_> {
                 Poll::Ready(outcome)
             }
             Gate::Run(number) => {
-                if let Poll::Ready(outcome) = this.attempt(number, cx) {
+                this.board.attempting(Some(number));
+                let polled = this.attempt(number, cx);
+                this.board.attempting(None);
+                if let Poll::Ready(outcome) = polled {
                     this.running = None;
                     this.board.hand_over(&this.key, number, outcome, cx.waker());
+                }
+                Poll::Pending
+            }
+            Gate::Doubt { attempt, ask_a_person } => {
+                if let Poll::Ready(word) = this.doubt.poll(ask_a_person, cx) {
+                    this.settle_doubt(attempt, word, cx);
                 }
                 Poll::Pending
             }

@@ -15,12 +15,11 @@ impl Shard {
             self.turn_away(&id, ask, &error);
             return self.tidy(&id);
         }
-        let needs_host = ask.needs_host();
         let slot = self.slot(&id);
         match &mut slot.memory {
             Memory::Loading(waiting) => waiting.push(ask),
             Memory::Absent => self.load(id, ask),
-            Memory::Ready(Some(run)) if needs_host && slot.session.is_none() && slot.blocked.is_none() && run.ended().is_none() => {
+            Memory::Ready(Some(run)) if slot.session.is_none() && slot.blocked.is_none() && ask.needs_host(run) => {
                 self.load(id, ask);
             }
             Memory::Ready(_) => self.answer(&id, ask),
@@ -130,12 +129,17 @@ impl Shard {
 
 impl Ask {
     /// True if it leads to something only a host can do.
-    pub(super) fn needs_host(&self) -> bool {
+    pub(super) fn needs_host(&self, run: &Run) -> bool {
+        if run.ended().is_some() {
+            return false;
+        }
         match self {
             Ask::Resume => true,
-            Ask::Command(command, _) => {
-                matches!(&**command, Command::FireTimer(FireTimer { name: TimerName::Retry(_) | TimerName::Sleep(_), .. }))
-            }
+            Ask::Command(command, _) => match &**command {
+                Command::FireTimer(FireTimer { name: TimerName::Deadline, .. }) => run.has_undoable(),
+                Command::FireTimer(_) | Command::SendSignal(_) | Command::CancelRun(_) => true,
+                Command::StartRun(_) | Command::TakeTurn(_) | Command::ReportFailure(_) => false,
+            },
             Ask::Await(_) | Ask::View(_) => false,
         }
     }

@@ -49,7 +49,7 @@ impl Shard {
             Ok(_) if over => waiting.into_iter().for_each(|ask| self.ask(id.clone(), ask)), // they are turned away
             Ok(found) => {
                 let hosted = slot.session.is_some() || slot.blocked.is_some();
-                let open = !hosted && waiting.iter().any(Ask::needs_host);
+                let open = !hosted && found.as_ref().is_some_and(|(run, _)| waiting.iter().any(|ask| ask.needs_host(run)));
                 self.remember(id, found, open);
                 for ask in waiting {
                     self.ask(id.clone(), ask);
@@ -72,9 +72,9 @@ impl Shard {
             self.slot(id).memory = Memory::Ready(None);
             return;
         };
-        let (timers, ended) = (run.timers(), run.ended().is_some());
+        let timers = run.timers();
         self.slot(id).memory = Memory::Ready(Some(run));
-        if open && !ended {
+        if open {
             self.open(id, journal);
             for timer in timers {
                 let _keeper_is_gone = self.ports.timers.send(Order::Arm(timer)); // what a lost session was told, a new one is told again

@@ -39,6 +39,8 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) enum Request {
     /// Begin a run. `fresh` says that the id was just made, so that nobody need look for it.
     Start { command: Box<StartRun>, fresh: bool, reply: Reply<Answer> },
+    /// Tell a run something, or call it off.
+    Tell { run: RunId, command: Box<Command>, reply: Reply<Answer> },
     /// Wait for the end of a run.
     Await { run: RunId, reply: Reply<Ended> },
     /// Look at a run.
@@ -219,6 +221,7 @@ impl Shard {
             Some(Request::Drain { reply }) => self.drain(reply),
             Some(Request::Start { reply, .. }) if self.state.is_draining() => drop(reply.send(Err(Error::Stopped))),
             Some(Request::Start { command, fresh, reply }) => self.start(*command, fresh, reply),
+            Some(Request::Tell { run, command, reply }) => self.ask(run, Ask::Command(command, From::Caller(reply))),
             Some(Request::Await { run, reply }) => self.ask(run, Ask::Await(reply)),
             Some(Request::View { run, reply }) => self.ask(run, Ask::View(reply)),
         }

@@ -19,12 +19,24 @@ pub(crate) async fn lines(run: &Run) -> Vec<String> {
 pub(crate) fn line(entry: &Entry) -> String {
     let kind = entry.event.kind();
     match &entry.event {
-        Event::StepCompleted { step, attempt, .. } => format!("{kind} {step} a{attempt}"),
-        Event::StepFailed { step, attempt, failure } => format!("{kind} {step} a{attempt} {}", failure.code),
+        Event::StepStarted { step, attempt } | Event::StepCompleted { step, attempt, .. } | Event::UndoCompleted { step, attempt } => {
+            format!("{kind} {step} a{attempt}")
+        }
+        Event::StepFailed { step, attempt, failure } | Event::UndoFailed { step, attempt, failure } => {
+            format!("{kind} {step} a{attempt} {}", failure.code)
+        }
         Event::RetryScheduled { step, attempt, of, failure, .. } => format!("{kind} {step} a{attempt}/{of} {}", failure.code),
         Event::TimerSet { sleep, .. } | Event::TimerFired { sleep } => format!("{kind} {sleep}"),
         Event::RunFailed { failure } => format!("{kind} {}", failure.code),
-        Event::RunStarted { .. } | Event::RunCompleted { .. } => kind.to_string(),
+        Event::SignalAwaited { wait, .. } => format!("{kind} {wait}"),
+        Event::SignalReceived { name, .. } => format!("{kind} {name}"),
+        Event::SignalTaken { wait, signal } => format!("{kind} {wait} {signal}"),
+        Event::RunCompensating { failure: Some(failure) } => format!("{kind} {}", failure.code),
+        Event::RunStarted { .. }
+        | Event::RunCompensating { .. }
+        | Event::RunCancelRequested { .. }
+        | Event::RunCancelled
+        | Event::RunCompleted { .. } => kind.to_string(),
     }
 }
 

@@ -21,6 +21,8 @@ use tables::Tables;
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     tables: Arc<Mutex<Tables>>,
+    /// Every batch that was applied, in order.
+    history: Arc<Mutex<Vec<Batch>>>,
     faults: Faults,
     life: Arc<Life>,
 }
@@ -47,7 +49,18 @@ impl Memory {
     #[must_use]
     pub fn reopen(&self) -> Self {
         self.life.dead.store(true, Ordering::SeqCst);
-        Memory { tables: Arc::clone(&self.tables), ..Memory::default() }
+        Memory { tables: Arc::clone(&self.tables), history: Arc::clone(&self.history), ..Memory::default() }
+    }
+
+    /// A store that has only the first so many of this one's commits, as if the machine had died after them.
+    #[must_use]
+    pub fn rewound(&self, commits: usize) -> Self {
+        let mut tables = Tables::default();
+        for batch in self.history.lock().iter().take(commits) {
+            tables.put(batch);
+        }
+        let history = self.history.lock().iter().take(commits).cloned().collect();
+        Memory { tables: Arc::new(Mutex::new(tables)), history: Arc::new(Mutex::new(history)), ..Memory::default() }
     }
 
     /// True once a fault has crashed it or it was opened again elsewhere.
@@ -65,6 +78,7 @@ impl Memory {
     fn apply(&self, batch: &Batch) -> Result<(), Error> {
         self.alive()?;
         self.tables.lock().apply(batch)?;
+        self.history.lock().push(batch.clone());
         self.life.commits.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }

@@ -16,6 +16,12 @@ pub(super) struct Tables {
 impl Tables {
     pub(super) fn apply(&mut self, batch: &Batch) -> Result<(), Error> {
         self.check(batch)?;
+        self.put(batch);
+        Ok(())
+    }
+
+    /// Applies a batch that has passed the check.
+    pub(super) fn put(&mut self, batch: &Batch) {
         for fence in &batch.fences {
             self.heads.insert(fence.shard, Head { term: fence.term, seq: fence.upto });
         }
@@ -35,7 +41,6 @@ impl Tables {
                 }
             }
         }
-        Ok(())
     }
 
     /// Everything that could fail is checked before anything is changed.

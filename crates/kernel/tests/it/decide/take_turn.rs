@@ -113,12 +113,12 @@ fn a_step_and_a_sleep_of_the_same_name_are_two_things() {
 #[test]
 fn a_retry_cannot_be_proposed_in_a_turn() {
     let proposed = turn(70, [retry_scheduled("charge#1", 2, 3, 1000)], 0);
-    check(&open(), 70, proposed, stale("a turn cannot schedule a retry; report the failure instead"));
+    check(&open(), 70, proposed, stale("a turn cannot propose RETRY_SCHEDULED"));
 }
 
 #[test]
 fn a_second_start_cannot_be_proposed_in_a_turn() {
-    check(&open(), 70, turn(70, [run_started()], 0), stale("the run has started already"));
+    check(&open(), 70, turn(70, [run_started()], 0), stale("a turn cannot propose RUN_STARTED"));
 }
 
 #[test]

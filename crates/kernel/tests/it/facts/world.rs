@@ -46,7 +46,7 @@ impl World {
                 let more = and_more.then(|| step_completed("after#1", 1, "1")).filter(|_| ended.is_some());
                 let events = items.iter().map(|item| self.event(item)).chain(ended).chain(more);
                 let proposals = events.map(|event| Proposal { at: self.now, event }).collect();
-                Command::TakeTurn(TakeTurn { epoch: *epoch, proposals, in_flight: *in_flight })
+                Command::TakeTurn(TakeTurn { epoch: *epoch, proposals, in_flight: *in_flight, abandoned: Vec::new() })
             }
             Op::Fail { epoch, step, attempt, class, retry_after, policy, in_flight } => {
                 let mut failure = Failure::new(Code::Internal, "it broke").class(*class);
