@@ -271,6 +271,13 @@ impl Board {
         }
     }
 
+    /// Only a person can tell any more what became of an attempt: nothing of it is in flight.
+    pub(super) fn ask_a_person(&self, key: &Key) {
+        if let Some(Op { state: State::InDoubt { ask_a_person, .. }, .. }) = self.inner.lock().ops.get_mut(key) {
+            *ask_a_person = true;
+        }
+    }
+
     /// The attempt did not happen: it is to be made again, once that is on record.
     pub(super) fn repeat(&self, key: &Key, attempt: Attempt, waker: &Waker) {
         let mut inner = self.inner.lock();

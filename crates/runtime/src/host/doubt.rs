@@ -48,6 +48,11 @@ impl<'a> Doubt<'a> {
         self.probe = Some(probe);
     }
 
+    /// True if only a person can tell any more.
+    pub(super) fn is_with_a_person(&self) -> bool {
+        self.asking.is_some()
+    }
+
     /// Asks the probe, once; if that does not help, or a person was asked before, a person.
     pub(super) fn poll(&mut self, ask_a_person: bool, cx: &mut TaskContext<'_>) -> Poll<Word> {
         if !ask_a_person

@@ -172,8 +172,10 @@ impl Future for StepCall<'_> {
                 Poll::Pending
             }
             Gate::Doubt { attempt, ask_a_person } => {
-                if let Poll::Ready(word) = this.doubt.poll(ask_a_person, cx) {
-                    this.settle_doubt(attempt, word, cx);
+                match this.doubt.poll(ask_a_person, cx) {
+                    Poll::Ready(word) => this.settle_doubt(attempt, word, cx),
+                    Poll::Pending if this.doubt.is_with_a_person() => this.board.ask_a_person(&this.key),
+                    Poll::Pending => {}
                 }
                 Poll::Pending
             }

@@ -2,16 +2,22 @@
 #![allow(clippy::disallowed_methods, reason = "tests sleep in virtual time")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+mod branches;
 mod crashes;
 mod determinism;
+mod doubt;
 mod faults;
+mod graphs;
 mod journals;
 mod limits;
 mod panics;
 mod readme;
 mod shutdown;
+mod signals;
 mod starting;
 mod support;
 mod timing;
 mod traps;
+mod undo;
+mod versions;
 mod waiting;

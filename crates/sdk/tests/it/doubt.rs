@@ -1,0 +1,128 @@
+//! Steps that must not be repeated: in doubt after a crash, until a probe or a person says what happened.
+
+use crate::support::{call, calls, engine, lines, until};
+use std::time::Duration;
+use steadfast::memory::{Fault, Memory};
+use steadfast::{Ctx, Engine, Failure, Policy, Resolution, SECOND, Status, Wait, workflow};
+
+#[workflow]
+async fn pay(ctx: Ctx, probe: String) -> Result<String, Failure> {
+    let step = ctx
+        .step("pay", || {
+            let call = call(&ctx, "pay");
+            async move { Ok::<_, Failure>(format!("paid by call {call}")) }
+        })
+        .not_repeatable();
+    let paid = match probe.as_str() {
+        "happened" => step.probe(|| async { Ok::<_, Failure>(Some("found".to_string())) }).await?,
+        "did not" => step.probe(|| async { Ok::<_, Failure>(None) }).await?,
+        "does not know" => step.probe(|| async { Err(Failure::transient("no answer")) }).await?,
+        _ => step.await?,
+    };
+    ctx.step("thank", || async { Ok::<_, Failure>(paid.clone()) }).await
+}
+
+#[workflow]
+async fn pay_twice(ctx: Ctx, _input: ()) -> Result<u32, Failure> {
+    ctx.step("pay", || {
+        let call = call(&ctx, "pay");
+        async move { if call == 1 { Err(Failure::transient("refused")) } else { Ok(call) } }
+    })
+    .not_repeatable()
+    .retry(Policy::constant(SECOND))
+    .await
+}
+
+async fn start(store: &Memory) -> Engine {
+    engine(store).register(pay).register(pay_twice).start().await.unwrap()
+}
+
+/// Starts a payment and crashes while its outcome is being recorded.
+async fn crashed(id: &str, probe: &str) -> Memory {
+    let store = Memory::new();
+    store.faults().after(2, Fault::CrashBefore); // the start and the beginning of the attempt are on record
+    let engine = start(&store).await;
+    engine.start("pay", &probe).id(id).await.unwrap();
+    while !store.is_dead() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(calls(id, "pay"), 1);
+    store.reopen()
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_crash_it_costs_one_commit_more() {
+    let store = Memory::new();
+    let engine = start(&store).await;
+    let run = engine.start("pay", &"").id("pay-plain").await.unwrap();
+    assert_eq!(run.result::<String>().await.unwrap(), "paid by call 1");
+    let expected = ["RUN_STARTED", "STEP_STARTED pay#1 a1", "STEP_COMPLETED pay#1 a1", "STEP_COMPLETED thank#1 a1", "RUN_COMPLETED"];
+    assert_eq!(lines(&run).await, expected);
+    assert_eq!(engine.commits(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_is_known_is_retried_and_each_attempt_recorded_first() {
+    let engine = start(&Memory::new()).await;
+    let run = engine.start("pay_twice", &()).id("pay-twice").await.unwrap();
+    assert_eq!(run.result::<u32>().await.unwrap(), 2);
+    let expected = [
+        "RUN_STARTED",
+        "STEP_STARTED pay#1 a1",
+        "RETRY_SCHEDULED pay#1 a2/5 UNAVAILABLE",
+        "STEP_STARTED pay#1 a2",
+        "STEP_COMPLETED pay#1 a2",
+        "RUN_COMPLETED",
+    ];
+    assert_eq!(lines(&run).await, expected);
+    assert_eq!(run.replay().await.unwrap().mismatch, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_tells_what_happened() {
+    for (probe, result, payments) in [("happened", "found", 1), ("did not", "paid by call 2", 2)] {
+        let id = format!("probe-{payments}");
+        let engine = start(&crashed(&id, probe).await).await;
+        let run = engine.run(&id).unwrap();
+        assert_eq!(run.result::<String>().await.unwrap(), result);
+        assert_eq!(calls(&id, "pay"), payments);
+        assert_eq!(run.replay().await.unwrap().mismatch, None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_word_the_step_is_in_doubt_and_a_person_says_what_happened() {
+    let said = [
+        (Resolution::Completed("by hand".into()), Ok("by hand"), 1),
+        (Resolution::Failed("it bounced".into()), Err("it bounced"), 1),
+        (Resolution::Repeat, Ok("paid by call 2"), 2),
+    ];
+    for (index, (resolution, result, payments)) in said.into_iter().enumerate() {
+        let id = format!("doubt-{index}");
+        let probe = if index == 0 { "does not know" } else { "" };
+        let store = crashed(&id, probe).await;
+        let engine = start(&store).await;
+        let run = engine.run(&id).unwrap();
+        until("it is in doubt", async || run.view().await.unwrap().status == Status::Waiting).await;
+        let view = run.view().await.unwrap();
+        let [Wait::InDoubt { step, attempt: 1 }] = &view.waits[..] else { panic!("{view:?}") };
+        assert_eq!((step.as_str(), calls(&id, "pay")), ("pay#1", 1), "it is not simply paid again");
+        drop((run, engine));
+
+        let store = store.reopen(); // the doubt outlasts another restart
+        let engine = start(&store).await;
+        let run = engine.run(&id).unwrap();
+        assert_eq!(run.view().await.unwrap().waits[0].reason(), "IN_DOUBT");
+        run.signal("in-doubt:pay#1", &"what?").await.unwrap(); // not an answer: the question stands
+        tokio::time::sleep(SECOND).await;
+        assert_eq!(run.view().await.unwrap().waits[0].reason(), "IN_DOUBT");
+        run.resolve("pay#1", resolution).await.unwrap();
+        match (run.result::<String>().await, result) {
+            (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+            (Err(error), Err(expected)) => assert_eq!(error.failure().unwrap().message, expected),
+            (found, expected) => panic!("{found:?} is not {expected:?}"),
+        }
+        assert_eq!(calls(&id, "pay"), payments);
+        assert_eq!(run.replay().await.unwrap().mismatch, None);
+    }
+}
