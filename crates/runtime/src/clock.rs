@@ -35,23 +35,24 @@ impl Clock for SystemClock {
 #[derive(Clone, Copy, Debug)]
 pub struct VirtualClock {
     origin: tokio::time::Instant,
+    first: Timestamp,
 }
 
 impl VirtualClock {
-    /// A clock that begins now, at a fixed date.
+    /// A clock that begins now, at a fixed date: the start of 2026.
     pub fn start() -> Self {
-        VirtualClock { origin: tokio::time::Instant::now() }
+        VirtualClock::start_at(Timestamp::from_micros(1_767_225_600_000_000))
     }
 
-    /// The date at which every virtual clock begins: 2026-01-01.
-    pub fn first() -> Timestamp {
-        Timestamp::from_micros(1_767_225_600_000_000)
+    /// A clock that begins now, at that date.
+    pub fn start_at(first: Timestamp) -> Self {
+        VirtualClock { origin: tokio::time::Instant::now(), first }
     }
 }
 
 impl Clock for VirtualClock {
     fn now(&self) -> Timestamp {
-        Self::first().saturating_add(self.origin.elapsed())
+        self.first.saturating_add(self.origin.elapsed())
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is a Clock")]

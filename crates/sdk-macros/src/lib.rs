@@ -1,5 +1,7 @@
 //! The `#[workflow]` attribute. Use it through the `steadfast` package.
 
+mod purity;
+
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
 use quote::quote;
@@ -10,6 +12,9 @@ use syn::{Error, FnArg, ItemFn, LitStr, Pat, ReturnType, Signature, Type};
 ///
 /// The function's name becomes a value of its own type, to be given to `register`; it is also the workflow's registered name, unless
 /// `#[workflow(name = "…")]` says otherwise. The name is stored with every run: keep it when you rename the function.
+///
+/// Code between steps must take the same way again when it is replayed. What obviously cannot, a wall clock, a random number, a spawned task, a sleep that
+/// is not durable, is refused at compile time with what to use instead, unless it stands inside a closure, as the code of steps does.
 #[proc_macro_attribute]
 pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let name = match registered_name(arguments) {
@@ -47,6 +52,7 @@ fn check_name(name: &LitStr) -> Result<(), Error> {
 
 fn expand(name: Option<LitStr>, function: ItemFn) -> Result<Tokens, Error> {
     let (input, output) = check(&function.sig)?;
+    purity::check(&function.block)?;
     let (docs, visibility, ident) = (docs(&function), &function.vis, &function.sig.ident);
     let name = name.unwrap_or_else(|| LitStr::new(&ident.to_string(), ident.span()));
     let mut inner = function.clone();

@@ -106,7 +106,7 @@ impl Kind {
 fn timers(run: &Run, entry: &crate::Entry) -> Option<Effect> {
     let Phase::Open(open) = &run.phase else { return None };
     match &entry.event {
-        Event::StepCompleted { step, .. } | Event::StepFailed { step, .. } => {
+        Event::StepStarted { step, .. } | Event::StepCompleted { step, .. } | Event::StepFailed { step, .. } => {
             open.steps.contains_key(step).then(|| Effect::Disarm(TimerName::Retry(step.clone())))
         }
         Event::UndoCompleted { step, .. } | Event::UndoFailed { step, .. } => {

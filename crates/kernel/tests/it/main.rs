@@ -1,7 +1,8 @@
 //! The run machine from outside: commands in, entries and effects out, folded as a shard would.
 
-#![expect(clippy::expect_used, reason = "what the tests share may panic as they do")]
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "what the tests share may panic as they do")]
 
+mod architecture;
 mod decide;
 mod error_pages;
 mod evolve;

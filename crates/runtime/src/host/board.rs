@@ -78,6 +78,8 @@ struct Op {
     waker: Option<Waker>,
     /// The number of asks before it.
     order: u64,
+    /// The entry of the journal after which it was asked for.
+    since: Seq,
     /// The journal has the beginning of an attempt.
     begun: Option<Attempt>,
 }
@@ -171,6 +173,8 @@ struct Inner {
     versions: BTreeMap<StepId, u32>,
     /// The journal goes on beyond what was delivered.
     replaying: bool,
+    /// The entry of the journal that was delivered last.
+    replayed: Seq,
     branch: Arc<Branch>,
     /// Who polls the code right now.
     polled_by: Option<ThreadId>,
@@ -226,7 +230,7 @@ impl Board {
     pub(super) fn ask(&self, key: &Key, ask: Ask) {
         let mut inner = self.inner.lock();
         inner.asks += 1;
-        let op = Op { state: State::Asked(1), ask, waker: None, order: inner.asks, begun: None };
+        let op = Op { state: State::Asked(1), ask, waker: None, order: inner.asks, since: inner.replayed, begun: None };
         inner.asked.push((key.clone(), record(key, &op)));
         inner.ops.insert(key.clone(), op);
     }
@@ -522,8 +526,8 @@ impl Board {
     /// What the code waits for, for people.
     pub(super) fn waits_for(&self) -> String {
         let inner = self.inner.lock();
-        let names: Vec<_> = inner.ops.keys().map(|key| key.id().to_string()).collect();
-        if names.is_empty() { "nothing".into() } else { names.join(", ") }
+        let waits: Vec<_> = inner.ops.iter().map(|(key, op)| format!("{} (since event {})", key.id(), op.since)).collect();
+        if waits.is_empty() { "nothing".into() } else { waits.join(", ") }
     }
 }
 
@@ -579,6 +583,11 @@ impl Board {
     /// The outcome of a wait for a signal that did not come in time, if that is what this is.
     pub(super) fn too_late(&self, wait: &StepId) -> Option<Failure> {
         self.inner.lock().ops.get(&Key::Signal(wait.clone())).map(Op::too_late)
+    }
+
+    /// That entry of the journal is about to be delivered.
+    pub(super) fn replaying(&self, seq: Seq) {
+        self.inner.lock().replayed = seq;
     }
 
     /// The journal is at its end, as far as the code is concerned: what comes now is new.

@@ -18,6 +18,7 @@ pub(super) async fn replay(workflow: &mut Workflow, journal: Vec<Entry>) -> Resu
             workflow.board.go_live();
         }
         check(workflow, entry)?;
+        workflow.board.replaying(entry.seq);
         workflow.settle().await;
     }
     workflow.board.end_replay();

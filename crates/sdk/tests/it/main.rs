@@ -12,6 +12,7 @@ mod journals;
 mod limits;
 mod panics;
 mod readme;
+mod scenarios;
 mod shutdown;
 mod signals;
 mod starting;

@@ -90,7 +90,8 @@ async fn goes_on_with_the_old_code(id: &str, store: Memory) {
 #[tokio::test(start_paused = true)]
 async fn code_that_asks_for_another_step_waits_with_both_sides_named() {
     let (store, wait) = upgraded("mismatch-renamed", renamed::ship).await;
-    let expected = Wait::Mismatch { at: 2, expected: "STEP_COMPLETED pack#1".into(), found: "the code waits for wrap#1".into() };
+    let expected =
+        Wait::Mismatch { at: 2, expected: "STEP_COMPLETED pack#1".into(), found: "the code waits for wrap#1 (since event 1)".into() };
     assert_eq!(wait, expected);
     assert_eq!(calls("mismatch-renamed", "wrap"), 0, "nothing of the other code is carried out");
     goes_on_with_the_old_code("mismatch-renamed", store).await;
@@ -107,7 +108,8 @@ async fn code_that_ends_too_early_waits() {
 #[tokio::test(start_paused = true)]
 async fn code_that_no_longer_sleeps_waits() {
     let (store, wait) = upgraded("mismatch-sleep", without_sleep::ship).await;
-    let expected = Wait::Mismatch { at: 3, expected: "TIMER_SET sleep#1".into(), found: "the code waits for send#1".into() };
+    let expected =
+        Wait::Mismatch { at: 3, expected: "TIMER_SET sleep#1".into(), found: "the code waits for send#1 (since event 2)".into() };
     assert_eq!(wait, expected);
     assert_eq!(calls("mismatch-sleep", "send"), 0);
     goes_on_with_the_old_code("mismatch-sleep", store).await;
