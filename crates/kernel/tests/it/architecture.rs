@@ -47,7 +47,7 @@ fn the_kernel_reaches_no_clock_chance_io_thread_or_hash_order() {
         "std::env",
         "std::process",
         "SysRng",
-        "rand::rng",
+        "rand::rng(",
         "from_entropy",
         "getrandom",
     ];
