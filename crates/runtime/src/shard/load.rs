@@ -74,6 +74,12 @@ impl Shard {
         };
         let timers = run.timers();
         self.slot(id).memory = Memory::Ready(Some(run));
+        let (timers, ended) = (run.timers(), run.ended().is_some());
+        self.slot(id).memory = Memory::Ready(Some(run));
+        if ended {
+            return self.see_off(id);
+        }
+        if open {
         if open {
             self.open(id, journal);
             for timer in timers {

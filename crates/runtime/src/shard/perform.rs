@@ -159,6 +159,12 @@ impl Shard {
         }
     }
 
+    /// A run that was read turns out to have ended, perhaps by a commit of ours that was said to have failed.
+    pub(super) fn see_off(&mut self, id: &RunId) {
+        self.close(id);
+        self.announce_end(id);
+    }
+
     fn announce_end(&mut self, id: &RunId) {
         let slot = self.slot(id);
         let waiters = std::mem::take(&mut slot.waiters);

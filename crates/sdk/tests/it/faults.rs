@@ -3,7 +3,7 @@
 use crate::support::{call, calls, engine, lines, until};
 use std::time::Duration;
 use steadfast::memory::{Fault, Gate, Memory};
-use steadfast::{Ctx, Engine, Failure, HOUR, Policy, Status, workflow};
+use steadfast::{Code, Ctx, Engine, Failure, HOUR, Policy, Status, workflow};
 
 #[workflow]
 async fn work(ctx: Ctx, _input: ()) -> Result<u32, Failure> {
@@ -49,6 +49,45 @@ async fn a_failed_commit_is_made_good_without_doing_the_work_again() {
             assert_eq!((calls(&id, "flaky"), calls(&id, "charge")), (2, 1), "{id}: no attempt more than without the fault");
         }
     }
+}
+
+/// The answer of the store got lost: the engine is told that a commit failed, but it is there.
+#[tokio::test(start_paused = true)]
+async fn a_commit_that_is_there_though_it_failed_is_found() {
+    for nth in 0..5 {
+        let id = format!("doubt-{nth}");
+        let store = Memory::new();
+        store.faults().after(nth, Fault::Doubt);
+        let engine = start(&store).await;
+        let started = engine.start("work", &()).id(&id).await;
+        assert_eq!(started.is_err(), nth == 0, "{id}");
+        let run = engine.run(&id).unwrap();
+        let result = tokio::time::timeout(2 * HOUR, run.result::<u32>()).await;
+        assert_eq!(result.expect("those who wait are told").unwrap(), 1, "{id}");
+        assert_eq!(lines(&run).await, JOURNAL, "{id}");
+        assert_eq!((calls(&id, "flaky"), calls(&id, "charge")), (2, 1), "{id}: what is on record is not done again");
+        let begun = tokio::time::Instant::now();
+        engine.shutdown().await;
+        assert!(begun.elapsed() < Duration::from_secs(1), "{id}: nothing of the run is left in memory");
+    }
+}
+
+#[workflow]
+async fn stuck(ctx: Ctx, _input: ()) -> Result<(), Failure> {
+    ctx.step("stuck", || async { std::future::pending::<Result<(), Failure>>().await }).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_is_there_though_its_commit_failed_is_found() {
+    let store = Memory::new();
+    store.faults().after(1, Fault::Doubt);
+    let engine = engine(&store).register(stuck).start().await.unwrap();
+    let run = engine.start("stuck", &()).id("doubtful-deadline").deadline(HOUR).await.unwrap();
+    let result = tokio::time::timeout(2 * HOUR, run.result::<()>()).await;
+    assert_eq!(result.expect("those who wait are told").unwrap_err().failure().unwrap().code, Code::DeadlineExceeded);
+    let begun = tokio::time::Instant::now();
+    engine.shutdown().await;
+    assert!(begun.elapsed() < Duration::from_secs(1), "the stuck attempt was ended with its run");
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,6 +10,8 @@ use tokio::sync::Semaphore;
 pub enum Fault {
     /// Nothing is applied, and the caller is told so.
     Fail,
+    /// Applied, but the caller is told that it failed: an answer that got lost.
+    Doubt,
     /// Applied, but the caller hears of it only when the gate is opened: a slow disk.
     Hold(Gate),
     /// Nothing is applied, and the store is dead.

@@ -91,11 +91,16 @@ impl Memory {
         };
         match fault {
             None | Some(Fault::Hold(_)) => self.apply(batch),
-            Some(Fault::Fail) => Err(Error::Unavailable { what: "a fault was asked for".into(), source: None }),
+            Some(Fault::Fail) => Err(asked_for()),
+            Some(Fault::Doubt) => self.apply(batch).and_then(|()| Err(asked_for())),
             Some(Fault::CrashBefore) => crash(),
             Some(Fault::CrashAfter) => self.apply(batch).and_then(|()| crash()),
         }
     }
+}
+
+fn asked_for() -> Error {
+    Error::Unavailable { what: "a fault was asked for".into(), source: None }
 }
 
 #[async_trait]
