@@ -72,14 +72,11 @@ impl Shard {
             self.slot(id).memory = Memory::Ready(None);
             return;
         };
-        let timers = run.timers();
-        self.slot(id).memory = Memory::Ready(Some(run));
         let (timers, ended) = (run.timers(), run.ended().is_some());
         self.slot(id).memory = Memory::Ready(Some(run));
         if ended {
             return self.see_off(id);
         }
-        if open {
         if open {
             self.open(id, journal);
             for timer in timers {
