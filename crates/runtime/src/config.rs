@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The limits of an engine. The defaults are safe for one process on a small machine.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// How many requests may wait for the shard. One more is refused and told when to come back.
+    /// How many requests may wait for the shard, and how many starts for their commit. One more is refused and told when to come back.
     pub requests_max: usize,
     /// How many runs may be held in memory with their code. Starting one more is refused until some have ended.
     pub runs_live_max: usize,

@@ -33,6 +33,7 @@ use std::sync::Arc;
 use steadfast_kernel::run::Ended;
 use steadfast_kernel::{Answer, Command, Effect, Entry, Refusal, Run, RunId, StartRun, StepId, Timer, Wait};
 use steadfast_store::{Batch, Head, ShardId, Store};
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
 /// What others ask of the shard.
@@ -92,6 +93,8 @@ pub(crate) struct State {
     tasks: FuturesUnordered<BoxFuture<'static, Done>>,
     /// Runs that a failed commit was about: whether the store has it is not known.
     in_doubt: BTreeSet<RunId>,
+    /// Held once by every start that is not yet answered.
+    starting: Place,
 }
 
 /// Whether the store can be written.
@@ -146,12 +149,16 @@ enum Ask {
 
 /// Who is to hear about a command.
 enum From {
-    Caller(Reply<Answer>),
+    Caller(Reply<Answer>, #[expect(dead_code, reason = "it counts for as long as it is held")] Place),
     Turn(SessionId),
     Failure(SessionId, StepId),
     Keeper(Timer),
     Viewer(Reply<RunView>, Box<RunView>),
 }
+
+/// A place among the starts that are not yet answered; free again when it is dropped.
+#[derive(Clone, Default)]
+struct Place(Arc<()>);
 
 /// What is to be done once batch `seq` is committed.
 struct Pending {
@@ -200,7 +207,8 @@ impl Shard {
         // Work under way goes first, but whoever asks is not kept waiting by it for ever.
         match self.ports.requests.try_recv() {
             Ok(request) => self.request(Some(request)),
-            Err(_) => !self.is_drained(),
+            Err(TryRecvError::Disconnected) => false,
+            Err(TryRecvError::Empty) => !self.is_drained(),
         }
     }
 
@@ -229,15 +237,24 @@ impl Shard {
     }
 
     fn start(&mut self, command: StartRun, fresh: bool, reply: Reply<Answer>) {
-        if self.state.live >= self.config.runs_live_max {
-            let error = Error::Busy { what: "runs_live_max", retry_after: crate::engine::BUSY_RETRY_AFTER };
+        if let Some(what) = self.is_full() {
+            let error = Error::Busy { what, retry_after: crate::engine::BUSY_RETRY_AFTER };
             return drop(reply.send(Err(error)));
         }
         let run = command.run.clone();
         if fresh {
             self.slot(&run).memory = Memory::Ready(None);
         }
-        self.ask(run, Ask::Command(Box::new(Command::StartRun(command)), From::Caller(reply)));
+        self.ask(run, Ask::Command(Box::new(Command::StartRun(command)), From::Caller(reply, self.state.starting.clone())));
+    }
+
+    /// The limit that one more start would exceed. Those that wait for the store count as those that wait for the shard.
+    fn is_full(&self) -> Option<&'static str> {
+        let starting = Arc::strong_count(&self.state.starting.0) - 1;
+        if self.state.live + starting >= self.config.runs_live_max {
+            return Some("runs_live_max");
+        }
+        (starting >= self.config.requests_max).then_some("requests_max")
     }
 
     fn report(&mut self, Report { run, session, says }: Report) {
@@ -330,7 +347,7 @@ impl From {
     /// The store could not write: nothing was recorded.
     fn unavailable(self, shard: &mut Shard, run: &RunId, error: &Arc<steadfast_store::Error>) {
         match self {
-            From::Caller(reply) => drop(reply.send(Err(Error::from_store(Arc::clone(error))))),
+            From::Caller(reply, _) => drop(reply.send(Err(Error::from_store(Arc::clone(error))))),
             From::Viewer(reply, _) => drop(reply.send(Err(Error::from_store(Arc::clone(error))))),
             From::Turn(session) => shard.slot(run).tell_only(session, ToHost::SayAgain(What::Turn)),
             From::Failure(session, step) => shard.slot(run).tell_only(session, ToHost::SayAgain(What::Failure(step))),

@@ -58,7 +58,7 @@ impl Shard {
 
     fn tell(&mut self, id: &RunId, from: From, answer: Answer) {
         match from {
-            From::Caller(reply) => drop(reply.send(Ok(answer))),
+            From::Caller(reply, _) => drop(reply.send(Ok(answer))),
             From::Turn(session) => self.slot(id).tell_only(session, ToHost::TurnTaken),
             From::Failure(session, step) => self.slot(id).tell_only(session, ToHost::RetryScheduled { step }),
             From::Keeper(_) | From::Viewer(..) => {}
@@ -67,7 +67,7 @@ impl Shard {
 
     fn refuse(&mut self, id: &RunId, from: From, refusal: Refusal) {
         match from {
-            From::Caller(reply) => drop(reply.send(Err(refusal.into()))),
+            From::Caller(reply, _) => drop(reply.send(Err(refusal.into()))),
             From::Viewer(reply, _) => drop(reply.send(Err(refusal.into()))),
             From::Keeper(_) => {} // the run is gone, and its timers with it
             From::Turn(session) | From::Failure(session, _) if self.is_current(id, session) => self.reopen(id, &refusal),

@@ -134,6 +134,28 @@ async fn values_of_another_type_are_refused_without_showing_them() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn starts_that_wait_for_a_slow_store_are_bounded_too() {
+    let (store, gate) = (Memory::new(), Gate::default());
+    store.faults().after(0, Fault::Hold(gate.clone()));
+    let engine = start(&store, Config { requests_max: 10, ..Config::default() }).await;
+    let mut starts = Vec::new();
+    for _ in 0..100 {
+        starts.push(tokio::spawn(engine.start("nap", &()).into_future()));
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await; // the shard has taken it up
+    }
+    let refused = starts.iter().filter(|start| start.is_finished()).count();
+    assert!((80..=90).contains(&refused), "{refused} of 100 were refused");
+    gate.open();
+    for start in starts {
+        match start.await.unwrap() {
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.code(), "SF0201"),
+        }
+    }
+    engine.start("nap", &()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_store_holds_answers_back_and_still_takes_a_bounded_queue() {
     let (store, gate) = (Memory::new(), Gate::default());
     store.faults().after(0, Fault::Hold(gate.clone()));
