@@ -15,11 +15,12 @@ impl Shard {
             self.turn_away(&id, ask, &error);
             return self.tidy(&id);
         }
+        let hosting = !self.state.is_draining(); // while draining nothing is hosted anew
         let slot = self.slot(&id);
         match &mut slot.memory {
             Memory::Loading(waiting) => waiting.push(ask),
             Memory::Absent => self.load(id, ask),
-            Memory::Ready(Some(run)) if slot.session.is_none() && slot.blocked.is_none() && ask.needs_host(run) => {
+            Memory::Ready(Some(run)) if hosting && slot.session.is_none() && slot.blocked.is_none() && ask.needs_host(run) => {
                 self.load(id, ask);
             }
             Memory::Ready(_) => self.answer(&id, ask),

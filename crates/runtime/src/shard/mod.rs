@@ -229,7 +229,7 @@ impl Shard {
             Some(Request::Drain { reply }) => self.drain(reply),
             Some(Request::Start { reply, .. }) if self.state.is_draining() => drop(reply.send(Err(Error::Stopped))),
             Some(Request::Start { command, fresh, reply }) => self.start(*command, fresh, reply),
-            Some(Request::Tell { run, command, reply }) => self.ask(run, Ask::Command(command, From::Caller(reply))),
+            Some(Request::Tell { run, command, reply }) => self.ask(run, Ask::Command(command, From::Caller(reply, Place::default()))),
             Some(Request::Await { run, reply }) => self.ask(run, Ask::Await(reply)),
             Some(Request::View { run, reply }) => self.ask(run, Ask::View(reply)),
         }

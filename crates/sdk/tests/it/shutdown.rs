@@ -2,7 +2,7 @@
 
 use crate::support::{call, calls, engine, until};
 use std::time::Duration;
-use steadfast::memory::Memory;
+use steadfast::memory::{Fault, Memory};
 use steadfast::{Config, Ctx, Engine, Failure, SECOND, workflow};
 
 #[workflow]
@@ -71,4 +71,22 @@ async fn an_idle_engine_stops_at_once() {
     let begun = tokio::time::Instant::now();
     engine.shutdown().await;
     assert!(begun.elapsed() < Duration::from_millis(100));
+}
+
+/// Its start was said to have failed, so nobody hosts it; that it is there shows while the engine waits for an attempt of another run.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_turns_up_while_stopping_is_left_for_the_next_start() {
+    let store = Memory::new();
+    let engine = start(&store).await;
+    engine.start("two_steps", &5).id("in-flight").await.unwrap();
+    until("the first step runs", async || calls("in-flight", "slow") == 1).await;
+    store.faults().after(0, Fault::Doubt);
+    assert!(engine.start("two_steps", &1).id("turns-up").await.is_err());
+    let begun = tokio::time::Instant::now();
+    engine.shutdown().await;
+    assert!((4 * SECOND..6 * SECOND).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    assert_eq!(calls("turns-up", "slow"), 0);
+
+    let engine = start(&store).await;
+    assert_eq!(engine.run("turns-up").unwrap().result::<u32>().await.unwrap(), 1);
 }
