@@ -1,5 +1,6 @@
 //! The engine through the SDK: the journals of the decision page, live, and what must hold around them.
 #![allow(clippy::disallowed_methods, reason = "tests sleep in virtual time")]
+#![allow(clippy::print_stdout, reason = "seeds are printed")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod branches;
@@ -18,6 +19,7 @@ mod signals;
 mod starting;
 mod support;
 mod timing;
+mod torture;
 mod traps;
 mod undo;
 mod versions;

@@ -1,0 +1,87 @@
+//! What must hold when every run has ended.
+
+use super::script::{Act, Does, Script};
+use super::world::{World, is_outcome};
+use steadfast::{Code, Entry, Event, RunId, Store};
+use steadfast_kernel::{Run, run};
+use steadfast_store::RunRow;
+
+pub(super) async fn check(world: &World, runs: &[(String, Script)]) {
+    assert_eq!(world.wrong(), Vec::<String>::new());
+    let store = world.store();
+    assert_eq!(store.timers(0, None, 10).await.unwrap(), [], "a run that has ended takes its timers with it");
+    for (id, script) in runs {
+        let journal = world.journal(id);
+        let state = fold(id, &journal);
+        let row = store.run(&state.id).await.unwrap();
+        assert_eq!(row, Some(RunRow::of(0, &state)), "the row is the fold of the journal");
+        let in_time = ended_as_it_must(world, id, script, &state);
+        each_act_has_its_outcome(id, script, &journal, in_time);
+        calls_are_bounded(world, id, script, in_time);
+    }
+}
+
+fn fold(id: &str, journal: &[Entry]) -> Run {
+    let id = RunId::new(id).unwrap();
+    let mut state = None;
+    for entry in journal {
+        state = Some(run::evolve(&id, state, entry).unwrap_or_else(|illegal| panic!("{illegal}")));
+    }
+    state.unwrap_or_else(|| panic!("{id} is not there"))
+}
+
+/// True if it came to its own end, and not to that of its time.
+fn ended_as_it_must(world: &World, id: &str, script: &Script, state: &Run) -> bool {
+    let ended = state.ended().unwrap_or_else(|| panic!("{id} has not ended"));
+    match world.end(id) {
+        Ok(sum) => {
+            assert!(sum == script.expected() || script.is_hurried(), "{id}: {sum} {script:?}");
+            assert_eq!(ended.outcome.as_ref().unwrap().bytes, sum.to_string().as_bytes(), "{id}");
+            true
+        }
+        Err(code) => {
+            assert_eq!(code, Code::DeadlineExceeded, "{id}");
+            assert!(state.deadline_at.is_some_and(|deadline| ended.at >= deadline), "{id} was ended before its time");
+            assert_eq!(ended.outcome.as_ref().unwrap_err().code, code, "{id}");
+            false
+        }
+    }
+}
+
+fn each_act_has_its_outcome(id: &str, script: &Script, journal: &[Entry], in_time: bool) {
+    let outcomes: Vec<&Event> = journal.iter().map(|entry| &entry.event).filter(|event| is_outcome(event)).collect();
+    assert!(outcomes.len() == script.acts.len() || !in_time, "{id}: {outcomes:?}");
+    for ((place, act), outcome) in script.acts.iter().enumerate().zip(outcomes) {
+        match (act, outcome) {
+            (Act::Sleep { .. }, Event::TimerFired { .. }) => {}
+            (Act::Step { does, max_attempts, .. }, Event::StepCompleted { step, attempt, .. }) => {
+                assert!(
+                    does.succeeds() && step.as_str() == format!("act-{place}#1") && attempt <= max_attempts,
+                    "{id}: {act:?} {outcome:?}"
+                );
+            }
+            (Act::Step { does, max_attempts, .. }, Event::StepFailed { step, attempt, .. }) => {
+                let last = if *does == Does::Refuse { 1 } else { *max_attempts };
+                let early = script.is_hurried() && *attempt < last; // a retry that would come after the run's deadline is not waited for
+                assert!(!does.succeeds() || early, "{id}: {act:?} {outcome:?}");
+                assert!(step.as_str() == format!("act-{place}#1") && (*attempt == last || early), "{id}: {act:?} {outcome:?}");
+            }
+            _ => panic!("{id}: {outcome:?} is not the outcome of {act:?}"),
+        }
+    }
+}
+
+/// Only an attempt that a crash cut off is made again.
+fn calls_are_bounded(world: &World, id: &str, script: &Script, in_time: bool) {
+    for (place, act) in script.acts.iter().enumerate() {
+        let Act::Step { does, max_attempts, .. } = act else { continue };
+        let (calls, restarts) = (world.calls(id, place), world.restarts());
+        let last = match does {
+            Does::Succeed { .. } | Does::Refuse => 1,
+            Does::HangAtFirst | Does::PanicAtFirst => 2,
+            Does::FailAtFirst { .. } | Does::AlwaysFail | Does::AlwaysHang => *max_attempts,
+        };
+        assert!(calls <= last + restarts, "{id}: {act:?} was called {calls} times in {restarts} restarts");
+        assert!(calls >= 1 || !in_time, "{id}: {act:?} was never called");
+    }
+}
