@@ -181,7 +181,7 @@ impl Engine {
         };
         self.known(workflow.as_str())?;
         let code = Arc::clone(&self.registry[workflow]);
-        Ok(host::compare(&*code, run.clone(), Arc::clone(&self.clock), journal).await)
+        Ok(host::compare(&*code, run.clone(), Arc::clone(&self.clock), self.config.payload_bytes_max, journal).await)
     }
 
     /// Waits for the end of a run, however long it takes.

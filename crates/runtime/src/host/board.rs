@@ -13,10 +13,11 @@
 //! The code only ever moves on when something is delivered. An attempt that finishes inside a poll hands its outcome over and stays pending; the
 //! session delivers one outcome at a time. That is what makes the order the journal's and not the poll's.
 
+use super::CannotAsk;
 use super::branch::Branch;
 use super::step::UndoFn;
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::task::Waker;
@@ -161,8 +162,6 @@ struct Inner {
     handed: VecDeque<Handed>,
     /// Failed since the session last looked.
     failed: Vec<StepId>,
-    /// Steps that the code gave up waiting for: a retry of theirs may still be recorded.
-    abandoned: BTreeSet<StepId>,
     /// What must not fire any more, since the last turn.
     disarmed: Vec<TimerName>,
     /// Signals that have arrived and were not taken.
@@ -201,10 +200,17 @@ impl Board {
         self.inner.lock().now
     }
 
-    /// The branch that is being polled; nothing if it is not the run's own code that asks.
-    pub(super) fn branch(&self) -> Option<Arc<Branch>> {
+    /// The branch that is being polled.
+    ///
+    /// # Errors
+    /// If it is not the run's own code that asks.
+    pub(super) fn branch(&self) -> Result<Arc<Branch>, CannotAsk> {
         let inner = self.inner.lock();
-        (inner.polled_by == Some(std::thread::current().id())).then(|| Arc::clone(&inner.branch))
+        match (inner.polled_by == Some(std::thread::current().id()), inner.attempt) {
+            (false, _) => Err(CannotAsk::Outside),
+            (true, Some(_)) => Err(CannotAsk::InsideAStep),
+            (true, None) => Ok(Arc::clone(&inner.branch)),
+        }
     }
 
     /// Changes the branch that is being polled, and tells which it was.
@@ -299,7 +305,6 @@ impl Board {
         inner.handed.retain(|handed| handed.key != *key);
         if let Some(step) = key.attempted() {
             inner.failed.retain(|other| *other != step);
-            inner.abandoned.insert(step);
         }
         let on_record = match op.ask {
             Ask::Step { .. } => matches!(op.state, State::Waiting | State::Failed(..)) || op.begun.is_some(),
@@ -559,10 +564,8 @@ impl Board {
         let mut inner = self.inner.lock();
         let key = Key::of_attempts(step);
         inner.asked.retain(|(other, _)| *other != key);
-        match inner.ops.get_mut(&key) {
-            Some(op) => (op.state, op.begun) = (State::Waiting, None),
-            None => return inner.abandoned.contains(step),
-        }
+        let Some(op) = inner.ops.get_mut(&key) else { return false };
+        (op.state, op.begun) = (State::Waiting, None);
         true
     }
 

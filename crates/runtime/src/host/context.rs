@@ -35,12 +35,15 @@ pub enum CannotAsk {
         "a context was used outside of its workflow's own future; do not hand it to spawned tasks or threads: use ctx.join, ctx.all or ctx.race"
     )]
     Outside,
+    /// The context is used by the attempt of a step.
+    #[error("a context was used inside a step to do something durable; a step is one attempt at one thing: do it before or after the step")]
+    InsideAStep,
 }
 
 impl CannotAsk {
     /// What the code is told.
     pub fn failure(&self) -> Failure {
-        let code = if matches!(self, CannotAsk::Outside) { Code::FailedPrecondition } else { Code::InvalidArgument };
+        let code = if matches!(self, CannotAsk::InvalidId(_)) { Code::InvalidArgument } else { Code::FailedPrecondition };
         Failure::permanent(self).code(code)
     }
 }
@@ -140,6 +143,6 @@ impl Context {
     }
 
     fn branch(&self) -> Result<Arc<Branch>, CannotAsk> {
-        self.inner.board.branch().ok_or(CannotAsk::Outside)
+        self.inner.board.branch()
     }
 }

@@ -124,9 +124,11 @@ pub struct Replayed {
 }
 
 /// Replays a journal against code. Nothing is carried out: steps begin only in a session.
-pub(crate) async fn compare(code: &dyn Code, run: RunId, clock: Arc<dyn Clock>, journal: Vec<Entry>) -> Replayed {
+pub(crate) async fn compare(code: &dyn Code, run: RunId, clock: Arc<dyn Clock>, payload_bytes_max: usize, journal: Vec<Entry>) -> Replayed {
     let events = journal.len();
-    let Some(mut workflow) = Workflow::begin(code, run, clock, usize::MAX, &journal) else { return Replayed { events, mismatch: None } };
+    let Some(mut workflow) = Workflow::begin(code, run, clock, payload_bytes_max, &journal) else {
+        return Replayed { events, mismatch: None };
+    };
     let mismatch = replay::replay(&mut workflow, journal).await.err();
     workflow.close();
     Replayed { events, mismatch }

@@ -84,6 +84,7 @@ pub(super) struct Workflow {
     context: Context,
     future: Option<BoxFuture<'static, Result<Payload, Failure>>>,
     woken: Arc<Woken>,
+    payload_bytes_max: usize,
     pub(super) outcome: Option<Result<Payload, Failure>>,
     /// If it is being undone: why; nothing if it was called off.
     pub(super) undoing: Option<Option<Failure>>,
@@ -252,7 +253,9 @@ impl Session {
             return self.open(workflow, &asked);
         }
         let in_flight = if then == Then::End { 0 } else { workflow.board.in_flight(None) };
-        let command = TakeTurn { epoch: self.epoch, proposals, in_flight, abandoned: workflow.board.take_disarmed() };
+        let disarmed = workflow.board.take_disarmed();
+        let abandoned = if then == Then::GoOn { disarmed } else { Vec::new() }; // nothing outlasts the code
+        let command = TakeTurn { epoch: self.epoch, proposals, in_flight, abandoned };
         self.say(Says::Turn(command.clone()));
         self.turn = Some(Turn { command, asked, then });
     }
@@ -262,15 +265,12 @@ impl Session {
         let failure = match (&workflow.undoing, &workflow.outcome, &self.stop) {
             (Some(failure), Some(_), _) => return Some(failed_or_cancelled(failure.clone())),
             (Some(_), None, _) | (None, None, None) => return None,
-            (None, Some(Ok(output)), _) => match bounded(output.clone(), self.payload_bytes_max) {
-                Ok(output) => return Some(Event::RunCompleted { output }),
-                Err(failure) => Some(failure),
-            },
+            (None, Some(Ok(output)), _) => return Some(Event::RunCompleted { output: output.clone() }),
             (None, Some(Err(failure)), _) => Some(failure.clone()),
             (None, None, Some(stop)) => stop.clone(),
         };
         if workflow.board.has_undos() {
-            workflow.undoing = Some(failure.clone());
+            (workflow.undoing, workflow.outcome) = (Some(failure.clone()), None);
             return Some(Event::RunCompensating { failure });
         }
         Some(failed_or_cancelled(failure))
@@ -313,7 +313,15 @@ impl Workflow {
         let Event::RunStarted { input, seed, .. } = &first.event else { return None };
         let board = Arc::new(Board::new(*seed, first.at, super::replay::versions(journal)));
         let context = Context::new(run, Arc::clone(&board), clock, payload_bytes_max);
-        let mut workflow = Workflow { board, context: context.clone(), future: None, woken: Arc::default(), outcome: None, undoing: None };
+        let mut workflow = Workflow {
+            board,
+            context: context.clone(),
+            future: None,
+            woken: Arc::default(),
+            payload_bytes_max,
+            outcome: None,
+            undoing: None,
+        };
         match catch_unwind(AssertUnwindSafe(|| code.begin(context, input.clone()))) {
             Ok(future) => workflow.future = Some(future),
             Err(panic) => workflow.outcome = Some(Err(panicked_workflow(&*panic))),
@@ -369,7 +377,7 @@ impl Workflow {
             self.board.polled_by(None);
             match polled {
                 Ok(Poll::Pending) => {}
-                Ok(Poll::Ready(outcome)) => self.outcome = Some(outcome),
+                Ok(Poll::Ready(outcome)) => self.outcome = Some(outcome.and_then(|output| bounded(output, self.payload_bytes_max))),
                 Err(panic) => self.outcome = Some(Err(panicked_workflow(&*panic))),
             }
             if self.outcome.is_some() {

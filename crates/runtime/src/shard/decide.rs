@@ -1,6 +1,6 @@
 //! Commands through the kernel: decide, move the cached state on, submit.
 
-use super::{Ask, Follow, From, Health, Memory, Pending, RunView, Shard};
+use super::{Ask, Follow, From, Health, Memory, Pending, RunView, Shard, Then};
 use crate::error::{Error, STORE_RETRY_AFTER};
 use crate::timers::Order;
 use std::sync::Arc;
@@ -83,7 +83,9 @@ impl Shard {
         };
         let _committer_outlives_the_shard = self.ports.batches.send(batch);
         let outcome = Ok(Follow { effects: decision.effects, entries: decision.entries });
-        self.state.pending.push_back(Pending { seq: after + 1, run: id.clone(), from, outcome });
+        self.state
+            .pending
+            .push_back(Pending { seq: after + 1, run: id.clone(), then: Then::Follow(from, outcome) });
     }
 
     /// Does what follows a decision that writes nothing: now, or after the commit of what it was decided on.
@@ -92,7 +94,9 @@ impl Shard {
         if changed <= self.committed.seq {
             return self.perform(id, from, outcome);
         }
-        self.state.pending.push_back(Pending { seq: self.state.submitted, run: id.clone(), from, outcome });
+        self.state
+            .pending
+            .push_back(Pending { seq: self.state.submitted, run: id.clone(), then: Then::Follow(from, outcome) });
     }
 
     /// A timer is due.
@@ -110,7 +114,7 @@ impl Shard {
         let _keeper_is_gone = self.ports.timers.send(Order::Arm(Timer { due, ..timer }));
     }
 
-    fn turn_away(&mut self, id: &RunId, ask: Ask, error: &Arc<steadfast_store::Error>) {
+    pub(super) fn turn_away(&mut self, id: &RunId, ask: Ask, error: &Arc<steadfast_store::Error>) {
         match ask {
             Ask::Command(_, from) => from.unavailable(self, id, error),
             Ask::Await(reply) => drop(reply.send(Err(Error::from_store(Arc::clone(error))))),

@@ -3,7 +3,7 @@
 //! Sessions live on. What they said and was not recorded they say again, so that work that was done is not done twice because the disk was
 //! full for a moment; if it turns out to be recorded after all, it is refused as stale and the run is replayed.
 
-use super::{Ask, Done, Health, Memory, Shard};
+use super::{Ask, Done, Health, Memory, Pending, Shard, Then};
 use crate::host::ToHost;
 use futures_util::FutureExt;
 use std::sync::Arc;
@@ -22,10 +22,13 @@ impl Shard {
             self.state.health = Health::Healing(Arc::clone(&error));
         }
         while self.state.pending.front().is_some_and(|pending| pending.seq <= upto) {
-            if let Some(pending) = self.state.pending.pop_front() {
-                self.forget(&pending.run);
-                pending.from.unavailable(self, &pending.run, &error);
-                self.tidy(&pending.run);
+            if let Some(Pending { run, then, .. }) = self.state.pending.pop_front() {
+                self.forget(&run);
+                match then {
+                    Then::Follow(from, _) => from.unavailable(self, &run, &error),
+                    Then::Ask(ask) => self.turn_away(&run, ask, &error),
+                }
+                self.tidy(&run);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Runs come into memory: read, folded, and hosted if something asks for it. Reading goes on beside the shard's other work.
 
-use super::{Ask, Done, Memory, Shard};
+use super::{Ask, Done, Memory, Pending, Shard, Then};
 use crate::error::{Error, STORE_RETRY_AFTER};
 use crate::timers::Order;
 use futures_util::FutureExt;
@@ -14,6 +14,10 @@ const PAGE: usize = 1000;
 impl Shard {
     /// Begins to read a run; `first` and what comes meanwhile is taken up when it is there.
     pub(super) fn load(&mut self, id: RunId, first: Ask) {
+        if self.slot(&id).changed > self.committed.seq {
+            let pending = Pending { seq: self.state.submitted, run: id, then: Then::Ask(first) }; // the store does not have all of it yet
+            return self.state.pending.push_back(pending);
+        }
         self.slot(&id).memory = Memory::Loading(vec![first]);
         let store = Arc::clone(&self.store);
         let read = async move {

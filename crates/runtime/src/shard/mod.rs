@@ -164,8 +164,15 @@ struct Place(Arc<()>);
 struct Pending {
     seq: u64,
     run: RunId,
-    from: From,
-    outcome: Result<Follow, Refusal>,
+    then: Then,
+}
+
+/// What is to be done once a batch is committed.
+enum Then {
+    /// Do what follows a decision.
+    Follow(From, Result<Follow, Refusal>),
+    /// Take up something that has to see it.
+    Ask(Ask),
 }
 
 /// What follows a decision.

@@ -1,6 +1,6 @@
 //! What follows a commit: effects and answers. Nothing here is durable; what a crash loses is derived again from state.
 
-use super::{Follow, From, Memory, Pending, Reply, Session, Shard};
+use super::{Follow, From, Memory, Pending, Reply, Session, Shard, Then};
 use crate::committer::Outcome;
 use crate::error::Error;
 use crate::host::ToHost;
@@ -18,8 +18,11 @@ impl Shard {
             Ok(()) => {
                 self.committed.seq = upto;
                 while self.state.pending.front().is_some_and(|pending| pending.seq <= upto) {
-                    if let Some(Pending { run, from, outcome, .. }) = self.state.pending.pop_front() {
-                        self.perform(&run, from, outcome);
+                    if let Some(Pending { run, then, .. }) = self.state.pending.pop_front() {
+                        match then {
+                            Then::Follow(from, outcome) => self.perform(&run, from, outcome),
+                            Then::Ask(ask) => self.ask(run.clone(), ask),
+                        }
                         self.tidy(&run);
                     }
                 }

@@ -3,7 +3,7 @@
 use crate::support::{call, calls, engine, lines};
 use std::time::Duration;
 use steadfast::memory::Memory;
-use steadfast::{Ctx, Engine, Failure, HOUR, Policy, SECOND, Store, workflow};
+use steadfast::{Code, Ctx, Engine, Failure, HOUR, Policy, SECOND, Store, workflow};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -196,4 +196,17 @@ async fn a_context_used_by_a_spawned_task_is_refused_with_advice() {
     let engine: Engine = engine(&Memory::new()).register(spawns).start().await.unwrap();
     let message: String = engine.start("spawns", &()).await.unwrap().result().await.unwrap();
     assert!(message.contains("outside of its workflow's own future") && message.contains("ctx.join"), "{message}");
+}
+
+#[workflow]
+async fn nested(ctx: Ctx, _input: ()) -> Result<(), Failure> {
+    ctx.step("outer", || async { ctx.step("inner", || async { Ok::<_, Failure>(()) }).await }).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_inside_a_step_is_refused_with_advice() {
+    let engine = engine(&Memory::new()).register(nested).start().await.unwrap();
+    let error = engine.start("nested", &()).await.unwrap().result::<()>().await.unwrap_err();
+    assert_eq!(error.failure().unwrap().code, Code::FailedPrecondition);
+    assert!(error.to_string().contains("inside a step"), "{error}");
 }

@@ -3,7 +3,7 @@
 use crate::support::{call, calls, engine, lines, until};
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
-use steadfast::memory::{Fault, Memory};
+use steadfast::memory::{Fault, Gate, Memory};
 use steadfast::{Code, Ctx, Engine, Error, Failure, HOUR, MINUTE, Policy, Resolution, SECOND, Status, Store, Wait, workflow};
 
 /// What was undone, by run.
@@ -214,4 +214,22 @@ async fn an_undo_that_fails_for_good_waits_for_a_person() {
         assert_eq!(journal.contains(&"UNDO_COMPLETED charge#1 a1".to_string()), heals);
         assert_eq!(run.replay().await.unwrap().mismatch, None);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_while_the_undoing_begins_leaves_all_of_it_to_the_next_start() {
+    let (store, gate) = (Memory::new(), Gate::default());
+    store.faults().after(3, Fault::Hold(gate.clone())); // the commit of the last booking, with which the run fails
+    let first = start(&store).await;
+    first.start("book", &"fail").id("undo-shutdown").await.unwrap();
+    tokio::time::sleep(SECOND).await;
+    let stopping = tokio::spawn(first.shutdown());
+    tokio::time::sleep(SECOND).await;
+    gate.open();
+    stopping.await.unwrap();
+    assert_eq!(undone("undo-shutdown"), [""; 0]);
+    let second = start(&store).await;
+    let run = second.run("undo-shutdown").unwrap();
+    run.result::<String>().await.unwrap_err();
+    assert_eq!(undone("undo-shutdown"), NEWEST_FIRST);
 }
