@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use steadfast_crash_test::log::{self, Line};
 use steadfast_crash_test::shapes;
-use steadfast_kernel::{Entry, Event, RunId, run};
-use steadfast_store::Store;
+use steadfast_kernel::{Entry, Event, Run, RunId, run};
+use steadfast_store::{RunRow, ShardId, Store, TimerKey};
 use steadfast_store_embedded::Embedded;
+
+/// The one shard of an embedded store.
+const SHARD: ShardId = 0;
 
 type Journals = BTreeMap<String, Vec<Entry>>;
 
@@ -45,7 +48,6 @@ impl Facts {
         nothing_recorded_is_run_again(&self.recorded, &log);
         nothing_begins_before_what_comes_before_it_is_recorded(&journals, &log);
         for (id, journal) in &journals {
-            state_is_the_fold_of_its_events(id, journal);
             attempts_are_consecutive_and_bounded(id, journal);
         }
         for (id, journal) in &journals {
@@ -102,6 +104,7 @@ impl Facts {
                     journals.insert(id.clone(), journal);
                 }
             }
+            rows_and_timers_are_folds(&store, &journals).await;
             journals
         })
     }
@@ -146,12 +149,25 @@ fn nothing_begins_before_what_comes_before_it_is_recorded(journals: &Journals, l
     }
 }
 
-fn state_is_the_fold_of_its_events(id: &str, journal: &[Entry]) {
+/// What a commit writes beside the events is there with them, or not at all.
+async fn rows_and_timers_are_folds(store: &Embedded, journals: &Journals) {
+    let mut timers = Vec::new();
+    for (id, journal) in journals {
+        let state = fold(id, journal);
+        assert_eq!(store.run(&state.id).await.unwrap(), Some(RunRow::of(SHARD, &state)), "the row of {id} is not the fold of its journal");
+        timers.extend(state.timers());
+    }
+    timers.sort_by_key(|timer| TimerKey::from(timer));
+    assert_eq!(store.timers(SHARD, None, 10_000).await.unwrap(), timers, "the timers are not the fold of the journals");
+}
+
+fn fold(id: &str, journal: &[Entry]) -> Run {
     let id = RunId::new(id).unwrap();
     let mut state = None;
     for entry in journal {
         state = Some(run::evolve(&id, state, entry).unwrap_or_else(|error| panic!("{error}")));
     }
+    state.expect("a journal has entries")
 }
 
 fn attempts_are_consecutive_and_bounded(id: &str, journal: &[Entry]) {

@@ -1,33 +1,50 @@
-//! What must hold when every run has ended.
+//! What must hold after every process, and when every run has ended.
 
 use super::script::{Act, Does, Script};
 use super::world::{World, is_outcome};
+use futures_util::FutureExt;
+use std::future::Future;
 use steadfast::{Code, Entry, Event, RunId, Store};
 use steadfast_kernel::{Run, run};
-use steadfast_store::RunRow;
+use steadfast_store::{RunRow, TimerKey};
 
-pub(super) async fn check(world: &World, runs: &[(String, Script)]) {
+/// When every run has ended.
+pub(super) fn check(world: &World, runs: &[(String, Script)]) {
     assert_eq!(world.wrong(), Vec::<String>::new());
-    let store = world.store();
-    assert_eq!(store.timers(0, None, 10).await.unwrap(), [], "a run that has ended takes its timers with it");
     for (id, script) in runs {
         let journal = world.journal(id);
-        let state = fold(id, &journal);
-        let row = store.run(&state.id).await.unwrap();
-        assert_eq!(row, Some(RunRow::of(0, &state)), "the row is the fold of the journal");
+        let state = fold(id, &journal).unwrap_or_else(|| panic!("{id} is not there"));
+        assert_eq!(state.timers(), [], "a run that has ended takes its timers with it");
         let in_time = ended_as_it_must(world, id, script, &state);
         each_act_has_its_outcome(id, script, &journal, in_time);
         calls_are_bounded(world, id, script, in_time);
     }
 }
 
-fn fold(id: &str, journal: &[Entry]) -> Run {
+/// After every process: what a commit writes beside the events is there with them, or not at all.
+pub(super) fn rows_and_timers_are_folds(world: &World, runs: &[(String, Script)]) {
+    let (store, mut timers) = (world.store(), Vec::new());
+    for (id, _) in runs {
+        let state = fold(id, &world.journal(id));
+        let row = at_once(store.run(&RunId::new(id).unwrap()));
+        assert_eq!(row, state.as_ref().map(|state| RunRow::of(0, state)), "the row of {id} is not the fold of its journal");
+        timers.extend(state.iter().flat_map(Run::timers));
+    }
+    timers.sort_by_key(|timer| TimerKey::from(timer));
+    assert_eq!(at_once(store.timers(0, None, 1000)), timers, "the timers are not the fold of the journals");
+}
+
+fn at_once<T>(read: impl Future<Output = Result<T, steadfast_store::Error>>) -> T {
+    read.now_or_never().expect("memory does not wait").expect("it is not dead")
+}
+
+fn fold(id: &str, journal: &[Entry]) -> Option<Run> {
     let id = RunId::new(id).unwrap();
     let mut state = None;
     for entry in journal {
         state = Some(run::evolve(&id, state, entry).unwrap_or_else(|illegal| panic!("{illegal}")));
     }
-    state.unwrap_or_else(|| panic!("{id} is not there"))
+    state
 }
 
 /// True if it came to its own end, and not to that of its time.
