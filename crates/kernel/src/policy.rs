@@ -256,7 +256,8 @@ impl Policy {
         self
     }
 
-    /// How long all attempts may take together, the waits between them included.
+    /// How long all attempts may take together, the waits between them included. It counts from the moment the code asks for the step, so time
+    /// during which no process runs counts too.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self

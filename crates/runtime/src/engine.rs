@@ -5,7 +5,7 @@ use crate::committer::Committer;
 use crate::config::Config;
 use crate::error::Error;
 use crate::host::{self, Host, Registry, Replayed};
-use crate::shard::{Ports, Request, RunView, Shard, State};
+use crate::shard::{Control, Ports, Request, RunView, Shard, State};
 use crate::timers::{DueQueue, Order, TimerKeeper};
 use rand::TryRng;
 use std::sync::{Arc, Weak};
@@ -15,9 +15,6 @@ use steadfast_kernel::run::Ended;
 use steadfast_kernel::{Answer, CancelRun, Command, Entry, Event, Payload, Refusal, RunId, SendSignal, Seq, StartRun, WorkflowName};
 use steadfast_store::{ShardId, Store, TimerKey};
 use tokio::sync::{mpsc, oneshot};
-
-/// A full queue empties quickly; whoever comes back after this usually gets in.
-pub(crate) const BUSY_RETRY_AFTER: Duration = Duration::from_millis(50);
 
 /// The one shard of a store that is not shared.
 const SHARD: ShardId = 0;
@@ -53,6 +50,7 @@ impl Builder {
         let queue = armed(&*self.store).await?;
         let under_way = under_way(&*self.store).await?;
 
+        let (control, control_in) = mpsc::unbounded_channel();
         let (requests, requests_in) = mpsc::channel(self.config.requests_max);
         let (reports, reports_in) = mpsc::unbounded_channel();
         let (fired, fired_in) = mpsc::unbounded_channel();
@@ -66,7 +64,15 @@ impl Builder {
             reports,
             payload_bytes_max: self.config.payload_bytes_max,
         };
-        let ports = Ports { requests: requests_in, reports: reports_in, fired: fired_in, outcomes: outcomes_in, batches, timers };
+        let ports = Ports {
+            control: control_in,
+            requests: requests_in,
+            reports: reports_in,
+            fired: fired_in,
+            outcomes: outcomes_in,
+            batches,
+            timers,
+        };
         let (config, clock, store) = (self.config.clone(), Arc::clone(&self.clock), Arc::clone(&self.store));
         let mut shard = Shard { id: SHARD, config, clock, store, host, ports, committed, state: State::default() };
         shard.resume(under_way);
@@ -78,6 +84,7 @@ impl Builder {
             let _ended = (shard.await, committer.await);
         });
         Ok(Engine {
+            control,
             requests,
             store: Arc::downgrade(&self.store),
             registry: Arc::new(self.registry),
@@ -91,6 +98,7 @@ impl Builder {
 /// A running engine. Clones are the same one; it stops when it is told to, or when the last clone is gone.
 #[derive(Clone)]
 pub struct Engine {
+    control: mpsc::UnboundedSender<Control>,
     requests: mpsc::Sender<Request>,
     /// The shard and the committer own the store, so that a handle that is kept somewhere does not keep the data folder locked.
     store: Weak<dyn Store>,
@@ -228,28 +236,34 @@ impl Engine {
     }
 
     /// Stops: begins nothing new, lets attempts in flight end within the grace period, and makes what they did durable. What is not done
-    /// by then is done again after the next start.
+    /// by then is done again after the next start. A store that does not answer is given one grace period more, and is then left to itself.
     pub async fn shutdown(self) {
+        let Engine { control, tasks, config, clock, .. } = self;
         let (reply, drained) = oneshot::channel();
-        let asked = self.requests.send(Request::Drain { reply }).await.is_ok();
-        let Engine { requests, tasks, config, clock, .. } = self;
-        if asked {
+        if control.send(Control::Drain { reply }).is_ok() {
             tokio::select! {
                 biased;
                 _ = drained => {}
                 () = clock.sleep(config.shutdown_grace) => tracing::warn!("attempts were still in flight at the end of the grace period"),
             }
         }
-        let _it_has_stopped = requests.send(Request::Stop).await;
-        if let Some(tasks) = tasks.lock().await.take() {
-            let _ended = tasks.await;
+        let _it_has_stopped = control.send(Control::Stop);
+        let stopped = async {
+            if let Some(tasks) = tasks.lock().await.take() {
+                let _ended = tasks.await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stopped => {}
+            () = clock.sleep(config.shutdown_grace) => tracing::error!("the store did not finish its last commits in time"),
         }
     }
 
     async fn request<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Request) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
         self.requests.try_send(request(reply)).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => Error::Busy { what: "requests_max", retry_after: BUSY_RETRY_AFTER },
+            mpsc::error::TrySendError::Full(_) => Error::busy("requests_max"),
             mpsc::error::TrySendError::Closed(_) => Error::Stopped,
         })?;
         answer.await.unwrap_or(Err(Error::Stopped))

@@ -96,6 +96,10 @@ impl Error {
         }
     }
 
+    pub(crate) fn busy(what: &'static str) -> Self {
+        Error::Busy { what, retry_after: BUSY_RETRY_AFTER }
+    }
+
     pub(crate) fn from_store(error: impl Into<Arc<steadfast_store::Error>>) -> Self {
         let error = error.into();
         if error.is_retryable() { Error::Unavailable { source: Some(error), retry_after: STORE_RETRY_AFTER } } else { Error::Store(error) }
@@ -104,3 +108,6 @@ impl Error {
 
 /// A store that hiccups is back within this; a store that is away longer is asked again at this pace.
 pub(crate) const STORE_RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// A full queue empties quickly; whoever comes back after this usually gets in.
+const BUSY_RETRY_AFTER: Duration = Duration::from_millis(50);

@@ -48,6 +48,9 @@ impl Shard {
             return;
         }
         let now = self.clock.now();
+        if matches!(command, Command::StartRun(_)) && matches!(self.slot(id).memory, Memory::Ready(None)) && self.is_full() {
+            return from.fail(Error::busy("runs_live_max"));
+        }
         let Memory::Ready(state) = &self.slot(id).memory else { return };
         match run::decide(id, state.as_ref(), command, now) {
             Ok(decision) if decision.entries.is_empty() => {
@@ -66,7 +69,10 @@ impl Shard {
         let before = state.as_ref().map(|run| RunRow::of(shard, run));
         let run = match fold(id, state, &decision) {
             Ok(run) => run,
-            Err(bug) => return self.set_aside(id, bug.to_string()),
+            Err(bug) => {
+                from.fail(Error::JournalBroken { run: id.clone(), why: bug.to_string() });
+                return self.set_aside(id, bug.to_string());
+            }
         };
         let row = RunRow::of(shard, &run);
         slot.memory = Memory::Ready(Some(run));
@@ -110,6 +116,9 @@ impl Shard {
 
     /// A timer that could not be dealt with now is due again soon.
     pub(super) fn fire_later(&mut self, timer: Timer) {
+        if matches!(self.state.health, Health::Over(_)) {
+            return; // it fires where the shard is now
+        }
         let due = self.clock.now().saturating_add(STORE_RETRY_AFTER);
         let _keeper_is_gone = self.ports.timers.send(Order::Arm(Timer { due, ..timer }));
     }

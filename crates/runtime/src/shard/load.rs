@@ -104,10 +104,10 @@ impl Shard {
 impl Ask {
     fn fail(self, error: &Error) {
         match self {
-            Ask::Command(_, super::From::Caller(reply, _)) => drop(reply.send(Err(error.clone()))),
+            Ask::Command(_, from) => from.fail(error.clone()),
             Ask::Await(reply) => drop(reply.send(Err(error.clone()))),
             Ask::View(reply) => drop(reply.send(Err(error.clone()))),
-            Ask::Command(..) | Ask::Resume => {}
+            Ask::Resume => {}
         }
     }
 }

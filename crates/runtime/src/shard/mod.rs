@@ -46,6 +46,10 @@ pub(crate) enum Request {
     Await { run: RunId, reply: Reply<Ended> },
     /// Look at a run.
     View { run: RunId, reply: Reply<RunView> },
+}
+
+/// What the engine's owner wants of the shard. It is heard before everything else, however long the queue is.
+pub(crate) enum Control {
     /// Begin nothing new; answered when nothing is in flight.
     Drain { reply: oneshot::Sender<()> },
     /// Stop, whatever is in flight.
@@ -69,6 +73,7 @@ pub(crate) struct Shard {
 /// The shard's channels. Those that are not bounded are bounded by what is in flight: a session has at most one turn and one report per
 /// attempt under way, a timer fires once until it is armed again.
 pub(crate) struct Ports {
+    pub(crate) control: mpsc::UnboundedReceiver<Control>,
     pub(crate) requests: mpsc::Receiver<Request>,
     pub(crate) reports: mpsc::UnboundedReceiver<Report>,
     pub(crate) fired: mpsc::UnboundedReceiver<Timer>,
@@ -160,6 +165,13 @@ enum From {
 #[derive(Clone, Default)]
 struct Place(Arc<()>);
 
+impl Place {
+    /// How many others hold one.
+    fn others(&self) -> usize {
+        Arc::strong_count(&self.0) - 1
+    }
+}
+
 /// What is to be done once batch `seq` is committed.
 struct Pending {
     seq: u64,
@@ -202,9 +214,13 @@ impl Shard {
 
     /// Takes in one thing. False when it is over.
     async fn step(&mut self) -> bool {
-        let Ports { requests, reports, fired, outcomes, .. } = &mut self.ports;
+        let Ports { control, requests, reports, fired, outcomes, .. } = &mut self.ports;
         tokio::select! {
             biased;
+            Some(control) = control.recv() => match control {
+                Control::Drain { reply } => self.drain(reply),
+                Control::Stop => return false,
+            },
             Some(outcome) = outcomes.recv() => self.settle(outcome),
             Some(done) = self.state.tasks.next(), if !self.state.tasks.is_empty() => self.done(done),
             Some(report) = reports.recv() => self.report(report),
@@ -232,8 +248,7 @@ impl Shard {
     /// Takes up a request. False when it is over.
     fn request(&mut self, request: Option<Request>) -> bool {
         match request {
-            None | Some(Request::Stop) => return false,
-            Some(Request::Drain { reply }) => self.drain(reply),
+            None => return false,
             Some(Request::Start { reply, .. }) if self.state.is_draining() => drop(reply.send(Err(Error::Stopped))),
             Some(Request::Start { command, fresh, reply }) => self.start(*command, fresh, reply),
             Some(Request::Tell { run, command, reply }) => self.ask(run, Ask::Command(command, From::Caller(reply, Place::default()))),
@@ -244,9 +259,8 @@ impl Shard {
     }
 
     fn start(&mut self, command: StartRun, fresh: bool, reply: Reply<Answer>) {
-        if let Some(what) = self.is_full() {
-            let error = Error::Busy { what, retry_after: crate::engine::BUSY_RETRY_AFTER };
-            return drop(reply.send(Err(error)));
+        if self.state.starting.others() >= self.config.requests_max {
+            return drop(reply.send(Err(Error::busy("requests_max"))));
         }
         let run = command.run.clone();
         if fresh {
@@ -255,13 +269,9 @@ impl Shard {
         self.ask(run, Ask::Command(Box::new(Command::StartRun(command)), From::Caller(reply, self.state.starting.clone())));
     }
 
-    /// The limit that one more start would exceed. Those that wait for the store count as those that wait for the shard.
-    fn is_full(&self) -> Option<&'static str> {
-        let starting = Arc::strong_count(&self.state.starting.0) - 1;
-        if self.state.live + starting >= self.config.runs_live_max {
-            return Some("runs_live_max");
-        }
-        (starting >= self.config.requests_max).then_some("requests_max")
+    /// True if one more run would be one too many. The one that asks holds a place already.
+    fn is_full(&self) -> bool {
+        self.state.live + self.state.starting.others() > self.config.runs_live_max
     }
 
     fn report(&mut self, Report { run, session, says }: Report) {
@@ -351,11 +361,19 @@ impl Slot {
 }
 
 impl From {
+    /// It cannot be done, now or later. Sessions hear of it by being closed.
+    fn fail(self, error: Error) {
+        match self {
+            From::Caller(reply, _) => drop(reply.send(Err(error))),
+            From::Viewer(reply, _) => drop(reply.send(Err(error))),
+            From::Turn(_) | From::Failure(..) | From::Keeper(_) => {}
+        }
+    }
+
     /// The store could not write: nothing was recorded.
     fn unavailable(self, shard: &mut Shard, run: &RunId, error: &Arc<steadfast_store::Error>) {
         match self {
-            From::Caller(reply, _) => drop(reply.send(Err(Error::from_store(Arc::clone(error))))),
-            From::Viewer(reply, _) => drop(reply.send(Err(Error::from_store(Arc::clone(error))))),
+            From::Caller(..) | From::Viewer(..) => self.fail(Error::from_store(Arc::clone(error))),
             From::Turn(session) => shard.slot(run).tell_only(session, ToHost::SayAgain(What::Turn)),
             From::Failure(session, step) => shard.slot(run).tell_only(session, ToHost::SayAgain(What::Failure(step))),
             From::Keeper(timer) => shard.fire_later(timer),

@@ -1,6 +1,7 @@
 //! Every bound refuses clearly and says what to do.
 
 use crate::support::{engine, lines};
+use std::future::IntoFuture;
 use steadfast::memory::{Fault, Gate, Memory};
 use steadfast::{Code, Config, Ctx, Engine, Failure, HOUR, workflow};
 
@@ -59,8 +60,6 @@ async fn a_full_queue_refuses_and_says_when_to_come_back() {
     tokio::time::sleep(error.retry_after().unwrap()).await;
     engine.start("nap", &()).await.unwrap();
 }
-
-use std::future::IntoFuture;
 
 #[tokio::test(start_paused = true)]
 async fn more_live_runs_than_allowed_are_refused_until_some_have_ended() {
@@ -168,4 +167,13 @@ async fn a_slow_store_holds_answers_back_and_still_takes_a_bounded_queue() {
         start.await.unwrap().unwrap();
     }
     assert!(engine.commits() <= 103, "{} commits for 100 starts and their sleeps", engine.commits());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_only_finds_its_run_is_answered_though_there_is_no_room() {
+    let engine = start(&Memory::new(), Config { runs_live_max: 1, ..Config::default() }).await;
+    engine.start("nap", &()).id("there").await.unwrap();
+    assert!(!engine.start("nap", &()).id("there").await.unwrap().is_new());
+    let Err(error) = engine.start("nap", &()).id("another").await else { panic!("there is no room") };
+    assert_eq!(error.code(), "SF0201");
 }

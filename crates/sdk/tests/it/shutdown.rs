@@ -2,7 +2,7 @@
 
 use crate::support::{call, calls, engine, until};
 use std::time::Duration;
-use steadfast::memory::{Fault, Memory};
+use steadfast::memory::{Fault, Gate, Memory};
 use steadfast::{Config, Ctx, Engine, Failure, SECOND, workflow};
 
 #[workflow]
@@ -89,4 +89,17 @@ async fn a_run_that_turns_up_while_stopping_is_left_for_the_next_start() {
 
     let engine = start(&store).await;
     assert_eq!(engine.run("turns-up").unwrap().result::<u32>().await.unwrap(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_answer_does_not_hold_a_shutdown_up_for_ever() {
+    let (store, gate) = (Memory::new(), Gate::default());
+    let engine = start(&store).await;
+    engine.start("two_steps", &1).id("never-answered").await.unwrap();
+    store.faults().after(0, Fault::Hold(gate.clone()));
+    until("the step was made", async || calls("never-answered", "slow") == 1).await;
+    let begun = tokio::time::Instant::now();
+    engine.shutdown().await;
+    assert!((19 * SECOND..21 * SECOND).contains(&begun.elapsed()), "two grace periods: {:?}", begun.elapsed());
+    gate.open();
 }
