@@ -1,6 +1,6 @@
 //! The victim: starts the runs, says what was acknowledged, and is killed at any moment.
 //!
-//! Usage: `steadfast-crash-test DATA LOG PROCESS RUNS`. A line per acknowledgement: `started ID`, `ended ID`, and `done` at the end.
+//! Usage: `steadfast-crash-test DATA LOG PROCESS RUNS`. A line per acknowledgement: `started ID`, `signalled ID`, `ended ID`, and `done` at the end.
 #![allow(clippy::print_stdout, reason = "what is acknowledged is said on standard output")]
 
 use anyhow::{Context, Result};
@@ -31,6 +31,13 @@ async fn one(engine: Engine, n: u32) -> Result<()> {
     }
     let run = start.await.with_context(|| format!("starting {id}"))?;
     println!("started {id}");
+    if shape.workflow == shapes::SIGNALLED {
+        match run.signal("go", &n).id("go").await {
+            Ok(_) => println!("signalled {id}"),
+            Err(error) if error.code() == "SF0105" => {} // it has ended in an earlier life
+            Err(error) => return Err(error.into()),
+        }
+    }
     match run.result::<serde_json::Value>().await {
         Ok(_) | Err(Error::Failed { .. }) => println!("ended {id}"),
         Err(error) => return Err(error.into()),

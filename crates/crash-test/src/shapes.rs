@@ -23,7 +23,7 @@ pub struct Shape {
 }
 
 /// Every shape.
-pub const ALL: [Shape; 8] = [
+pub const ALL: [Shape; 12] = [
     Shape { workflow: "one_step", deadline: None, expected: |n| Ok((n + 1).to_string()) },
     Shape { workflow: "ten_steps", deadline: None, expected: |n| Ok((10 * n + 45).to_string()) },
     Shape { workflow: "flaky", deadline: None, expected: |n| Ok(n.to_string()) },
@@ -32,7 +32,14 @@ pub const ALL: [Shape; 8] = [
     Shape { workflow: "long", deadline: None, expected: |n| Ok((n + 6).to_string()) },
     Shape { workflow: "stuck", deadline: Some(Duration::from_millis(400)), expected: |_| Err("DEADLINE_EXCEEDED") },
     Shape { workflow: "hangs_once", deadline: None, expected: |n| Ok(format!("\"sorry {n}\"")) },
+    Shape { workflow: "branches", deadline: None, expected: |n| Ok((6 * n + 6).to_string()) },
+    Shape { workflow: "raced", deadline: None, expected: |n| Ok(n.to_string()) },
+    Shape { workflow: "saga", deadline: None, expected: |_| Err("FAILED_PRECONDITION") },
+    Shape { workflow: SIGNALLED, deadline: None, expected: |n| Ok((n + 1).to_string()) },
 ];
+
+/// The shape that waits for a signal `go`.
+pub const SIGNALLED: &str = "signalled";
 
 /// Registers every shape.
 pub fn register(engine: EngineBuilder) -> EngineBuilder {
@@ -45,6 +52,10 @@ pub fn register(engine: EngineBuilder) -> EngineBuilder {
         .register(long)
         .register(stuck)
         .register(hangs_once)
+        .register(branches)
+        .register(raced)
+        .register(saga)
+        .register(signalled)
 }
 
 /// A piece of work that leaves a line in the log and takes a moment.
@@ -141,4 +152,59 @@ async fn hangs_once(ctx: Ctx, n: u32) -> Result<String, Failure> {
         }
         Err(failure) => Err(failure),
     }
+}
+
+#[workflow]
+async fn branches(ctx: Ctx, n: u32) -> Result<u32, Failure> {
+    let walk = |branch: u32| {
+        let ctx = &ctx;
+        async move {
+            let mut sum = 0;
+            for round in 1..=3 {
+                let name = format!("join#1.{branch}/walk#{round}");
+                sum += ctx.step("walk", || work(ctx, &name, n + round - 1)).await?;
+                ctx.sleep(5 * (branch + 1) * MS).await?;
+            }
+            Ok::<_, Failure>(sum)
+        }
+    };
+    let (left, right) = ctx.join((walk(0), walk(1))).await;
+    Ok(left? + right?)
+}
+
+#[workflow]
+async fn raced(ctx: Ctx, n: u32) -> Result<u32, Failure> {
+    let limit = async { ctx.sleep(3600 * 1000 * MS).await.map(|()| 0) };
+    let down = async {
+        ctx.step("down", || async { Err::<u32, _>(Failure::transient("down")) })
+            .retry(Policy::constant(3600 * 1000 * MS))
+            .await
+    };
+    let fast = async {
+        ctx.sleep(20 * MS).await?;
+        ctx.step("fast", || work(&ctx, "race#1.2/fast#1", n)).await
+    };
+    let (_, winner) = ctx.race((limit, down, fast)).await;
+    let winner = winner?;
+    ctx.sleep(20 * MS).await?;
+    Ok(winner)
+}
+
+#[workflow]
+async fn saga(ctx: Ctx, n: u32) -> Result<u32, Failure> {
+    for name in ["reserve", "charge"] {
+        let (step, undo, run) = (format!("{name}#1"), format!("{name}#1/undo"), ctx.run_id().to_string());
+        ctx.step(name, || work(&ctx, &step, n)).undo(move |_| note(run.clone(), undo.clone())).await?;
+    }
+    Err(Failure::permanent("changed my mind"))
+}
+
+async fn note(run: String, step: String) -> Result<(), Failure> {
+    Ok(log::note(&run, &step)?)
+}
+
+#[workflow]
+async fn signalled(ctx: Ctx, _n: u32) -> Result<u32, Failure> {
+    let told: u32 = ctx.signal("go").await?;
+    ctx.step("tell", || work(&ctx, "tell#1", told + 1)).await
 }

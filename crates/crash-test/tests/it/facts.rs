@@ -82,6 +82,8 @@ impl Facts {
         for line in &self.acknowledged {
             let (what, id) = line.split_once(' ').unwrap_or_else(|| panic!("{line:?} is no acknowledgement"));
             let journal = now.get(id).unwrap_or_else(|| panic!("{what} was acknowledged, but run {id} is gone"));
+            let told = || journal.iter().any(|entry| matches!(entry.event, Event::SignalReceived { .. }));
+            assert!(what != "signalled" || told(), "the signal of {id} is gone");
             assert!(what != "ended" || journal.last().is_some_and(|entry| entry.event.is_end()), "the end of {id} is gone");
         }
     }
@@ -113,6 +115,7 @@ impl Facts {
 fn completed(journal: &[Entry]) -> impl Iterator<Item = String> {
     journal.iter().filter_map(|entry| match &entry.event {
         Event::StepCompleted { step, .. } | Event::StepFailed { step, .. } => Some(step.to_string()),
+        Event::UndoCompleted { step, .. } => Some(step.undo().to_string()),
         _ => None,
     })
 }
@@ -128,25 +131,38 @@ fn nothing_recorded_is_run_again(recorded: &BTreeMap<(String, String), u32>, log
     }
 }
 
-/// The shapes are sequential, so when a step has begun, all that the code did before it must be on record.
+/// When a step has begun, what its code did before it must be on record.
 fn nothing_begins_before_what_comes_before_it_is_recorded(journals: &Journals, log: &[Line]) {
     let begun: BTreeSet<(&str, &str)> = log.iter().map(|line| (line.run.as_str(), line.step.as_str())).collect();
     for (run, step) in begun {
         let journal = journals
             .get(run)
             .unwrap_or_else(|| panic!("{step} of {run} has begun, but the start is not on record"));
-        let (name, occurrence) = step.split_once('#').expect("a step has an occurrence");
-        let before = match (name, occurrence.parse::<u32>().expect("a number")) {
-            ("add" | "steady" | "shaky", 1) if name != "shaky" => continue,
-            ("add", n) => format!("add#{}", n - 1),
-            ("steady", n) => format!("shaky#{}", n - 1),
-            ("shaky", n) => format!("steady#{n}"),
-            ("after", _) => "before#1".into(),
-            ("apologise", _) => "hang#1".into(),
-            _ => continue,
-        };
-        assert!(completed(journal).any(|done| done == before), "{step} of {run} has begun before {before} was on record");
+        if let Some(before) = comes_after(step) {
+            assert!(completed(journal).any(|done| done == before), "{step} of {run} has begun before {before} was on record");
+        }
     }
+}
+
+/// What the code of the shapes does right before that step, if it is a step.
+fn comes_after(step: &str) -> Option<String> {
+    let before = match step {
+        "after#1" => "before#1",
+        "apologise#1" => "hang#1",
+        "charge#1" => "reserve#1",
+        "charge#1/undo" => "charge#1",
+        "reserve#1/undo" => "charge#1/undo",
+        _ => {
+            let (name, occurrence) = step.rsplit_once('#')?;
+            return match (name, occurrence.parse::<u32>().ok()?) {
+                ("shaky", n) => Some(format!("steady#{n}")),
+                ("steady", n @ 2..) => Some(format!("shaky#{}", n - 1)),
+                ("add" | "join#1.0/walk" | "join#1.1/walk", n @ 2..) => Some(format!("{name}#{}", n - 1)),
+                _ => None,
+            };
+        }
+    };
+    Some(before.into())
 }
 
 /// What a commit writes beside the events is there with them, or not at all.
