@@ -4,8 +4,8 @@ use std::time::Duration;
 use steadfast_kernel::random::Seed;
 use steadfast_kernel::run::{Decision, evolve};
 use steadfast_kernel::{
-    Answer, Attempt, Code, Command, Completion, Effect, Entry, Event, Failure, FireTimer, IllegalTransition, Payload, Policy, Proposal,
-    Record, ReportFailure, Run, RunId, Seq, StartRun, StepId, TakeTurn, Timer, TimerName, Timestamp, WorkflowName,
+    Answer, Attempt, CancelRun, Code, Command, Completion, Effect, Entry, Event, Failure, FireTimer, IllegalTransition, Payload, Policy,
+    Proposal, Record, ReportFailure, Run, RunId, SendSignal, Seq, StartRun, StepId, TakeTurn, Timer, TimerName, Timestamp, WorkflowName,
 };
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -92,6 +92,50 @@ pub(crate) fn timer_fired(sleep: &str) -> Event {
     Event::TimerFired { sleep: id(sleep) }
 }
 
+pub(crate) fn step_started(step: &str, attempt: Attempt) -> Event {
+    Event::StepStarted { step: id(step), attempt }
+}
+
+/// A step has its result, and an undo.
+pub(crate) fn undoable_completed(step: &str, attempt: Attempt, output: &'static str) -> Event {
+    Event::StepCompleted { step: id(step), attempt, output: Payload::json(output), undoable: true }
+}
+
+/// The code waits for a signal, however long.
+pub(crate) fn signal_awaited(wait: &str, name: &str) -> Event {
+    Event::SignalAwaited { wait: id(wait), name: name.into(), until: None }
+}
+
+pub(crate) fn signal_awaited_until(wait: &str, name: &str, until_ms: i64) -> Event {
+    Event::SignalAwaited { wait: id(wait), name: name.into(), until: Some(at(until_ms)) }
+}
+
+/// A signal that says `true`.
+pub(crate) fn signal_received(name: &str, id: Option<&str>) -> Event {
+    Event::SignalReceived { name: name.into(), id: id.map(Into::into), payload: Payload::json("true") }
+}
+
+pub(crate) fn signal_taken(wait: &str, signal: Seq) -> Event {
+    Event::SignalTaken { wait: id(wait), signal }
+}
+
+pub(crate) fn cancel_requested() -> Event {
+    Event::RunCancelRequested { by: Some("ada".into()), why: Some("ordered twice".into()) }
+}
+
+/// Nothing as the reason means that the run was called off.
+pub(crate) fn run_compensating(failure: Option<Failure>) -> Event {
+    Event::RunCompensating { failure }
+}
+
+pub(crate) fn undo_completed(step: &str, attempt: Attempt) -> Event {
+    Event::UndoCompleted { step: id(step), attempt }
+}
+
+pub(crate) fn undo_failed(step: &str, attempt: Attempt, failure: Failure) -> Event {
+    Event::UndoFailed { step: id(step), attempt, failure }
+}
+
 pub(crate) fn run_completed(output: &'static str) -> Event {
     Event::RunCompleted { output: Payload::json(output) }
 }
@@ -110,11 +154,19 @@ pub(crate) fn entry(seq: Seq, at_ms: i64, event: Event) -> Entry {
 pub(crate) trait Leaving {
     /// The same entry, saying how many attempts are in flight after it.
     fn leaving(self, in_flight: u32) -> Self;
+
+    /// The same entry, saying what the code no longer waits for.
+    fn abandoning(self, abandoned: impl Into<Vec<TimerName>>) -> Self;
 }
 
 impl Leaving for Entry {
     fn leaving(mut self, in_flight: u32) -> Self {
         self.in_flight = Some(in_flight);
+        self
+    }
+
+    fn abandoning(mut self, abandoned: impl Into<Vec<TimerName>>) -> Self {
+        self.abandoned = abandoned.into();
         self
     }
 }
@@ -138,6 +190,28 @@ pub(crate) fn start() -> Command {
 pub(crate) fn turn(at_ms: i64, events: impl IntoIterator<Item = Event>, in_flight: u32) -> Command {
     let proposals = events.into_iter().map(|event| Proposal { at: at(at_ms), event }).collect();
     Command::TakeTurn(TakeTurn { epoch: 1, proposals, in_flight, abandoned: Vec::new() })
+}
+
+/// As [`turn`], after which the code no longer waits for those.
+pub(crate) fn turn_abandoning(
+    at_ms: i64,
+    events: impl IntoIterator<Item = Event>,
+    in_flight: u32,
+    abandoned: impl Into<Vec<TimerName>>,
+) -> Command {
+    match turn(at_ms, events, in_flight) {
+        Command::TakeTurn(turn) => Command::TakeTurn(TakeTurn { abandoned: abandoned.into(), ..turn }),
+        other => other,
+    }
+}
+
+/// A signal that says `true`.
+pub(crate) fn send_signal(name: &str, id: Option<&str>) -> Command {
+    Command::SendSignal(SendSignal { name: name.into(), payload: Payload::json("true"), id: id.map(Into::into) })
+}
+
+pub(crate) fn cancel() -> Command {
+    Command::CancelRun(CancelRun { by: Some("ada".into()), why: Some("ordered twice".into()) })
 }
 
 /// A report that a step, asked for at the beginning of time, has timed out; nothing else is in flight.
@@ -193,6 +267,16 @@ pub(crate) fn deliver_failure(step: &str, attempt: Attempt, failure: Failure) ->
 
 pub(crate) fn deliver_timer(sleep: &str) -> Effect {
     Effect::Deliver(Completion::TimerFired { sleep: id(sleep) })
+}
+
+/// A signal that says `true` has arrived.
+pub(crate) fn deliver_signal(signal: Seq, name: &str) -> Effect {
+    Effect::Deliver(Completion::SignalReceived { signal, name: name.into(), payload: Payload::json("true") })
+}
+
+/// The code is to end; nothing as the reason means that the run was called off.
+pub(crate) fn deliver_stop(failure: Option<Failure>) -> Effect {
+    Effect::Deliver(Completion::Stopped { failure })
 }
 
 pub(crate) fn decision(entries: impl Into<Vec<Entry>>, effects: impl Into<Vec<Effect>>) -> Decision {

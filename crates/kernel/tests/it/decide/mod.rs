@@ -1,17 +1,19 @@
 //! Every arrow of the transition table: a history, a command, and everything that follows from it or why it is refused.
 
+mod cancel_run;
 mod fire_timer;
 mod report_failure;
+mod send_signal;
 mod start_run;
 mod status;
 mod take_turn;
 
 use crate::support::*;
 use std::time::Duration;
-use steadfast_kernel::run::{Decision, decide};
+use steadfast_kernel::run::{Decision, SIGNALS_MAX, decide};
 use steadfast_kernel::{
-    Answer, Code, Command, Effect, Entry, Failure, Payload, Policy, Refusal, ReportFailure, Run, StartRun, Status, TakeTurn, TimerName,
-    Wait, code,
+    Answer, CancelRun, Code, Command, Effect, Entry, Event, Failure, Payload, Policy, Refusal, ReportFailure, Run, StartRun, Status,
+    TakeTurn, TimerName, Wait, code,
 };
 
 /// Decides on a command after that history, and compares the whole answer. What is decided must fold.
@@ -61,6 +63,31 @@ fn with_every_timer() -> Vec<Entry> {
     history([run_started_until(9000), retry_scheduled("charge#1", 2, 3, 1000), timer_set("sleep#1", 2000)])
 }
 
+/// `signal:approve#1` waits for `approve`, asked for by entry 2, however long.
+fn awaiting() -> Vec<Entry> {
+    history([run_started(), signal_awaited("signal:approve#1", "approve")])
+}
+
+/// `signal:approve#1` waits for `approve`, asked for by entry 2, until 1000.
+fn awaiting_until() -> Vec<Entry> {
+    history([run_started(), signal_awaited_until("signal:approve#1", "approve", 1000)])
+}
+
+/// Somebody has asked for the end, by entry 2.
+fn called_off() -> Vec<Entry> {
+    history([run_started(), cancel_requested()])
+}
+
+/// The run had until 9000; `charge#1` has an undo and is to be undone since entry 3.
+fn compensating() -> Vec<Entry> {
+    history([run_started_until(9000), undoable_completed("charge#1", 1, "18"), run_compensating(Some(card_refused()))])
+}
+
+/// As [`compensating`], and the undo waits for its second attempt, armed by entry 4 and due at 1000.
+fn undo_in_backoff() -> Vec<Entry> {
+    [compensating(), vec![entry(4, 0, retry_scheduled("charge#1/undo", 2, 3, 1000))]].concat()
+}
+
 fn policy() -> Policy {
     Policy::constant(SECOND).max_attempts(3)
 }
@@ -72,6 +99,7 @@ fn every_refusal_has_its_code() {
         (Refusal::RunExists { run: run.clone() }, code::RUN_EXISTS),
         (Refusal::RunNotFound { run: run.clone() }, code::RUN_NOT_FOUND),
         (Refusal::Ended { run: run.clone() }, code::RUN_ENDED),
+        (Refusal::TooManySignals { run: run.clone(), max: SIGNALS_MAX }, code::TOO_MANY_SIGNALS),
         (Refusal::Stale { run, why: "it is".into() }, code::STALE),
     ];
     for (refusal, code) in refusals {
