@@ -12,15 +12,15 @@ pub(super) fn decide(run: &Run, report: ReportFailure, now: Timestamp) -> Result
         return stale(format!("the run is in epoch {}, not {}", run.epoch, report.epoch));
     }
     match Run::attempt_to_come(open, &report.step) {
-        Some(due) if due == report.attempt => Ok(judge(run, report, now)),
+        Some(due) if due == report.attempt => Ok(judge(run, run.deadline(open), report, now)),
         Some(due) => stale(format!("{} is at attempt {due}, not {}", report.step, report.attempt)),
         None => stale(format!("{} has its outcome already", report.step)),
     }
 }
 
-fn judge(run: &Run, report: ReportFailure, now: Timestamp) -> Decision {
+fn judge(run: &Run, deadline: Option<Timestamp>, report: ReportFailure, now: Timestamp) -> Decision {
     let ReportFailure { step, attempt, failure, policy, asked_at, in_flight, .. } = report;
-    let out_of_time = [run.deadline_at, policy.deadline_at(asked_at)].into_iter().flatten().min();
+    let out_of_time = [deadline, policy.deadline_at(asked_at)].into_iter().flatten().min();
     let draw = Stream::new(&run.seed, step.as_str(), "backoff").at(u64::from(attempt));
     match policy.after(attempt, &failure, now, out_of_time, draw) {
         Verdict::RetryIn { delay, of } => {

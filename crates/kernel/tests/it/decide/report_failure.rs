@@ -126,3 +126,20 @@ fn retry_after_is_kept_as_the_store_keeps_it() {
         assert_eq!(stored(&decided.entries), decided.entries);
     }
 }
+
+#[test]
+fn an_undo_is_tried_again_after_the_delay() {
+    let entries = [entry(4, 70, retry_scheduled("charge#1/undo", 2, 3, 1070)).leaving(0)];
+    let effects = [arm(retry("charge#1/undo"), 1070, 4), answer(Answer::RetryScheduled)];
+    check(&compensating(), 70, timed_out("charge#1/undo", 1, &policy()), Ok(decision(entries, effects)));
+}
+
+#[test]
+fn the_runs_deadline_does_not_bound_the_retries_of_an_undo() {
+    let entries = [entry(4, 9500, retry_scheduled("charge#1/undo", 2, 3, 10_500)).leaving(0)];
+    let effects = [arm(retry("charge#1/undo"), 10_500, 4), answer(Answer::RetryScheduled)];
+    check(&compensating(), 9500, timed_out("charge#1/undo", 1, &policy()), Ok(decision(entries, effects)));
+    let bounded = policy().deadline(9 * SECOND);
+    let too_late = decision([], [deliver_failure("charge#1/undo", 1, out_of_time(1))]);
+    check(&compensating(), 9500, timed_out("charge#1/undo", 1, &bounded), Ok(too_late));
+}
