@@ -291,7 +291,7 @@ impl Run {
             Sleep::Fired => None,
         });
         let awaits = open.awaits.iter().map(|(wait, signal)| match wait.doubted() {
-            Some(step) => Wait::InDoubt { attempt: Self::attempt_to_come(open, &step).unwrap_or(1), step },
+            Some(step) => Wait::InDoubt { attempt: open.attempt_to_come(&step).unwrap_or(1), step },
             None => Wait::Signal { name: signal.name.clone(), until: signal.until },
         });
         let mut waits: Vec<Wait> = backoffs.chain(sleeps).chain(awaits).collect();
@@ -324,34 +324,16 @@ impl Run {
         self.deadline_at.filter(|_| open.stage == Stage::Running)
     }
 
-    /// The attempt to come of a step; `None` once it has its outcome.
-    fn attempt_to_come(open: &Open, step: &StepId) -> Option<Attempt> {
-        match open.steps.get(step) {
-            None => Some(1),
-            Some(Step::Backoff { attempt, .. } | Step::Started { attempt }) => Some(*attempt),
-            Some(Step::Done) => None,
-        }
-    }
-
     /// Whether that event may come next; the reason if not. Everything that [`evolve`] and the decisions check about order is here.
     fn may_follow(&self, event: &Event) -> Result<(), String> {
         let Phase::Open(open) = &self.phase else { return Err("the run has ended".into()) };
-        let attempt_is = |step: &StepId, attempt: Attempt| match Self::attempt_to_come(open, step) {
-            Some(due) if due == attempt => Ok(()),
-            Some(due) => Err(format!("{step} is at attempt {due}, not {attempt}")),
-            None => Err(format!("{step} has its outcome already")),
-        };
-        let undo_is = |step: &StepId, attempt: Attempt| match open.undoable.contains(step) {
-            true => attempt_is(&step.undo(), attempt),
-            false => Err(format!("there is nothing of {step} to undo")),
-        };
         match (&open.stage, event) {
             (_, Event::RunStarted { .. }) => Err("the run has started already".into()),
             (
                 Stage::Running,
                 Event::StepStarted { step, attempt } | Event::StepCompleted { step, attempt, .. } | Event::StepFailed { step, attempt, .. },
-            ) => attempt_is(step, *attempt),
-            (_, Event::RetryScheduled { step, attempt, .. }) => attempt_is(step, attempt.saturating_sub(1)),
+            ) => open.attempt_is(step, *attempt),
+            (_, Event::RetryScheduled { step, attempt, .. }) => open.may_be_tried(step, attempt.saturating_sub(1)),
             (Stage::Running, Event::TimerSet { sleep, .. }) => match open.sleeps.get(sleep) {
                 None => Ok(()),
                 Some(_) => Err(format!("{sleep} is set already")),
@@ -370,7 +352,7 @@ impl Run {
                 None => Err(format!("{wait} was never asked for")),
             },
             (Stage::Compensating { .. }, Event::UndoCompleted { step, attempt } | Event::UndoFailed { step, attempt, .. }) => {
-                undo_is(step, *attempt)
+                open.may_be_tried(&step.undo(), *attempt)
             }
             (_, Event::RunCancelRequested { .. }) if open.cancel_requested => Err("it was asked for already".into()),
             (_, Event::RunCancelled) if !open.cancel_requested => Err("nobody asked for it".into()),
@@ -387,6 +369,35 @@ impl Run {
 }
 
 impl Open {
+    /// The attempt to come of a step; `None` once it has its outcome.
+    fn attempt_to_come(&self, step: &StepId) -> Option<Attempt> {
+        match self.steps.get(step) {
+            None => Some(1),
+            Some(Step::Backoff { attempt, .. } | Step::Started { attempt }) => Some(*attempt),
+            Some(Step::Done) => None,
+        }
+    }
+
+    /// Whether that is the attempt to come.
+    fn attempt_is(&self, step: &StepId, attempt: Attempt) -> Result<(), String> {
+        match self.attempt_to_come(step) {
+            Some(due) if due == attempt => Ok(()),
+            Some(due) => Err(format!("{step} is at attempt {due}, not {attempt}")),
+            None => Err(format!("{step} has its outcome already")),
+        }
+    }
+
+    /// Whether that is the attempt to come of something that is being done: steps while the code runs, undos after it.
+    fn may_be_tried(&self, step: &StepId, attempt: Attempt) -> Result<(), String> {
+        match (&self.stage, step.undone()) {
+            (Stage::Running, None) => self.attempt_is(step, attempt),
+            (Stage::Running, Some(_)) => Err("the run is not being undone".into()),
+            (Stage::Compensating { .. }, None) => Err("the run is being undone".into()),
+            (Stage::Compensating { .. }, Some(done)) if self.undoable.contains(&done) => self.attempt_is(step, attempt),
+            (Stage::Compensating { .. }, Some(done)) => Err(format!("there is nothing of {done} to undo")),
+        }
+    }
+
     /// Whether that signal is there to be taken by somebody who waits for that name.
     fn may_take(&self, name: &str, signal: Seq) -> Result<(), String> {
         match self.signals.get(&signal) {

@@ -11,10 +11,9 @@ pub(super) fn decide(run: &Run, report: ReportFailure, now: Timestamp) -> Result
     if report.epoch != run.epoch {
         return stale(format!("the run is in epoch {}, not {}", run.epoch, report.epoch));
     }
-    match Run::attempt_to_come(open, &report.step) {
-        Some(due) if due == report.attempt => Ok(judge(run, run.deadline(open), report, now)),
-        Some(due) => stale(format!("{} is at attempt {due}, not {}", report.step, report.attempt)),
-        None => stale(format!("{} has its outcome already", report.step)),
+    match open.may_be_tried(&report.step, report.attempt) {
+        Ok(()) => Ok(judge(run, run.deadline(open), report, now)),
+        Err(why) => stale(why),
     }
 }
 

@@ -188,3 +188,13 @@ fn the_first_entry_says_all_that_is_known_of_a_new_run() {
     assert_eq!((run.epoch, run.seq, run.started_at, run.deadline_at), (1, 1, at(70), Some(at(9000))));
     assert_eq!((run.status(), run.ended().is_none(), Run::waits(&run)), (Status::Running, true, vec![]));
 }
+
+#[test]
+fn retries_belong_to_what_is_being_done() {
+    let running = history([run_started(), undoable_completed("charge#1", 1, "18")]);
+    does_not_follow(&running, retry_scheduled("charge#1/undo", 2, 3, 1000), "the run is not being undone");
+    let undoing = history([run_started(), undoable_completed("charge#1", 1, "18"), run_compensating(None)]);
+    does_not_follow(&undoing, retry_scheduled("ship#1", 2, 3, 1000), "the run is being undone");
+    does_not_follow(&undoing, retry_scheduled("ship#1/undo", 2, 3, 1000), "there is nothing of ship#1 to undo");
+    does_not_follow(&undoing, retry_scheduled("charge#1/undo", 3, 3, 1000), "charge#1/undo is at attempt 1, not 2");
+}

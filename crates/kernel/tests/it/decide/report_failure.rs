@@ -143,3 +143,20 @@ fn the_runs_deadline_does_not_bound_the_retries_of_an_undo() {
     let too_late = decision([], [deliver_failure("charge#1/undo", 1, out_of_time(1))]);
     check(&compensating(), 9500, timed_out("charge#1/undo", 1, &bounded), Ok(too_late));
 }
+
+#[test]
+fn a_step_of_the_code_is_not_tried_again_while_the_run_is_undone() {
+    check(&compensating(), 70, timed_out("ship#1", 1, &policy()), stale("the run is being undone"));
+    check(&compensating(), 70, timed_out("charge#1", 1, &policy()), stale("the run is being undone"));
+    let was_in_backoff = [in_backoff(), vec![entry(3, 0, run_compensating(None))]].concat();
+    check(&was_in_backoff, 70, timed_out("charge#1", 2, &policy()), stale("the run is being undone"));
+}
+
+#[test]
+fn an_undo_is_tried_only_while_the_run_is_undone_and_it_is_there_to_be_undone() {
+    let undoable = history([run_started(), undoable_completed("charge#1", 1, "18")]);
+    check(&undoable, 70, timed_out("charge#1/undo", 1, &policy()), stale("the run is not being undone"));
+    let undone = [compensating(), vec![entry(4, 0, undo_completed("charge#1", 1))]].concat();
+    check(&undone, 70, timed_out("charge#1/undo", 1, &policy()), stale("there is nothing of charge#1 to undo"));
+    check(&compensating(), 70, timed_out("ship#1/undo", 1, &policy()), stale("there is nothing of ship#1 to undo"));
+}
