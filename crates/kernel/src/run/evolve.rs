@@ -94,18 +94,12 @@ fn apply(run: &mut Run, entry: &Entry) {
         Event::SignalReceived { name, id, .. } => {
             open.signal_ids.extend(id.clone());
             open.signals.insert(entry.seq, name.clone());
-            if open.awaits.values().any(|awaited| awaited.name == *name) {
-                open.in_flight = open.in_flight.max(1); // the code has something to take
-            }
         }
         Event::SignalTaken { wait, signal } => {
             open.awaits.remove(wait);
             open.signals.remove(signal);
         }
-        Event::RunCancelRequested { .. } => {
-            open.cancel_requested = true;
-            open.in_flight = open.in_flight.max(1); // the code has to be told
-        }
+        Event::RunCancelRequested { .. } => open.cancel_requested = true,
         Event::RunCompensating { failure } => compensate(open, failure.clone()),
         Event::UndoCompleted { step, .. } => {
             open.undoable.remove(step);

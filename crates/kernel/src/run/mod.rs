@@ -261,7 +261,7 @@ impl Run {
 
     /// True if nothing moves until something named happens: such a run need not be hosted.
     pub fn is_waiting(&self) -> bool {
-        matches!(&self.phase, Phase::Open(open) if open.in_flight == 0) && !self.waits().is_empty()
+        matches!(&self.phase, Phase::Open(open) if open.in_flight == 0 && !open.has_news()) && !self.waits().is_empty()
     }
 
     /// True if something has to be undone should the run not complete.
@@ -396,6 +396,13 @@ impl Open {
             (Stage::Compensating { .. }, Some(done)) if self.undoable.contains(&done) => self.attempt_is(step, attempt),
             (Stage::Compensating { .. }, Some(done)) => Err(format!("there is nothing of {done} to undo")),
         }
+    }
+
+    /// True if there is something that the code has to be told and that no timer brings back after a restart. What the host last said of
+    /// attempts in flight may be older than that.
+    fn has_news(&self) -> bool {
+        let is_there = |awaited: &Await| self.signals.values().any(|name| *name == awaited.name);
+        (self.cancel_requested && self.stage == Stage::Running) || self.awaits.values().any(is_there)
     }
 
     /// Whether that signal is there to be taken by somebody who waits for that name.

@@ -89,3 +89,46 @@ fn the_timers_of_a_run_are_those_that_its_entries_armed() {
     let armed = [timer(retry("charge#1"), at(1000), 2), timer(sleep("sleep#1"), at(2000), 3), timer(TimerName::Deadline, at(9000), 1)];
     assert_eq!(state(&with_every_timer()).timers(), armed);
 }
+
+#[test]
+fn a_run_with_something_to_take_is_not_waiting() {
+    let awaiting = entry(2, 0, signal_awaited("signal:approve#1", "approve")).leaving(0);
+    let run = state(&[entry(1, 0, run_started()), awaiting.clone()]);
+    assert_eq!((run.status(), run.is_waiting()), (Status::Waiting, true));
+    let other = state(&[entry(1, 0, run_started()), awaiting.clone(), entry(3, 0, signal_received("another", None))]);
+    assert_eq!((other.status(), other.is_waiting()), (Status::Waiting, true), "nobody waits for that");
+    let arrived = state(&[entry(1, 0, run_started()), awaiting, entry(3, 0, signal_received("approve", None))]);
+    assert_eq!((arrived.status(), arrived.is_waiting()), (Status::Running, false), "a restart has to host it");
+}
+
+#[test]
+fn a_report_that_crosses_a_signal_does_not_hide_it() {
+    let journal = [
+        entry(1, 0, run_started()),
+        entry(2, 0, signal_awaited("signal:approve#1", "approve")).leaving(1),
+        entry(3, 0, signal_received("approve", None)),
+        entry(4, 0, retry_scheduled("charge#1", 2, 3, 1000)).leaving(0), // said before the host heard of the signal
+    ];
+    assert!(!state(&journal).is_waiting());
+    let taken = [&journal[..], &[entry(5, 0, signal_taken("signal:approve#1", 3)).leaving(0)]].concat();
+    assert!(state(&taken).is_waiting(), "for the retry");
+    let early = [
+        entry(1, 0, run_started()),
+        entry(2, 0, signal_received("approve", None)),
+        entry(3, 0, signal_awaited("signal:approve#1", "approve")).leaving(0),
+    ];
+    assert!(!state(&early).is_waiting());
+}
+
+#[test]
+fn a_run_that_is_called_off_is_not_waiting_until_its_code_was_told() {
+    let asleep = entry(2, 0, timer_set("sleep#1", 1000)).leaving(0);
+    let asked = [entry(1, 0, run_started()), asleep, entry(3, 0, cancel_requested())];
+    assert_eq!((state(&asked).status(), state(&asked).is_waiting()), (Status::Running, false), "a restart has to host it");
+    let crossed = [&asked[..], &[entry(4, 0, step_completed("charge#1", 1, "18")).leaving(0)]].concat();
+    assert!(!state(&crossed).is_waiting(), "the host had not heard of it");
+    let told = [&crossed[..], &[entry(5, 0, run_compensating(None)).leaving(0)]].concat();
+    let question = entry(6, 0, signal_awaited("charge#1/undo-failed#1", "undo:charge#1")).leaving(0);
+    let asks = state(&[told, vec![question]].concat());
+    assert_eq!((asks.status(), asks.is_waiting()), (Status::Compensating, true), "only a person moves it now");
+}
