@@ -2,7 +2,7 @@
 //! open --TakeTurn--> open | compensating | ended · compensating --TakeTurn--> compensating | ended
 
 use super::{Decision, Phase, Run};
-use crate::{Answer, Effect, Event, Proposal, Refusal, TakeTurn, Timer, TimerName};
+use crate::{Answer, Effect, Event, Proposal, Refusal, StepId, TakeTurn, Timer, TimerName};
 use std::collections::BTreeSet;
 
 pub(super) fn decide(run: &Run, command: TakeTurn) -> Result<Decision, Refusal> {
@@ -42,7 +42,7 @@ fn closes_the_code(event: &Event) -> bool {
 /// Every proposal must fit the state, no two of a turn may be about the same thing, and an end comes last.
 fn check(run: &Run, proposals: &[Proposal]) -> Result<(), String> {
     let Phase::Open(open) = &run.phase else { return Ok(()) };
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut taken) = (BTreeSet::new(), BTreeSet::new());
     for (index, Proposal { event, .. }) in proposals.iter().enumerate() {
         if !is_of_the_host(event) {
             return Err(format!("a turn cannot propose {}", event.kind()));
@@ -51,11 +51,15 @@ fn check(run: &Run, proposals: &[Proposal]) -> Result<(), String> {
             Some((name, signal)) => open.may_take(name, signal)?,
             None => run.may_follow(event)?,
         }
-        let set = Kind::of(event);
         if let Some(subject) = event.subject()
-            && !seen.insert((set, subject))
+            && (!seen.insert((Kind::of(event), subject)) || begins_after_its_end(&seen, event))
         {
             return Err(format!("{subject} is in the turn twice"));
+        }
+        if let Event::SignalTaken { signal, .. } = event
+            && !taken.insert(signal)
+        {
+            return Err(format!("signal {signal} is in the turn twice"));
         }
         if closes_the_code(event) && index + 1 < proposals.len() {
             return Err("something follows the end".into());
@@ -81,22 +85,26 @@ fn just_awaited<'a>(before: &'a [Proposal], event: &Event) -> Option<(&'a str, c
     })
 }
 
+/// The outcome of a step is in the turn already.
+fn begins_after_its_end(seen: &BTreeSet<(Kind, &StepId)>, event: &Event) -> bool {
+    matches!(event, Event::StepStarted { step, .. } if seen.contains(&(Kind::Step, step)))
+}
+
 /// What tells two events about the same subject apart.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Step,
     StepStart,
+    /// A sleep, or the end of a wait for a signal: taken and too late exclude each other.
     Sleep,
     SignalAsked,
-    SignalTaken,
 }
 
 impl Kind {
     fn of(event: &Event) -> Self {
         match event {
-            Event::TimerSet { .. } | Event::TimerFired { .. } => Kind::Sleep,
+            Event::TimerSet { .. } | Event::TimerFired { .. } | Event::SignalTaken { .. } => Kind::Sleep,
             Event::SignalAwaited { .. } => Kind::SignalAsked,
-            Event::SignalTaken { .. } => Kind::SignalTaken,
             Event::StepStarted { .. } => Kind::StepStart,
             _ => Kind::Step,
         }

@@ -158,3 +158,30 @@ fn one_bad_proposal_refuses_the_whole_turn() {
     let events = [step_completed("a#1", 1, "1"), timer_set("sleep#1", 900), step_completed("b#1", 2, "2"), run_completed("18")];
     check(&open(), 70, turn(70, events, 0), stale("b#1 is at attempt 1, not 2"));
 }
+
+#[test]
+fn a_signal_is_taken_once_in_a_turn() {
+    let two_wait = history([
+        run_started(),
+        signal_awaited("left/signal:approve#1", "approve"),
+        signal_awaited("right/signal:approve#1", "approve"),
+        signal_received("approve", None),
+    ]);
+    let both = [signal_taken("left/signal:approve#1", 4), signal_taken("right/signal:approve#1", 4)];
+    check(&two_wait, 70, turn(70, both, 0), stale("signal 4 is in the turn twice"));
+}
+
+#[test]
+fn a_wait_is_over_once_in_a_turn() {
+    let arrived = [awaiting_until(), vec![entry(3, 0, signal_received("approve", None))]].concat();
+    let (taken, fired) = (signal_taken("signal:approve#1", 3), timer_fired("signal:approve#1"));
+    for events in [[taken.clone(), fired.clone()], [fired, taken]] {
+        check(&arrived, 1000, turn(1000, events, 0), stale("signal:approve#1 is in the turn twice"));
+    }
+}
+
+#[test]
+fn an_attempt_does_not_start_after_its_outcome() {
+    let events = [step_completed("charge#1", 1, "18"), step_started("charge#1", 1)];
+    check(&open(), 70, turn(70, events, 0), stale("charge#1 is in the turn twice"));
+}
