@@ -59,9 +59,6 @@ fn apply(run: &mut Run, entry: &Entry) {
     if let Some(in_flight) = entry.in_flight {
         open.in_flight = in_flight;
     }
-    for name in &entry.abandoned {
-        abandon(open, name);
-    }
     match &entry.event {
         Event::StepStarted { step, attempt } => {
             open.steps.insert(step.clone(), Step::Started { attempt: *attempt });
@@ -115,6 +112,9 @@ fn apply(run: &mut Run, entry: &Entry) {
             run.phase = Phase::Ended(Ended { at: entry.at, outcome: Err(failure) });
         }
         Event::RunStarted { .. } => {} // `may_follow` never lets a second one through
+    }
+    if let Phase::Open(open) = &mut run.phase {
+        entry.abandoned.iter().for_each(|name| abandon(open, name)); // after the event: it may have been asked for in the same turn
     }
 }
 

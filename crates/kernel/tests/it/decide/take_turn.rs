@@ -185,3 +185,18 @@ fn an_attempt_does_not_start_after_its_outcome() {
     let events = [step_completed("charge#1", 1, "18"), step_started("charge#1", 1)];
     check(&open(), 70, turn(70, events, 0), stale("charge#1 is in the turn twice"));
 }
+
+#[test]
+fn what_is_asked_for_and_abandoned_in_one_turn_is_not_waited_for() {
+    let asked = [
+        (timer_set("sleep#1", 900), sleep("sleep#1")),
+        (signal_awaited_until("signal:approve#1", "approve", 900), sleep("signal:approve#1")),
+    ];
+    for (event, name) in asked {
+        let entries = [entry(2, 70, event.clone()).leaving(1).abandoning([name.clone()])];
+        let effects = [arm(name.clone(), 900, 2), disarm(name.clone()), answer(Answer::TurnTaken)];
+        check(&open(), 70, turn_abandoning(70, [event], 1, [name]), Ok(decision(entries.clone(), effects)));
+        let run = folded(&[open(), entries.into()].concat()).expect("a run");
+        assert_eq!((run.waits(), run.timers()), (vec![], vec![]));
+    }
+}
