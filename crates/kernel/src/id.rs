@@ -172,7 +172,8 @@ impl StepId {
 
     /// The step that this is the question of doubt about.
     pub fn doubted(&self) -> Option<Self> {
-        self.0.rsplit_once("/in-doubt#").map(|(step, _)| StepId(step.into()))
+        let (step, round) = self.0.rsplit_once("/in-doubt#")?;
+        round.bytes().all(|b| b.is_ascii_digit()).then(|| StepId(step.into())) // else something in a branch of that name
     }
 
     fn inner(branch: &str, name: &str, occurrence: u32) -> Self {
@@ -229,5 +230,40 @@ mod tests {
         assert_eq!(StepId::new("left/inner", "charge", 3).unwrap().to_string(), "left/inner/charge#3");
         assert!(StepId::new("", "a/b", 1).is_err(), "a slash would look like a branch");
         assert!(StepId::new("", "a#2", 1).is_err(), "a hash would look like an occurrence");
+    }
+
+    #[test]
+    fn undos_and_questions_name_the_step_they_are_about() {
+        let step = StepId::new("left", "charge", 2).unwrap();
+        assert_eq!(step.undo().to_string(), "left/charge#2/undo");
+        assert_eq!((step.undo().undone(), step.undone()), (Some(step.clone()), None));
+        assert_eq!(step.undo_failed(1).to_string(), "left/charge#2/undo-failed#1");
+        assert_eq!(step.undo_failed(1).undone(), None);
+        assert_eq!(step.in_doubt(12).to_string(), "left/charge#2/in-doubt#12");
+        assert_eq!((step.in_doubt(12).doubted(), step.doubted()), (Some(step.clone()), None));
+        let branch = StepId::branch("left/charge#2", "in-doubt", 1).unwrap();
+        assert_eq!(StepId::signal(branch.as_str(), "approve", 1).unwrap().doubted(), None, "a wait in a branch of that name");
+    }
+
+    #[test]
+    fn signals_and_versions_have_their_own_names() {
+        assert_eq!(StepId::signal("left", "approve", 1).unwrap().to_string(), "left/signal:approve#1");
+        assert_eq!(StepId::version("", "insure", 1).unwrap().to_string(), "version:insure#1");
+        for bad in ["", "a b", "a:b", "a/b", "a#1"] {
+            assert!(
+                StepId::signal("", bad, 1).is_err() && StepId::version("", bad, 1).is_err() && StepId::branch("", bad, 1).is_err(),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn signals_from_outside_may_answer_the_engines_questions() {
+        for good in ["approve", "undo:left/charge#2", "in-doubt:charge#1", &"x".repeat(512)] {
+            assert_eq!(check_signal(good), Ok(()), "{good}");
+        }
+        for bad in ["", "a b", "ü", &"x".repeat(513)] {
+            assert_eq!(check_signal(bad).unwrap_err().what, "signal name", "{bad}");
+        }
     }
 }
