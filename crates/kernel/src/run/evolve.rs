@@ -1,7 +1,7 @@
 //! The fold: one entry after another gives the state. The same function live and at recovery.
 
 use super::{Await, DEADLINE_REVISION, Ended, Open, Phase, RetryContext, Run, Sleep, Stage, Step};
-use crate::{Code, Entry, Event, Failure, RunId, Seq, TimerName};
+use crate::{Code, Entry, Event, Failure, Payload, RunId, Seq, TimerName, Timestamp};
 
 /// A journal that says something that cannot be: a bug or a damaged store. The evidence is kept, nothing is guessed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -105,17 +105,21 @@ fn apply(run: &mut Run, entry: &Entry) {
         Event::UndoFailed { step, .. } => {
             open.steps.remove(&step.undo()); // a person may have it tried again, from the first attempt on
         }
-        Event::RunCompleted { output } => run.phase = Phase::Ended(Ended { at: entry.at, outcome: Ok(output.clone()) }),
-        Event::RunFailed { failure } => run.phase = Phase::Ended(Ended { at: entry.at, outcome: Err(failure.clone()) }),
+        Event::RunCompleted { output } => run.phase = ended(entry.at, Ok(output.clone())),
+        Event::RunFailed { failure } => run.phase = ended(entry.at, Err(failure.clone())),
         Event::RunCancelled => {
             let failure = Failure::new(Code::Cancelled, "the run was cancelled");
-            run.phase = Phase::Ended(Ended { at: entry.at, outcome: Err(failure) });
+            run.phase = Phase::Ended(Ended { at: entry.at, outcome: Err(failure), cancelled: true });
         }
         Event::RunStarted { .. } => {} // `may_follow` never lets a second one through
     }
     if let Phase::Open(open) = &mut run.phase {
         entry.abandoned.iter().for_each(|name| abandon(open, name)); // after the event: it may have been asked for in the same turn
     }
+}
+
+fn ended(at: Timestamp, outcome: Result<Payload, Failure>) -> Phase {
+    Phase::Ended(Ended { at, outcome, cancelled: false })
 }
 
 /// The code does not wait for it any more, and nothing of it may fire.

@@ -31,7 +31,7 @@ pub use signal::SIGNALS_MAX;
 
 use crate::random::Seed;
 use crate::{
-    Attempt, Code, Command, Effect, Entry, Epoch, Event, Failure, Payload, Refusal, RunId, Seq, StepId, Timer, TimerName, Timestamp, Wait,
+    Attempt, Command, Effect, Entry, Epoch, Event, Failure, Payload, Refusal, RunId, Seq, StepId, Timer, TimerName, Timestamp, Wait,
     WorkflowName,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -199,6 +199,8 @@ pub struct Ended {
     pub at: Timestamp,
     /// With what; a run that was called off has a failure with the code `CANCELLED`.
     pub outcome: Result<Payload, Failure>,
+    /// It was called off; code may also fail with the code `CANCELLED` by itself.
+    pub cancelled: bool,
 }
 
 /// The public status of a run, derived from its state.
@@ -254,7 +256,7 @@ impl Run {
             Phase::Open(_) if self.is_waiting() => Status::Waiting,
             Phase::Open(_) => Status::Running,
             Phase::Ended(Ended { outcome: Ok(_), .. }) => Status::Completed,
-            Phase::Ended(Ended { outcome: Err(failure), .. }) if failure.code == Code::Cancelled => Status::Cancelled,
+            Phase::Ended(Ended { cancelled: true, .. }) => Status::Cancelled,
             Phase::Ended(Ended { outcome: Err(_), .. }) => Status::Failed,
         }
     }

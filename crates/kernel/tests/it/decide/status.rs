@@ -132,3 +132,13 @@ fn a_run_that_is_called_off_is_not_waiting_until_its_code_was_told() {
     let asks = state(&[told, vec![question]].concat());
     assert_eq!((asks.status(), asks.is_waiting()), (Status::Compensating, true), "only a person moves it now");
 }
+
+#[test]
+fn only_a_run_that_was_called_off_is_cancelled() {
+    let called_off = state(&[called_off(), vec![entry(3, 70, Event::RunCancelled)]].concat());
+    assert_eq!((called_off.status(), called_off.waits(), called_off.timers()), (Status::Cancelled, vec![], vec![]));
+    let outcome = called_off.ended().map(|ended| (ended.at, ended.outcome.clone()));
+    assert_eq!(outcome, Some((at(70), Err(Failure::new(Code::Cancelled, "the run was cancelled")))));
+    let failed = state(&history([run_started(), run_failed(Failure::new(Code::Cancelled, "the bank called it off"))]));
+    assert_eq!(failed.status(), Status::Failed, "the code failed with a code of that name");
+}
