@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use steadfast_kernel::run::decide;
-use steadfast_kernel::{Attempt, Command, Completion, Effect, Entry, Event, Policy, ReportFailure, Run, Status};
+use steadfast_kernel::{Attempt, Command, Completion, Effect, Entry, Event, Policy, ReportFailure, Run, Status, TimerName};
 
 /// That entry cannot come after that history, and the message says why.
 #[track_caller]
@@ -44,18 +44,31 @@ fn a_journal_that_lacks_its_first_entry_cannot_be_followed() {
     illegal(&[], next, "the journal of run order-17 cannot be followed at event 2 (STEP_COMPLETED): event 1 is missing");
 }
 
-#[test]
-fn a_journal_begins_with_run_started() {
-    let events = [
+/// One event of every type but the first.
+fn every_other_event() -> Vec<Event> {
+    vec![
+        step_started("charge#1", 1),
         step_completed("charge#1", 1, "18"),
         step_failed("charge#1", 1, timeout()),
         retry_scheduled("charge#1", 2, 3, 1000),
         timer_set("sleep#1", 1000),
         timer_fired("sleep#1"),
+        signal_awaited("signal:approve#1", "approve"),
+        signal_received("approve", None),
+        signal_taken("signal:approve#1", 2),
+        cancel_requested(),
+        run_compensating(None),
+        undo_completed("charge#1", 1),
+        undo_failed("charge#1", 1, timeout()),
+        Event::RunCancelled,
         run_completed("18"),
         run_failed(timeout()),
-    ];
-    for event in events {
+    ]
+}
+
+#[test]
+fn a_journal_begins_with_run_started() {
+    for event in every_other_event() {
         does_not_follow(&[], event, "a journal begins with RUN_STARTED");
     }
 }
@@ -63,23 +76,20 @@ fn a_journal_begins_with_run_started() {
 #[test]
 fn a_run_does_not_start_twice() {
     does_not_follow(&open(), run_started(), "the run has started already");
+    does_not_follow(&history([run_started(), run_compensating(None)]), run_started(), "the run has started already");
 }
 
 #[test]
 fn final_states_are_final() {
-    for end in [run_completed("18"), run_failed(timeout())] {
-        let events = [
-            run_started(),
-            step_completed("charge#1", 1, "18"),
-            step_failed("charge#1", 1, timeout()),
-            retry_scheduled("charge#1", 2, 3, 1000),
-            timer_set("sleep#1", 1000),
-            timer_fired("sleep#1"),
-            run_completed("18"),
-            run_failed(timeout()),
-        ];
-        for event in events {
-            does_not_follow(&history([run_started(), end.clone()]), event, "the run has ended");
+    let ends = [
+        history([run_started(), run_completed("18")]),
+        history([run_started(), run_failed(timeout())]),
+        history([run_started(), cancel_requested(), Event::RunCancelled]),
+        history([run_started(), run_compensating(None), run_failed(timeout())]),
+    ];
+    for end in ends {
+        for event in every_other_event().into_iter().chain([run_started()]) {
+            does_not_follow(&end, event, "the run has ended");
         }
     }
 }
@@ -197,4 +207,67 @@ fn retries_belong_to_what_is_being_done() {
     does_not_follow(&undoing, retry_scheduled("ship#1", 2, 3, 1000), "the run is being undone");
     does_not_follow(&undoing, retry_scheduled("ship#1/undo", 2, 3, 1000), "there is nothing of ship#1 to undo");
     does_not_follow(&undoing, retry_scheduled("charge#1/undo", 3, 3, 1000), "charge#1/undo is at attempt 1, not 2");
+}
+
+#[test]
+fn a_signal_is_taken_once_by_somebody_who_asked_for_its_name() {
+    let arrived = history([run_started(), signal_received("approve", None), signal_awaited("signal:approve#1", "approve")]);
+    does_not_follow(&arrived, signal_awaited("signal:approve#1", "approve"), "signal:approve#1 is on record already");
+    does_not_follow(&arrived, signal_taken("signal:approve#2", 2), "signal:approve#2 was never asked for");
+    does_not_follow(&arrived, signal_taken("signal:approve#1", 3), "there is no signal 3 to be taken");
+    does_not_follow(&arrived, timer_fired("signal:approve#1"), "signal:approve#1 was never set");
+    let events = arrived.iter().map(|entry| entry.event.clone());
+    let taken = history(events.chain([signal_taken("signal:approve#1", 2), signal_awaited("signal:approve#2", "approve")]));
+    does_not_follow(&taken, signal_taken("signal:approve#2", 2), "there is no signal 2 to be taken");
+    does_not_follow(&taken, signal_taken("signal:approve#1", 2), "signal:approve#1 was never asked for");
+    let other = history([run_started(), signal_received("another", None), signal_awaited("signal:approve#1", "approve")]);
+    does_not_follow(&other, signal_taken("signal:approve#1", 2), "signal 2 is another, not approve");
+}
+
+#[test]
+fn the_end_is_asked_for_once_and_before_the_run_is_cancelled() {
+    does_not_follow(&open(), Event::RunCancelled, "nobody asked for it");
+    does_not_follow(&history([run_started(), run_compensating(None)]), Event::RunCancelled, "nobody asked for it");
+    does_not_follow(&history([run_started(), cancel_requested()]), cancel_requested(), "it was asked for already");
+}
+
+#[test]
+fn code_and_undo_exclude_each_other() {
+    let running = history([run_started(), undoable_completed("charge#1", 1, "18")]);
+    does_not_follow(&running, undo_completed("charge#1", 1), "the run is not being undone");
+    does_not_follow(&running, undo_failed("charge#1", 1, timeout()), "the run is not being undone");
+    let undoing = history([run_started(), undoable_completed("charge#1", 1, "18"), run_compensating(None)]);
+    let of_the_code = [step_started("ship#1", 1), step_completed("ship#1", 1, "1"), step_failed("ship#1", 1, timeout())];
+    for event in of_the_code
+        .into_iter()
+        .chain([timer_set("sleep#1", 10), run_compensating(None), run_completed("18")])
+    {
+        does_not_follow(&undoing, event, "the run is being undone");
+    }
+    does_not_follow(&undoing, undo_completed("ship#1", 1), "there is nothing of ship#1 to undo");
+    does_not_follow(&undoing, undo_completed("charge#1", 2), "charge#1/undo is at attempt 1, not 2");
+}
+
+#[test]
+fn nothing_that_the_code_waited_for_outlives_it() {
+    let waiting = history([
+        run_started_until(9000),
+        retry_scheduled("charge#1", 2, 3, 1000),
+        timer_set("sleep#1", 2000),
+        signal_awaited_until("signal:approve#1", "approve", 3000),
+        signal_received("approve", Some("m-1")),
+        run_compensating(None),
+    ]);
+    does_not_follow(&waiting, timer_fired("sleep#1"), "sleep#1 has fired already");
+    does_not_follow(&waiting, timer_fired("signal:approve#1"), "signal:approve#1 was never set");
+    does_not_follow(&waiting, signal_taken("signal:approve#1", 5), "signal:approve#1 was never asked for");
+    let run = folded(&waiting).expect("a run");
+    assert_eq!((run.status(), run.waits(), run.timers()), (Status::Compensating, vec![], vec![]));
+}
+
+#[test]
+fn abandoning_the_deadline_changes_nothing() {
+    let left = entry(2, 0, step_completed("a#1", 1, "1")).abandoning([TimerName::Deadline]);
+    let run = folded(&[entry(1, 0, run_started_until(9000)), left]).expect("a run");
+    assert_eq!(run.timers(), [timer(TimerName::Deadline, at(9000), 1)]);
 }

@@ -79,3 +79,64 @@ fn every_timer_of_an_ended_run_is_superseded() {
         check(&over, 99_000, fire(name, revision), superseded());
     }
 }
+
+#[test]
+fn a_wait_that_is_out_of_time_is_delivered() {
+    for now in [1000, 99_000] {
+        check(&awaiting_until(), now, fire(sleep("signal:approve#1"), 2), Ok(decision([], [deliver_timer("signal:approve#1")])));
+    }
+    let early = decision([], [arm(sleep("signal:approve#1"), 1000, 2)]);
+    check(&awaiting_until(), 999, fire(sleep("signal:approve#1"), 2), Ok(early));
+}
+
+#[test]
+fn a_wait_of_another_revision_or_without_an_end_or_over_is_superseded() {
+    for revision in [0, 1, 3] {
+        check(&awaiting_until(), 1000, fire(sleep("signal:approve#1"), revision), superseded());
+    }
+    check(&awaiting(), 1000, fire(sleep("signal:approve#1"), 2), superseded());
+    let arrived = [awaiting_until(), vec![entry(3, 0, signal_received("approve", None))]].concat();
+    let taken = [arrived.clone(), vec![entry(4, 0, signal_taken("signal:approve#1", 3))]].concat();
+    check(&taken, 1000, fire(sleep("signal:approve#1"), 2), superseded());
+    let over = [awaiting_until(), vec![entry(3, 0, timer_fired("signal:approve#1"))]].concat();
+    check(&over, 1000, fire(sleep("signal:approve#1"), 2), superseded());
+    check(&arrived, 1000, fire(sleep("signal:approve#1"), 2), Ok(decision([], [deliver_timer("signal:approve#1")])));
+}
+
+#[test]
+fn what_was_abandoned_is_superseded() {
+    let left = entry(4, 0, step_completed("a#1", 1, "1"))
+        .leaving(1)
+        .abandoning([retry("charge#1"), sleep("sleep#1")]);
+    let left = [with_every_timer(), vec![left]].concat();
+    check(&left, 3000, fire(retry("charge#1"), 2), superseded());
+    check(&left, 3000, fire(sleep("sleep#1"), 3), superseded());
+    let wait = entry(3, 0, step_completed("a#1", 1, "1")).leaving(1).abandoning([sleep("signal:approve#1")]);
+    check(&[awaiting_until(), vec![wait]].concat(), 3000, fire(sleep("signal:approve#1"), 2), superseded());
+}
+
+#[test]
+fn a_retry_whose_attempt_has_started_on_record_is_superseded() {
+    let started = [in_backoff(), vec![entry(3, 1000, step_started("charge#1", 2))]].concat();
+    check(&started, 2000, fire(retry("charge#1"), 2), superseded());
+}
+
+#[test]
+fn a_deadline_is_delivered_if_there_is_something_to_undo() {
+    let undoable = [with_every_timer(), vec![entry(4, 0, undoable_completed("ship#1", 1, "1"))]].concat();
+    for now in [9000, 99_000] {
+        let expected = decision([], [deliver_stop(Some(deadline_exceeded()))]);
+        check(&undoable, now, fire(TimerName::Deadline, 1), Ok(expected));
+    }
+    check(&undoable, 8999, fire(TimerName::Deadline, 1), Ok(decision([], [arm(TimerName::Deadline, 9000, 1)])));
+    check(&undoable, 9000, fire(TimerName::Deadline, 2), superseded());
+}
+
+#[test]
+fn a_run_that_is_undone_has_no_deadline_and_nothing_of_its_code_fires() {
+    let undoing = [with_every_timer(), vec![entry(4, 0, run_compensating(None))]].concat();
+    for (name, revision) in [(TimerName::Deadline, 1), (retry("charge#1"), 2), (sleep("sleep#1"), 3)] {
+        check(&undoing, 99_000, fire(name, revision), superseded());
+    }
+    check(&undo_in_backoff(), 1000, fire(retry("charge#1/undo"), 4), Ok(decision([], [start_attempt("charge#1/undo", 2)])));
+}

@@ -160,3 +160,22 @@ fn an_undo_is_tried_only_while_the_run_is_undone_and_it_is_there_to_be_undone() 
     check(&undone, 70, timed_out("charge#1/undo", 1, &policy()), stale("there is nothing of charge#1 to undo"));
     check(&compensating(), 70, timed_out("ship#1/undo", 1, &policy()), stale("there is nothing of ship#1 to undo"));
 }
+
+#[test]
+fn an_attempt_that_started_on_record_is_tried_again_under_the_next_number() {
+    let started = [in_backoff(), vec![entry(3, 1000, step_started("charge#1", 2))]].concat();
+    let entries = [entry(4, 1500, retry_scheduled("charge#1", 3, 3, 2500)).leaving(0)];
+    let effects = [arm(retry("charge#1"), 2500, 4), answer(Answer::RetryScheduled)];
+    check(&started, 1500, timed_out("charge#1", 2, &policy()), Ok(decision(entries, effects)));
+    check(&started, 1500, timed_out("charge#1", 1, &policy()), stale("charge#1 is at attempt 2, not 1"));
+    check(&started, 1500, timed_out("charge#1", 3, &policy()), stale("charge#1 is at attempt 2, not 3"));
+}
+
+#[test]
+fn the_attempts_of_an_undo_are_counted_apart_from_those_of_its_step() {
+    let retried = [retry_scheduled("charge#1", 2, 3, 10), undoable_completed("charge#1", 2, "18"), run_compensating(None)];
+    let undoing = history([run_started()].into_iter().chain(retried));
+    check(&undoing, 70, timed_out("charge#1/undo", 2, &policy()), stale("charge#1/undo is at attempt 1, not 2"));
+    let delivered = decision([], [deliver_failure("charge#1/undo", 1, gave_up(1))]);
+    check(&undoing, 70, timed_out("charge#1/undo", 1, &Policy::once()), Ok(delivered));
+}

@@ -142,3 +142,86 @@ fn only_a_run_that_was_called_off_is_cancelled() {
     let failed = state(&history([run_started(), run_failed(Failure::new(Code::Cancelled, "the bank called it off"))]));
     assert_eq!(failed.status(), Status::Failed, "the code failed with a code of that name");
 }
+
+#[test]
+fn waits_without_an_end_come_last() {
+    let run = state(&[
+        entry(1, 0, run_started()),
+        entry(2, 0, signal_awaited("signal:approve#1", "approve")),
+        entry(3, 0, step_started("pay#1", 1)),
+        entry(4, 0, signal_awaited("pay#1/in-doubt#1", "in-doubt:pay#1")),
+        entry(5, 0, signal_awaited_until("signal:cancel#1", "cancel", 3000)),
+        entry(6, 0, timer_set("sleep#1", 4000)),
+        entry(7, 0, retry_scheduled("charge#1", 2, 3, 2000)).leaving(0),
+    ]);
+    let signal = |name: &str, until| Wait::Signal { name: name.into(), until };
+    assert_eq!(run.status(), Status::Waiting);
+    assert_eq!(
+        run.waits(),
+        [
+            backoff("charge#1", 2000),
+            signal("cancel", Some(at(3000))),
+            Wait::Timer { due_at: at(4000) },
+            Wait::InDoubt { step: id("pay#1"), attempt: 1 },
+            signal("approve", None),
+        ]
+    );
+}
+
+#[test]
+fn a_wait_has_a_timer_only_if_it_has_an_end() {
+    let run = state(&[
+        entry(1, 0, run_started()),
+        entry(2, 0, signal_awaited("signal:approve#1", "approve")),
+        entry(3, 0, signal_awaited_until("signal:cancel#1", "cancel", 3000)),
+    ]);
+    assert_eq!(run.timers(), [timer(sleep("signal:cancel#1"), at(3000), 3)]);
+}
+
+#[test]
+fn the_attempt_in_doubt_is_named() {
+    let events = [
+        run_started(),
+        retry_scheduled("left/pay#2", 2, 3, 10),
+        step_started("left/pay#2", 2),
+        signal_awaited("left/pay#2/in-doubt#3", "in-doubt:left/pay#2"),
+    ];
+    assert_eq!(state(&history(events)).waits(), [Wait::InDoubt { step: id("left/pay#2"), attempt: 2 }]);
+}
+
+#[test]
+fn a_run_that_is_undone_shows_it_whatever_it_waits_for() {
+    assert_eq!((state(&compensating()).status(), state(&compensating()).is_waiting()), (Status::Compensating, false));
+    let last = entry(4, 0, retry_scheduled("charge#1/undo", 2, 3, 1000)).leaving(0);
+    let run = state(&[compensating(), vec![last]].concat());
+    assert_eq!((run.status(), run.is_waiting()), (Status::Compensating, true));
+    assert_eq!(run.waits(), [backoff("charge#1/undo", 1000)]);
+    assert_eq!(run.timers(), [timer(retry("charge#1/undo"), at(1000), 4)]);
+}
+
+#[test]
+fn a_run_that_begins_to_be_undone_is_hosted_though_nothing_is_in_flight() {
+    let journal = history([run_started(), undoable_completed("charge#1", 1, "18")]);
+    let begins = entry(3, 0, run_compensating(None)).leaving(0);
+    let question = entry(4, 0, signal_awaited("charge#1/undo-failed#1", "undo:charge#1"));
+    assert!(!state(&[journal.clone(), vec![begins.clone(), question.clone()]].concat()).is_waiting());
+    assert!(state(&[journal, vec![begins, question.leaving(0)]].concat()).is_waiting());
+}
+
+#[test]
+fn what_has_an_undo_is_known_until_it_is_undone() {
+    assert!(!state(&history([run_started(), step_completed("charge#1", 1, "18")])).has_undoable());
+    assert!(state(&history([run_started(), undoable_completed("charge#1", 1, "18")])).has_undoable());
+    assert!(state(&compensating()).has_undoable());
+    let failed = [compensating(), vec![entry(4, 0, undo_failed("charge#1", 1, timeout()))]].concat();
+    assert!(state(&failed).has_undoable());
+    assert!(!state(&[compensating(), vec![entry(4, 0, undo_completed("charge#1", 1))]].concat()).has_undoable());
+}
+
+#[test]
+fn every_status_is_known_by_its_name() {
+    let names = Status::ALL.map(Status::as_str);
+    assert_eq!(names, ["RUNNING", "WAITING", "COMPENSATING", "COMPLETED", "FAILED", "CANCELLED"]);
+    assert_eq!(names.map(Status::parse), Status::ALL.map(Some));
+    assert_eq!(Status::ALL.map(Status::is_final), [false, false, false, true, true, true]);
+}

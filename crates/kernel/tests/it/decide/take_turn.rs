@@ -200,3 +200,291 @@ fn what_is_asked_for_and_abandoned_in_one_turn_is_not_waited_for() {
         assert_eq!((run.waits(), run.timers()), (vec![], vec![]));
     }
 }
+
+#[test]
+fn a_wait_without_an_end_arms_nothing() {
+    let event = || signal_awaited("signal:approve#1", "approve");
+    check(&open(), 70, turn(70, [event()], 0), Ok(decision([entry(2, 70, event()).leaving(0)], [answer(Answer::TurnTaken)])));
+}
+
+#[test]
+fn a_wait_with_an_end_is_armed_by_the_entry_that_asks() {
+    let events = || [step_completed("a#1", 1, "1"), signal_awaited_until("signal:approve#1", "approve", 900)];
+    let [step, wait] = events();
+    let entries = [entry(2, 70, step), entry(3, 70, wait).leaving(0)];
+    let effects = [arm(sleep("signal:approve#1"), 900, 3), answer(Answer::TurnTaken)];
+    check(&open(), 70, turn(70, events(), 0), Ok(decision(entries, effects)));
+}
+
+#[test]
+fn taking_a_signal_disarms_its_wait() {
+    let arrived = [awaiting_until(), vec![entry(3, 0, signal_received("approve", None))]].concat();
+    let effects = [disarm(sleep("signal:approve#1")), answer(Answer::TurnTaken)];
+    let expected = decision([entry(4, 70, signal_taken("signal:approve#1", 3)).leaving(1)], effects);
+    check(&arrived, 70, turn(70, [signal_taken("signal:approve#1", 3)], 1), Ok(expected));
+}
+
+#[test]
+fn a_signal_that_came_early_is_taken_in_the_turn_that_asks_for_it() {
+    let early = history([run_started(), signal_received("approve", None)]);
+    let events = || [signal_awaited_until("signal:approve#1", "approve", 900), signal_taken("signal:approve#1", 2)];
+    let [asked, taken] = events();
+    let entries = [entry(3, 70, asked), entry(4, 70, taken).leaving(1)];
+    let effects = [arm(sleep("signal:approve#1"), 900, 3), disarm(sleep("signal:approve#1")), answer(Answer::TurnTaken)];
+    check(&early, 70, turn(70, events(), 1), Ok(decision(entries, effects)));
+}
+
+#[test]
+fn only_a_signal_of_the_name_that_is_there_can_be_taken() {
+    let other = [awaiting(), vec![entry(3, 0, signal_received("another", None))]].concat();
+    let take = |signal| turn(70, [signal_taken("signal:approve#1", signal)], 0);
+    check(&other, 70, take(3), stale("signal 3 is another, not approve"));
+    check(&other, 70, take(4), stale("there is no signal 4 to be taken"));
+    check(&other, 70, take(1), stale("there is no signal 1 to be taken"));
+    let early = history([run_started(), signal_received("another", None)]);
+    let asked_and_taken = |signal| turn(70, [signal_awaited("signal:approve#1", "approve"), signal_taken("signal:approve#1", signal)], 0);
+    check(&early, 70, asked_and_taken(2), stale("signal 2 is another, not approve"));
+    check(&early, 70, asked_and_taken(3), stale("there is no signal 3 to be taken"));
+}
+
+#[test]
+fn only_somebody_who_asked_takes_a_signal() {
+    let arrived = history([run_started(), signal_received("approve", None)]);
+    let never_asked = stale("signal:approve#1 was never asked for");
+    check(&arrived, 70, turn(70, [signal_taken("signal:approve#1", 2)], 0), never_asked.clone());
+    let other_asks = [signal_awaited("signal:approve#2", "approve"), signal_taken("signal:approve#1", 2)];
+    check(&arrived, 70, turn(70, other_asks, 0), never_asked.clone());
+    let the_wrong_way_round = [signal_taken("signal:approve#1", 2), signal_awaited("signal:approve#1", "approve")];
+    check(&arrived, 70, turn(70, the_wrong_way_round, 0), never_asked);
+}
+
+#[test]
+fn a_signal_is_taken_once() {
+    let taken = history([
+        run_started(),
+        signal_received("approve", None),
+        signal_awaited("signal:approve#1", "approve"),
+        signal_taken("signal:approve#1", 2),
+        signal_awaited("signal:approve#2", "approve"),
+    ]);
+    check(&taken, 70, turn(70, [signal_taken("signal:approve#1", 2)], 0), stale("signal:approve#1 was never asked for"));
+    check(&taken, 70, turn(70, [signal_taken("signal:approve#2", 2)], 0), stale("there is no signal 2 to be taken"));
+}
+
+#[test]
+fn the_same_wait_is_not_asked_for_twice() {
+    let again = || signal_awaited("signal:approve#1", "approve");
+    check(&awaiting(), 70, turn(70, [again()], 0), stale("signal:approve#1 is on record already"));
+    check(&open(), 70, turn(70, [again(), again()], 0), stale("signal:approve#1 is in the turn twice"));
+}
+
+#[test]
+fn a_wait_that_is_out_of_time_is_disarmed() {
+    let effects = [disarm(sleep("signal:approve#1")), answer(Answer::TurnTaken)];
+    let expected = decision([entry(3, 1000, timer_fired("signal:approve#1")).leaving(1)], effects);
+    check(&awaiting_until(), 1000, turn(1000, [timer_fired("signal:approve#1")], 1), Ok(expected));
+}
+
+#[test]
+fn a_wait_without_an_end_does_not_run_out_of_time() {
+    let fired = || turn(1000, [timer_fired("signal:approve#1")], 1);
+    check(&awaiting(), 1000, fired(), stale("signal:approve#1 was never set"));
+    let over = [awaiting_until(), vec![entry(3, 0, timer_fired("signal:approve#1"))]].concat();
+    check(&over, 1000, fired(), stale("signal:approve#1 was never set"));
+}
+
+#[test]
+fn arrivals_cannot_be_proposed_in_a_turn() {
+    check(&open(), 70, turn(70, [signal_received("approve", None)], 0), stale("a turn cannot propose SIGNAL_RECEIVED"));
+    check(&open(), 70, turn(70, [cancel_requested()], 0), stale("a turn cannot propose RUN_CANCEL_REQUESTED"));
+}
+
+#[test]
+fn what_is_abandoned_is_disarmed_and_said_by_the_last_entry() {
+    let events = || [step_completed("a#1", 1, "1"), step_completed("b#1", 1, "2")];
+    let abandoned = || [retry("charge#1"), sleep("sleep#1"), sleep("signal:approve#1")];
+    let racing = [with_every_timer(), vec![entry(4, 0, signal_awaited_until("signal:approve#1", "approve", 3000))]].concat();
+    let [a, b] = events();
+    let entries = [entry(5, 70, a), entry(6, 70, b).leaving(1).abandoning(abandoned())];
+    let [charge, nap, wait] = abandoned().map(disarm);
+    let effects = [charge, nap, wait, answer(Answer::TurnTaken)];
+    check(&racing, 70, turn_abandoning(70, events(), 1, abandoned()), Ok(decision(entries.clone(), effects)));
+
+    let left = [racing, entries.into()].concat();
+    let run = folded(&left).expect("a run");
+    assert_eq!((run.waits(), run.timers()), (vec![], vec![timer(TimerName::Deadline, at(9000), 1)]));
+    check(&left, 3000, timed_out("charge#1", 2, &policy()), stale("charge#1 has its outcome already"));
+    check(&left, 3000, turn(3000, [step_completed("charge#1", 2, "18")], 0), stale("charge#1 has its outcome already"));
+    check(&left, 3000, turn(3000, [timer_fired("sleep#1")], 0), stale("sleep#1 has fired already"));
+    check(&left, 3000, turn(3000, [timer_fired("signal:approve#1")], 0), stale("signal:approve#1 was never set"));
+}
+
+#[test]
+fn an_abandoned_wait_leaves_its_signal_to_others() {
+    let arrived = [awaiting(), vec![entry(3, 0, signal_received("approve", None))]].concat();
+    let left = entry(4, 0, step_completed("a#1", 1, "1")).leaving(0).abandoning([sleep("signal:approve#1")]);
+    let journal = [arrived, vec![left]].concat();
+    check(&journal, 70, turn(70, [signal_taken("signal:approve#1", 3)], 0), stale("signal:approve#1 was never asked for"));
+    let events = || [signal_awaited("signal:approve#2", "approve"), signal_taken("signal:approve#2", 3)];
+    let [asked, taken] = events();
+    let entries = [entry(5, 70, asked), entry(6, 70, taken).leaving(0)];
+    let effects = [disarm(sleep("signal:approve#2")), answer(Answer::TurnTaken)];
+    check(&journal, 70, turn(70, events(), 0), Ok(decision(entries, effects)));
+}
+
+#[test]
+fn an_attempt_that_may_not_be_repeated_starts_on_record() {
+    let expected = decision([entry(2, 70, step_started("charge#1", 1)).leaving(1)], [answer(Answer::TurnTaken)]);
+    check(&open(), 70, turn(70, [step_started("charge#1", 1)], 1), Ok(expected));
+    let effects = [disarm(retry("charge#1")), answer(Answer::TurnTaken)];
+    let expected = decision([entry(3, 1000, step_started("charge#1", 2)).leaving(1)], effects);
+    check(&in_backoff(), 1000, turn(1000, [step_started("charge#1", 2)], 1), Ok(expected));
+}
+
+#[test]
+fn only_the_attempt_to_come_starts() {
+    check(&open(), 70, turn(70, [step_started("charge#1", 2)], 1), stale("charge#1 is at attempt 1, not 2"));
+    check(&in_backoff(), 70, turn(70, [step_started("charge#1", 1)], 1), stale("charge#1 is at attempt 2, not 1"));
+    let done = history([run_started(), step_completed("charge#1", 1, "18")]);
+    check(&done, 70, turn(70, [step_started("charge#1", 1)], 1), stale("charge#1 has its outcome already"));
+    let started = history([run_started(), step_started("charge#1", 1)]);
+    check(&started, 70, turn(70, [step_completed("charge#1", 2, "18")], 1), stale("charge#1 is at attempt 1, not 2"));
+    check(&started, 70, turn(70, [step_started("charge#1", 2)], 1), stale("charge#1 is at attempt 1, not 2"));
+}
+
+#[test]
+fn an_attempt_in_doubt_that_did_not_happen_starts_again_under_its_number() {
+    let answered = history([
+        run_started(),
+        step_started("charge#1", 1),
+        signal_awaited("charge#1/in-doubt#1", "in-doubt:charge#1"),
+        signal_received("in-doubt:charge#1", None),
+    ]);
+    let events = || [signal_taken("charge#1/in-doubt#1", 4), step_started("charge#1", 1)];
+    let [taken, again] = events();
+    let entries = [entry(5, 70, taken), entry(6, 70, again).leaving(1)];
+    let effects = [disarm(sleep("charge#1/in-doubt#1")), disarm(retry("charge#1")), answer(Answer::TurnTaken)];
+    check(&answered, 70, turn(70, events(), 1), Ok(decision(entries, effects)));
+}
+
+#[test]
+fn compensation_disarms_everything_and_the_deadline() {
+    let waiting = [with_every_timer(), vec![entry(4, 0, signal_awaited_until("signal:approve#1", "approve", 3000))]].concat();
+    let timers = [retry("charge#1"), sleep("sleep#1"), sleep("signal:approve#1"), TimerName::Deadline].map(disarm);
+    for why in [None, Some(card_refused())] {
+        let events = || [undoable_completed("ship#1", 1, "1"), timer_set("sleep#2", 900), run_compensating(why.clone())];
+        let [step, set, end] = events();
+        let entries = [entry(5, 70, step), entry(6, 70, set), entry(7, 70, end).leaving(0)];
+        let effects = [timers.as_slice(), &[answer(Answer::TurnTaken)]].concat();
+        check(&waiting, 70, turn(70, events(), 0), Ok(decision(entries.clone(), effects)));
+        let run = folded(&[waiting.clone(), entries.into()].concat()).expect("a run");
+        assert_eq!((run.status(), run.waits(), run.timers()), (Status::Compensating, vec![], vec![]));
+        assert!(run.has_undoable() && !run.is_waiting(), "a restart has to host it");
+    }
+}
+
+#[test]
+fn compensation_is_the_last_of_its_turn() {
+    let events = [run_compensating(None), step_completed("a#1", 1, "1")];
+    check(&open(), 70, turn(70, events, 0), stale("something follows the end"));
+    check(&open(), 70, turn(70, [run_compensating(None), run_failed(timeout())], 0), stale("something follows the end"));
+}
+
+#[test]
+fn the_code_says_nothing_while_the_run_is_undone() {
+    let events = [
+        step_started("ship#1", 1),
+        step_completed("ship#1", 1, "1"),
+        step_failed("ship#1", 1, timeout()),
+        timer_set("sleep#1", 900),
+        run_compensating(None),
+        run_completed("18"),
+    ];
+    for event in events {
+        check(&compensating(), 70, turn(70, [event], 0), stale("the run is being undone"));
+    }
+}
+
+#[test]
+fn nothing_is_undone_while_the_code_runs() {
+    let undoable = history([run_started(), undoable_completed("charge#1", 1, "18")]);
+    for event in [undo_completed("charge#1", 1), undo_failed("charge#1", 1, timeout())] {
+        check(&undoable, 70, turn(70, [event], 0), stale("the run is not being undone"));
+    }
+}
+
+#[test]
+fn an_undo_has_its_outcome_and_is_disarmed_if_it_was_in_backoff() {
+    for outcome in [|n| undo_completed("charge#1", n), |n| undo_failed("charge#1", n, card_refused())] {
+        let first = decision([entry(4, 70, outcome(1)).leaving(1)], [answer(Answer::TurnTaken)]);
+        check(&compensating(), 70, turn(70, [outcome(1)], 1), Ok(first));
+        let effects = [disarm(retry("charge#1/undo")), answer(Answer::TurnTaken)];
+        let second = decision([entry(5, 1000, outcome(2)).leaving(1)], effects);
+        check(&undo_in_backoff(), 1000, turn(1000, [outcome(2)], 1), Ok(second));
+        check(&compensating(), 70, turn(70, [outcome(2)], 1), stale("charge#1/undo is at attempt 1, not 2"));
+        check(&undo_in_backoff(), 70, turn(70, [outcome(1)], 1), stale("charge#1/undo is at attempt 2, not 1"));
+        check(&compensating(), 70, turn(70, [outcome(1), outcome(1)], 1), stale("charge#1 is in the turn twice"));
+    }
+}
+
+#[test]
+fn only_what_has_an_undo_and_is_not_undone_is_undone() {
+    let plain = history([run_started(), step_completed("charge#1", 1, "18"), run_compensating(None)]);
+    let undone = [compensating(), vec![entry(4, 0, undo_completed("charge#1", 1))]].concat();
+    for history in [plain, undone] {
+        for event in [undo_completed("charge#1", 1), undo_failed("charge#1", 1, timeout())] {
+            check(&history, 70, turn(70, [event], 0), stale("there is nothing of charge#1 to undo"));
+        }
+    }
+}
+
+#[test]
+fn an_undo_that_failed_begins_again_from_its_first_attempt() {
+    let failed = [undo_in_backoff(), vec![entry(5, 0, undo_failed("charge#1", 2, card_refused()))]].concat();
+    check(&failed, 70, turn(70, [undo_completed("charge#1", 3)], 0), stale("charge#1/undo is at attempt 1, not 3"));
+    let entries = [entry(6, 70, retry_scheduled("charge#1/undo", 2, 3, 1070)).leaving(0)];
+    let effects = [arm(retry("charge#1/undo"), 1070, 6), answer(Answer::RetryScheduled)];
+    check(&failed, 70, timed_out("charge#1/undo", 1, &policy()), Ok(decision(entries, effects)));
+    let expected = decision([entry(6, 70, undo_completed("charge#1", 1)).leaving(1)], [answer(Answer::TurnTaken)]);
+    check(&failed, 70, turn(70, [undo_completed("charge#1", 1)], 1), Ok(expected));
+}
+
+#[test]
+fn an_undo_that_failed_asks_a_person() {
+    let events = || [undo_failed("charge#1", 1, card_refused()), signal_awaited("charge#1/undo-failed#1", "undo:charge#1")];
+    let [failed, question] = events();
+    let entries = [entry(4, 70, failed), entry(5, 70, question).leaving(0)];
+    check(&compensating(), 70, turn(70, events(), 0), Ok(decision(entries.clone(), [answer(Answer::TurnTaken)])));
+    let answered = [compensating(), entries.into(), vec![entry(6, 0, signal_received("undo:charge#1", None))]].concat();
+    let skipped = || [signal_taken("charge#1/undo-failed#1", 6), run_failed(card_refused())];
+    let [taken, end] = skipped();
+    let entries = [entry(7, 70, taken), entry(8, 70, end).leaving(0)];
+    check(&answered, 70, turn(70, skipped(), 0), Ok(decision(entries, [Effect::AnnounceEnd, answer(Answer::TurnTaken)])));
+}
+
+#[test]
+fn a_run_that_was_undone_ends() {
+    let effects = [disarm(retry("charge#1/undo")), Effect::AnnounceEnd, answer(Answer::TurnTaken)];
+    let entries = [entry(5, 70, run_failed(card_refused())).leaving(0)];
+    check(&undo_in_backoff(), 70, turn(70, [run_failed(card_refused())], 0), Ok(decision(entries, effects)));
+    let called_off = [called_off(), vec![entry(3, 0, run_compensating(None))]].concat();
+    let expected = decision([entry(4, 70, Event::RunCancelled).leaving(0)], [Effect::AnnounceEnd, answer(Answer::TurnTaken)]);
+    check(&called_off, 70, turn(70, [Event::RunCancelled], 0), Ok(expected));
+}
+
+#[test]
+fn a_run_is_cancelled_only_if_somebody_asked_for_it() {
+    check(&open(), 70, turn(70, [Event::RunCancelled], 0), stale("nobody asked for it"));
+    check(&compensating(), 70, turn(70, [Event::RunCancelled], 0), stale("nobody asked for it"));
+    let expected = decision([entry(3, 70, Event::RunCancelled).leaving(0)], [Effect::AnnounceEnd, answer(Answer::TurnTaken)]);
+    check(&called_off(), 70, turn(70, [Event::RunCancelled], 0), Ok(expected));
+    check(&called_off(), 70, turn(70, [Event::RunCancelled, run_completed("18")], 0), stale("something follows the end"));
+}
+
+#[test]
+fn code_that_is_called_off_may_be_faster() {
+    for end in [|| run_completed("18"), || run_failed(timeout())] {
+        let expected = decision([entry(3, 70, end()).leaving(0)], [Effect::AnnounceEnd, answer(Answer::TurnTaken)]);
+        check(&called_off(), 70, turn(70, [end()], 0), Ok(expected));
+    }
+}
