@@ -11,6 +11,9 @@ pub(super) fn decide(run: &Run, command: TakeTurn) -> Result<Decision, Refusal> 
     if command.epoch != run.epoch {
         return Err(stale(format!("the run is in epoch {}, not {}", run.epoch, command.epoch)));
     }
+    if command.abandoned.contains(&TimerName::Deadline) {
+        return Err(stale("the deadline cannot be abandoned".into()));
+    }
     check(run, &command.proposals).map_err(stale)?;
 
     let mut decision = Decision::default();

@@ -488,3 +488,9 @@ fn code_that_is_called_off_may_be_faster() {
         check(&called_off(), 70, turn(70, [end()], 0), Ok(expected));
     }
 }
+
+#[test]
+fn the_deadline_cannot_be_abandoned() {
+    let command = turn_abandoning(70, [step_completed("a#1", 1, "1")], 1, [TimerName::Deadline]);
+    check(&with_every_timer(), 70, command, stale("the deadline cannot be abandoned"));
+}
