@@ -1,13 +1,15 @@
 //! Random scenarios: what may be asked of a run, sensible or not, while time moves on.
 
-use crate::support::{retry, sleep};
+use crate::support::{id, retry, sleep};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use std::time::Duration;
-use steadfast_kernel::{Class, Jitter, Policy, Seq, TimerName};
+use steadfast_kernel::{Class, Jitter, Policy, Seq, StepId, TimerName};
 
 const STEPS: [&str; 5] = ["charge#1", "charge#2", "left/ship#1", "right/ship#1", "sleep#1"];
 const SLEEPS: [&str; 3] = ["sleep#1", "sleep#2", "left/sleep#1"];
+const WAITS: [&str; 4] = ["signal:approve#1", "left/signal:approve#1", "charge#1/in-doubt#1", "charge#1/undo-failed#1"];
+const SIGNALS: [&str; 4] = ["approve", "refuse", "in-doubt:charge#1", "undo:charge#1"];
 
 #[derive(Clone, Debug)]
 pub(super) struct Scenario {
@@ -19,17 +21,75 @@ pub(super) struct Scenario {
 
 #[derive(Clone, Debug)]
 pub(super) enum Op {
-    Start { same: bool },
-    Turn { epoch: u32, items: Vec<Item>, end: Option<bool>, and_more: bool, in_flight: u32 },
-    Fail { epoch: u32, step: &'static str, attempt: Guess, class: Class, retry_after: Option<Duration>, policy: Index, in_flight: u32 },
-    FireArmed { which: Index, revision: Guess },
-    FireAny { name: TimerName, revision: Seq },
+    Start {
+        same: bool,
+    },
+    Turn {
+        epoch: u32,
+        items: Vec<Item>,
+        end: Option<End>,
+        and_more: bool,
+        in_flight: u32,
+        abandoned: Vec<Abandoned>,
+    },
+    Fail {
+        epoch: u32,
+        step: StepId,
+        attempt: Guess,
+        class: Class,
+        retry_after: Option<Duration>,
+        policy: Index,
+        in_flight: u32,
+    },
+    Signal {
+        name: &'static str,
+        id: Option<u32>,
+    },
+    /// As many signals as may wait, and one more.
+    Flood,
+    Cancel,
+    FireArmed {
+        which: Index,
+        revision: Guess,
+    },
+    FireAny {
+        name: TimerName,
+        revision: Seq,
+    },
     Pass(Duration),
+}
+
+/// How a turn closes the code, or the undoing of what it did.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum End {
+    Completed,
+    Failed,
+    Compensating { called_off: bool },
+    Cancelled,
+}
+
+/// What a turn says that the code no longer waits for.
+#[derive(Clone, Debug)]
+pub(super) enum Abandoned {
+    Armed(Index),
+    Any(TimerName),
 }
 
 /// A thing that a turn proposes besides an end.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
+    Begun(&'static str, Guess),
+    Undoable(&'static str, Guess),
+    Undone(&'static str, Guess),
+    UndoFailed(&'static str, Guess),
+    Awaited(&'static str, &'static str, Option<Duration>),
+    /// A signal that is there, by a wait that may be asked for in the same turn.
+    TakenEarly(&'static str, Index),
+    /// A signal that is there, by a wait that is on record.
+    TakenRight(Index, Index),
+    TakenAny(&'static str, Seq),
+    Arrived(&'static str),
+    CancelRequested,
     Completed(&'static str, Guess),
     Failed(&'static str, Guess),
     Set(&'static str, Duration),
@@ -96,8 +156,50 @@ pub(super) fn policy() -> impl Strategy<Value = Policy> {
     })
 }
 
+fn wait() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(WAITS.as_slice())
+}
+
+fn signal() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(SIGNALS.as_slice())
+}
+
+/// The name that a wait asks for, mostly.
+fn asked(wait: &'static str) -> impl Strategy<Value = &'static str> {
+    let usual = if wait.contains("in-doubt") {
+        SIGNALS[2]
+    } else if wait.contains("undo") {
+        SIGNALS[3]
+    } else {
+        SIGNALS[0]
+    };
+    prop_oneof![4 => Just(usual), 1 => signal()]
+}
+
+fn awaited() -> impl Strategy<Value = Item> {
+    let within = proptest::option::of(some_duration());
+    (wait().prop_flat_map(|wait| (Just(wait), asked(wait))), within).prop_map(|((wait, name), within)| Item::Awaited(wait, name, within))
+}
+
 fn item() -> impl Strategy<Value = Item> {
+    let undo = prop_oneof![
+        3 => (step(), guess()).prop_map(|(step, attempt)| Item::Undone(step, attempt)),
+        2 => (step(), guess()).prop_map(|(step, attempt)| Item::UndoFailed(step, attempt)),
+    ];
+    let taken = prop_oneof![
+        3 => (wait(), any::<Index>()).prop_map(|(wait, signal)| Item::TakenEarly(wait, signal)),
+        6 => (any::<Index>(), any::<Index>()).prop_map(|(wait, signal)| Item::TakenRight(wait, signal)),
+        1 => (wait(), 0..20_u64).prop_map(|(wait, signal)| Item::TakenAny(wait, signal)),
+    ];
     prop_oneof![
+        3 => (step(), guess()).prop_map(|(step, attempt)| Item::Begun(step, attempt)),
+        4 => (step(), guess()).prop_map(|(step, attempt)| Item::Undoable(step, attempt)),
+        5 => undo,
+        6 => awaited(),
+        6 => taken,
+        2 => wait().prop_map(Item::Fired),
+        1 => signal().prop_map(Item::Arrived),
+        1 => Just(Item::CancelRequested),
         6 => (step(), guess()).prop_map(|(step, attempt)| Item::Completed(step, attempt)),
         3 => (step(), guess()).prop_map(|(step, attempt)| Item::Failed(step, attempt)),
         6 => (nap(), some_duration()).prop_map(|(sleep, for_long)| Item::Set(sleep, for_long)),
@@ -108,19 +210,40 @@ fn item() -> impl Strategy<Value = Item> {
 }
 
 fn any_timer() -> impl Strategy<Value = TimerName> {
-    prop_oneof![step().prop_map(retry), nap().prop_map(sleep), Just(TimerName::Deadline),]
+    prop_oneof![
+        4 => step().prop_map(retry),
+        1 => step().prop_map(|step| TimerName::Retry(id(step).undo())),
+        4 => nap().prop_map(sleep),
+        2 => wait().prop_map(sleep),
+        1 => Just(TimerName::Deadline),
+    ]
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let end = prop_oneof![14 => Just(None), 1 => any::<bool>().prop_map(Some)];
+    let end = prop_oneof![
+        26 => Just(None),
+        1 => Just(Some(End::Completed)),
+        1 => Just(Some(End::Failed)),
+        4 => any::<bool>().prop_map(|called_off| Some(End::Compensating { called_off })),
+        1 => Just(Some(End::Cancelled)),
+    ];
+    let abandoned = prop_oneof![
+        4 => any::<Index>().prop_map(Abandoned::Armed),
+        1 => any_timer().prop_map(Abandoned::Any),
+    ];
+    let abandoned = prop_oneof![5 => Just(Vec::new()), 1 => prop::collection::vec(abandoned, 1..3)];
+    let tried = prop_oneof![4 => step().prop_map(id), 1 => step().prop_map(|step| id(step).undo())];
     let and_more = prop_oneof![4 => Just(false), 1 => Just(true)];
     let class = prop_oneof![8 => Just(Class::Transient), 1 => Just(Class::Permanent), 1 => Just(Class::Poison)];
     let retry_after = proptest::option::weighted(0.2, some_duration());
-    let fail = (epoch(), step(), guess(), class, retry_after, any::<Index>(), 0..3_u32);
+    let fail = (epoch(), tried, guess(), class, retry_after, any::<Index>(), 0..3_u32);
     prop_oneof![
         1 => any::<bool>().prop_map(|same| Op::Start { same }),
-        6 => (epoch(), prop::collection::vec(item(), 0..3), end, and_more, 0..3_u32)
-            .prop_map(|(epoch, items, end, and_more, in_flight)| Op::Turn { epoch, items, end, and_more, in_flight }),
+        10 => (epoch(), prop::collection::vec(item(), 0..3), end, and_more, 0..3_u32, abandoned).prop_map(
+            |(epoch, items, end, and_more, in_flight, abandoned)| Op::Turn { epoch, items, end, and_more, in_flight, abandoned }
+        ),
+        4 => (signal(), proptest::option::of(0..4_u32)).prop_map(|(name, id)| Op::Signal { name, id }),
+        1 => Just(Op::Cancel),
         8 => fail.prop_map(|(epoch, step, attempt, class, retry_after, policy, in_flight)| {
             Op::Fail { epoch, step, attempt, class, retry_after, policy, in_flight }
         }),
@@ -133,8 +256,12 @@ fn op() -> impl Strategy<Value = Op> {
 pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
     let deadline = proptest::option::of((1..90_u64).prop_map(Duration::from_secs));
     let policies = prop_oneof![prop::collection::vec(policy(), 1), prop::collection::vec(policy(), 3)];
-    (any::<[u8; 32]>(), deadline, policies, any::<bool>(), prop::collection::vec(op(), 0..50)).prop_map(
-        |(seed, deadline, policies, early, ops)| {
+    let flood = proptest::option::weighted(0.01, any::<Index>());
+    (any::<[u8; 32]>(), deadline, policies, any::<bool>(), flood, prop::collection::vec(op(), 0..50)).prop_map(
+        |(seed, deadline, policies, early, flood, mut ops)| {
+            if let Some(at) = flood.filter(|_| !ops.is_empty()) {
+                *at.get_mut(&mut ops) = Op::Flood;
+            }
             // Mostly the run is started first; now and then something comes before.
             let at = usize::from(early).min(ops.len());
             let (before, after) = ops.split_at(at);
