@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(step.undo_failed(1).to_string(), "left/charge#2/undo-failed#1");
         assert_eq!(step.undo_failed(1).undone(), None);
         assert_eq!(step.in_doubt(12).to_string(), "left/charge#2/in-doubt#12");
-        assert_eq!((step.in_doubt(12).doubted(), step.doubted()), (Some(step.clone()), None));
+        assert_eq!((step.in_doubt(12).doubted(), step.doubted()), (Some(step), None));
         let branch = StepId::branch("left/charge#2", "in-doubt", 1).unwrap();
         assert_eq!(StepId::signal(branch.as_str(), "approve", 1).unwrap().doubted(), None, "a wait in a branch of that name");
     }
