@@ -43,8 +43,10 @@ pub struct TakeTurn {
     pub epoch: Epoch,
     /// What happened, in the order in which the future saw it. An end comes last.
     pub proposals: Vec<Proposal>,
-    /// How many attempts are in flight once this turn is committed.
+    /// How many attempts are in flight once this turn is committed, as far as the host knows.
     pub in_flight: u32,
+    /// Those of them whose failure was reported before and not yet answered: the engine knows which of them are to be retried.
+    pub unanswered: Vec<(StepId, Attempt)>,
     /// What the code no longer waits for.
     pub abandoned: Vec<TimerName>,
 }
@@ -73,8 +75,10 @@ pub struct ReportFailure {
     pub policy: Policy,
     /// When the code asked for the step: the policy's deadline counts from here.
     pub asked_at: Timestamp,
-    /// How many attempts of the run are still in flight.
+    /// How many attempts of the run are still in flight, as far as the host knows.
     pub in_flight: u32,
+    /// Those of them whose failure was reported before and not yet answered: the engine knows which of them are to be retried.
+    pub unanswered: Vec<(StepId, Attempt)>,
 }
 
 /// A timer is due.

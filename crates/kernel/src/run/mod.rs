@@ -400,6 +400,12 @@ impl Open {
         }
     }
 
+    /// How many of the attempts that a host counts are in flight: those are not that the state knows to be over.
+    fn still_in_flight(&self, counted: u32, unanswered: &[(StepId, Attempt)]) -> u32 {
+        let over = unanswered.iter().filter(|(step, attempt)| self.attempt_to_come(step) != Some(*attempt)).count();
+        counted.saturating_sub(u32::try_from(over).unwrap_or(u32::MAX))
+    }
+
     /// True if there is something that the code has to be told and that no timer brings back after a restart. What the host last said of
     /// attempts in flight may be older than that.
     fn has_news(&self) -> bool {

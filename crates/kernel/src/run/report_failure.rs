@@ -12,7 +12,10 @@ pub(super) fn decide(run: &Run, report: ReportFailure, now: Timestamp) -> Result
         return stale(format!("the run is in epoch {}, not {}", run.epoch, report.epoch));
     }
     match open.may_be_tried(&report.step, report.attempt) {
-        Ok(()) => Ok(judge(run, run.deadline(open), report, now)),
+        Ok(()) => {
+            let in_flight = open.still_in_flight(report.in_flight, &report.unanswered);
+            Ok(judge(run, run.deadline(open), ReportFailure { in_flight, ..report }, now))
+        }
         Err(why) => stale(why),
     }
 }

@@ -13,7 +13,8 @@ pub(super) fn decide(run: &Run, command: SendSignal, now: Timestamp) -> Result<D
     if id.as_ref().is_some_and(|id| open.signal_ids.contains(id)) {
         return Ok(Decision { entries: Vec::new(), effects: vec![Effect::Answer(Answer::SignalKnown)] });
     }
-    if open.signals.len() >= SIGNALS_MAX {
+    let answers_a_question = name.contains(':'); // an operator's word on what is in doubt is never kept out by what nobody takes
+    if open.signals.len() >= SIGNALS_MAX && !answers_a_question {
         return Err(Refusal::TooManySignals { run: run.id.clone(), max: SIGNALS_MAX });
     }
     let entry = run.entry(0, now, None, Event::SignalReceived { name: name.clone(), id, payload: payload.clone() });

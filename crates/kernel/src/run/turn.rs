@@ -6,7 +6,7 @@ use crate::{Answer, Effect, Event, Proposal, Refusal, StepId, TakeTurn, Timer, T
 use std::collections::BTreeSet;
 
 pub(super) fn decide(run: &Run, command: TakeTurn) -> Result<Decision, Refusal> {
-    let Phase::Open(_) = &run.phase else { return Err(Refusal::Ended { run: run.id.clone() }) };
+    let Phase::Open(open) = &run.phase else { return Err(Refusal::Ended { run: run.id.clone() }) };
     let stale = |why: String| Refusal::Stale { run: run.id.clone(), why };
     if command.epoch != run.epoch {
         return Err(stale(format!("the run is in epoch {}, not {}", run.epoch, command.epoch)));
@@ -23,7 +23,7 @@ pub(super) fn decide(run: &Run, command: TakeTurn) -> Result<Decision, Refusal> 
         decision.entries.push(entry);
     }
     if let Some(last) = decision.entries.last_mut() {
-        last.in_flight = Some(command.in_flight);
+        last.in_flight = Some(open.still_in_flight(command.in_flight, &command.unanswered));
         decision.effects.extend(command.abandoned.iter().cloned().map(Effect::Disarm));
         last.abandoned = command.abandoned;
         if closes_the_code(&last.event) {

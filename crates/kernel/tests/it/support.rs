@@ -189,7 +189,7 @@ pub(crate) fn start() -> Command {
 /// A turn whose deliveries all happened at that time.
 pub(crate) fn turn(at_ms: i64, events: impl IntoIterator<Item = Event>, in_flight: u32) -> Command {
     let proposals = events.into_iter().map(|event| Proposal { at: at(at_ms), event }).collect();
-    Command::TakeTurn(TakeTurn { epoch: 1, proposals, in_flight, abandoned: Vec::new() })
+    Command::TakeTurn(TakeTurn { epoch: 1, proposals, in_flight, unanswered: Vec::new(), abandoned: Vec::new() })
 }
 
 /// As [`turn`], after which the code no longer waits for those.
@@ -216,7 +216,16 @@ pub(crate) fn cancel() -> Command {
 
 /// A report that a step, asked for at the beginning of time, has timed out; nothing else is in flight.
 pub(crate) fn report_timeout(step: &str, attempt: Attempt, policy: &Policy) -> ReportFailure {
-    ReportFailure { epoch: 1, step: id(step), attempt, failure: timeout(), policy: policy.clone(), asked_at: at(0), in_flight: 0 }
+    ReportFailure {
+        epoch: 1,
+        step: id(step),
+        attempt,
+        failure: timeout(),
+        policy: policy.clone(),
+        asked_at: at(0),
+        in_flight: 0,
+        unanswered: Vec::new(),
+    }
 }
 
 pub(crate) fn timed_out(step: &str, attempt: Attempt, policy: &Policy) -> Command {

@@ -475,7 +475,25 @@ impl Board {
         let op = inner.ops.get(&Key::of_attempts(step))?;
         let (State::Failed(attempt, failure), Ask::Step { policy, asked_at, .. }) = (&op.state, &op.ask) else { return None };
         let (failure, policy) = (failure.clone(), policy.clone());
-        Some(ReportFailure { epoch, step: step.clone(), attempt: *attempt, failure, policy, asked_at: *asked_at, in_flight })
+        Some(ReportFailure {
+            epoch,
+            step: step.clone(),
+            attempt: *attempt,
+            failure,
+            policy,
+            asked_at: *asked_at,
+            in_flight,
+            unanswered: Vec::new(),
+        })
+    }
+
+    /// The attempts whose failure the engine has not answered, as far as is known here, `except` that of one step.
+    pub(super) fn unanswered(&self, except: Option<&StepId>) -> Vec<(StepId, Attempt)> {
+        let failed = |(key, op): (&Key, &Op)| match op.state {
+            State::Failed(attempt, _) => key.attempted().filter(|step| Some(step) != except).map(|step| (step, attempt)),
+            _ => None,
+        };
+        self.inner.lock().ops.iter().filter_map(failed).collect()
     }
 
     pub(super) fn next_handed(&self) -> Option<Handed> {

@@ -218,12 +218,13 @@ impl Session {
         }
     }
 
+    /// Reports failures. What is said last counts, so only the last one says which of the others are under way.
     fn report_failures(&self, workflow: &Workflow, steps: impl IntoIterator<Item = StepId>) {
-        for step in steps {
-            if let Some(report) = workflow.board.failure(self.epoch, &step) {
-                self.say(Says::Failed(report));
-            }
+        let mut reports: Vec<_> = steps.into_iter().filter_map(|step| workflow.board.failure(self.epoch, &step)).collect();
+        if let Some(last) = reports.last_mut() {
+            last.unanswered = workflow.board.unanswered(Some(&last.step));
         }
+        reports.into_iter().for_each(|report| self.say(Says::Failed(report)));
     }
 
     /// One turn: everything that is handed over, delivered one at a time. Sent if anything of it must be recorded.
@@ -255,7 +256,8 @@ impl Session {
         let in_flight = if then == Then::End { 0 } else { workflow.board.in_flight(None) };
         let disarmed = workflow.board.take_disarmed();
         let abandoned = if then == Then::GoOn { disarmed } else { Vec::new() }; // nothing outlasts the code
-        let command = TakeTurn { epoch: self.epoch, proposals, in_flight, abandoned };
+        let unanswered = workflow.board.unanswered(None);
+        let command = TakeTurn { epoch: self.epoch, proposals, in_flight, unanswered, abandoned };
         self.say(Says::Turn(command.clone()));
         self.turn = Some(Turn { command, asked, then });
     }

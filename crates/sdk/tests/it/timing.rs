@@ -149,3 +149,25 @@ async fn a_run_that_waits_says_for_what() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(run.view().await.unwrap().status, Status::Running);
 }
+
+/// Two steps side by side: one fails and backs off for an hour, the other fails too or is done.
+#[workflow]
+async fn side_by_side(ctx: Ctx, both: bool) -> Result<(), Failure> {
+    let down = |name: &str, fails: bool| {
+        ctx.step(name, move || async move { if fails { Err(Failure::transient("down")) } else { Ok(()) } })
+            .retry(Policy::constant(HOUR).max_attempts(2))
+    };
+    let _ = futures_util::future::join(down("a", true), down("b", both)).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_all_of_whose_steps_back_off_is_waiting() {
+    for both in [false, true] {
+        let engine = engine(&Memory::new()).register(side_by_side).start().await.unwrap();
+        let run = engine.start("side_by_side", &both).await.unwrap();
+        tokio::time::sleep(MINUTE).await;
+        let view = run.view().await.unwrap();
+        assert_eq!(view.status, Status::Waiting, "both fail: {both}");
+    }
+}

@@ -225,3 +225,16 @@ fn every_status_is_known_by_its_name() {
     assert_eq!(names.map(Status::parse), Status::ALL.map(Some));
     assert_eq!(Status::ALL.map(Status::is_final), [false, false, false, true, true, true]);
 }
+
+#[test]
+fn an_attempt_whose_retry_is_on_record_is_not_in_flight_whatever_the_host_counts() {
+    let report =
+        |attempt| ReportFailure { in_flight: 1, unanswered: vec![(id("charge#1"), attempt)], ..report_timeout("ship#1", 1, &policy()) };
+    let counted = |attempt| {
+        let run = folded(&in_backoff()).expect("a run");
+        let decided = decide(&run.id, Some(&run), Command::ReportFailure(report(attempt)), at(0)).expect("the attempt to come");
+        decided.entries[0].in_flight
+    };
+    assert_eq!(counted(1), Some(0), "its first attempt has failed, and the second waits");
+    assert_eq!(counted(2), Some(1), "nothing is known of its second attempt");
+}

@@ -111,7 +111,8 @@ pub(super) fn signals_are_taken_once(journal: &[Entry]) -> Result<bool, TestCase
             }
         }
     }
-    prop_assert!(there.len() <= SIGNALS_MAX);
+    let for_the_code = there.values().filter(|name| !name.contains(':')).count();
+    prop_assert!(for_the_code <= SIGNALS_MAX, "answers to the engine's own questions are not kept out");
     let over = journal.iter().any(|entry| entry.event.is_end());
     let undoing = journal.iter().any(|entry| matches!(entry.event, Event::RunCompensating { .. }));
     Ok(!over && ((called_off && !undoing) || waits.values().any(|name| there.values().any(|other| other == name))))

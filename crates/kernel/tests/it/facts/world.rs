@@ -60,7 +60,7 @@ impl World {
                 let events = items.iter().flat_map(|item| self.events(item)).chain(ended).chain(more);
                 let proposals = events.map(|event| Proposal { at: self.now, event }).collect();
                 let abandoned = abandoned.iter().filter_map(|what| self.abandoned(what)).collect();
-                Command::TakeTurn(TakeTurn { epoch: *epoch, proposals, in_flight: *in_flight, abandoned })
+                Command::TakeTurn(TakeTurn { epoch: *epoch, proposals, in_flight: *in_flight, unanswered: Vec::new(), abandoned })
             }
             Op::Fail { epoch, step, attempt, class, retry_after, policy, in_flight } => {
                 let mut failure = Failure::new(Code::Internal, "it broke").class(*class);
@@ -75,6 +75,7 @@ impl World {
                     policy: policy.get(&scenario.policies).clone(),
                     asked_at: at(1_000),
                     in_flight: *in_flight,
+                    unanswered: Vec::new(),
                 })
             }
             Op::FireArmed { which, revision } => {
