@@ -12,6 +12,7 @@ mod graphs;
 mod journals;
 mod limits;
 mod panics;
+mod programs;
 mod readme;
 mod scenarios;
 mod shutdown;

@@ -1,0 +1,85 @@
+//! The ways in which a program is run: undisturbed, from a part of its journal, with faults, and called off.
+
+use super::facts::{self, Delays, ensure};
+use super::program::{Dice, Program};
+use super::world::{Trouble, World};
+use steadfast::memory::Fault;
+use steadfast::{Store, Timestamp};
+
+/// How many parts of a journal are gone on with.
+const PARTS: usize = 4;
+
+/// Runs the program of that seed in the ways that its seed says, and tells what went wrong.
+pub(super) fn check(seed: u64, program: &Program) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.expect("a runtime can be built").block_on(async {
+        let mut dice = Dice::new(seed, "runs");
+        let live = undisturbed(seed, program).await.map_err(|why| format!("live: {why}"))?;
+        match seed % 10 {
+            0 => rewound(&live, PARTS, &mut dice).await.map_err(|why| format!("from a part of the journal: {why}")),
+            1 | 2 => faulty(&live, &mut dice).await.map_err(|why| format!("with faults: {why}")),
+            3 => cancelled(&live, &mut dice).await.map_err(|why| format!("cancelled: {why}")),
+            _ => Ok(()),
+        }
+    })
+}
+
+async fn undisturbed(seed: u64, program: &Program) -> Result<World, String> {
+    let mut world = World::new(seed, program).await;
+    run(&mut world, Trouble::default(), &Delays::new()).await?;
+    Ok(world)
+}
+
+/// To the end; then everything that must hold is looked at.
+async fn run(world: &mut World, trouble: Trouble, delays: &Delays) -> Result<(), String> {
+    let engine = world.go_on(trouble).await?;
+    facts::check(world).await?;
+    facts::same_delays(delays, &facts::delays(world).await)?;
+    facts::replays(world, &engine).await
+}
+
+/// The machine died after some of the commits: another one goes on with what is there.
+async fn rewound(whole: &World, parts: usize, dice: &mut Dice) -> Result<(), String> {
+    let (commits, records, delays) = (whole.store.commits(), whole.records().await, facts::delays(whole).await);
+    for _ in 0..parts {
+        let commits = 1 + dice.below(commits) as usize;
+        let store = whole.store.rewound(commits);
+        let later = super::code::within(dice.one_of(&[0, 0, 30, 10_000]));
+        let mut world = World::on(whole.seed, &whole.program, store, Timestamp::EPOCH);
+        let part = world.records().await;
+        let now = part.last().ok_or("a part without a record")?.at.saturating_add(later);
+        world = World::on(whole.seed, &whole.program, world.store, now);
+        let tell = |why| format!("{commits} commits, {later:?} later: {why}");
+        run(&mut world, Trouble::default(), &delays).await.map_err(tell)?;
+        ensure(records.starts_with(&part), || tell("the part is not one".into()))?;
+        ensure(world.records().await.starts_with(&part), || tell("what was on record has changed".into()))?;
+    }
+    Ok(())
+}
+
+/// The store fails and crashes in random places; now and then the run is called off as well.
+async fn faulty(live: &World, dice: &mut Dice) -> Result<(), String> {
+    let delays = facts::delays(live).await;
+    let mut world = World::new(live.seed, &live.program).await;
+    let lives = 1 + dice.below(3);
+    let faults = (0..lives).map(|_| faults(dice)).collect();
+    let cancel = dice.percent(30).then(|| dice.below(150));
+    run(&mut world, Trouble { faults, cancel }, &delays).await
+}
+
+fn faults(dice: &mut Dice) -> Vec<(usize, Fault)> {
+    let mut faults: Vec<_> = (0..dice.below(3)).map(|_| (dice.below(6) as usize, Fault::Fail)).collect();
+    if dice.percent(80) {
+        faults.push((dice.below(8) as usize, dice.one_of(&[Fault::CrashBefore, Fault::CrashAfter])));
+    }
+    faults
+}
+
+/// Called off at a random moment; the same from parts of that journal.
+async fn cancelled(live: &World, dice: &mut Dice) -> Result<(), String> {
+    let delays = facts::delays(live).await;
+    let mut world = World::new(live.seed, &live.program).await;
+    let cancel = Some(dice.below(120));
+    run(&mut world, Trouble { cancel, ..Trouble::default() }, &delays).await?;
+    rewound(&world, 2, dice).await
+}

@@ -1,0 +1,204 @@
+//! One run of one program: its store, its time, who sends it signals, and its engines one after another.
+
+use super::code::{execute, within};
+use super::program::{Dice, Program, run_seed, signals};
+use super::trail::{forget, next_life};
+use futures_util::future::BoxFuture;
+use std::collections::BTreeSet;
+use std::future::pending;
+use std::time::Duration;
+use steadfast::memory::{Fault, Memory};
+use steadfast::{Clock, Engine, Event, HOUR, Run, Store, Timestamp, VirtualClock};
+use steadfast_kernel::{Entry, Payload, Record, RunId, WorkflowName, run};
+use steadfast_store::{Append, Batch, Fence, RunRow};
+
+/// The longest journal that is read.
+const JOURNAL_MAX: usize = 10_000;
+
+/// A clock in virtual time that begins when we say.
+#[derive(Clone, Copy)]
+struct From {
+    first: Timestamp,
+    origin: tokio::time::Instant,
+}
+
+impl From {
+    fn at(first: Timestamp) -> Self {
+        From { first, origin: tokio::time::Instant::now() }
+    }
+}
+
+impl Clock for From {
+    fn now(&self) -> Timestamp {
+        self.first.saturating_add(self.origin.elapsed())
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(duration))
+    }
+}
+
+/// A signal that is sent at some time; its payload is its place in the list.
+struct Send {
+    name: &'static str,
+    after: u64,
+    twice: bool,
+}
+
+/// What is done to a run while it is under way.
+#[derive(Clone, Default)]
+pub(super) struct Trouble {
+    /// The faults of each engine's store, one engine after another.
+    pub(super) faults: Vec<Vec<(usize, Fault)>>,
+    /// When it is called off, in milliseconds from the start of each engine.
+    pub(super) cancel: Option<u64>,
+}
+
+pub(super) struct World {
+    pub(super) seed: u64,
+    pub(super) program: Program,
+    pub(super) store: Memory,
+    pub(super) run: RunId,
+    /// What was on record when each engine began.
+    pub(super) on_record: Vec<BTreeSet<String>>,
+    /// Signals that were acknowledged.
+    pub(super) acknowledged: BTreeSet<u64>,
+    clock: From,
+    sends: Vec<Send>,
+}
+
+impl World {
+    /// A run that has only just begun. Its start is written here and not by an engine, so that its seed is known.
+    pub(super) async fn new(seed: u64, program: &Program) -> Self {
+        let store = Memory::new();
+        let run = RunId::new("program").expect("allowed");
+        let input = Payload::json(serde_json::to_vec(program).expect("a program can be written"));
+        let workflow = WorkflowName::new("execute").expect("allowed");
+        let event = Event::RunStarted { workflow, input, seed: run_seed(seed), deadline_at: None };
+        let entry = Entry { seq: 1, epoch: 1, at: VirtualClock::first(), in_flight: None, abandoned: Vec::new(), event };
+        let started = run::evolve(&run, None, &entry).expect("a run begins like this");
+        let head = store.claim(0).await.expect("nobody else has it");
+        let batch = Batch {
+            fences: vec![Fence { shard: 0, term: head.term, after: head.seq, upto: head.seq + 1 }],
+            events: vec![Append { run: run.clone(), record: Record::from(&entry) }],
+            runs: vec![RunRow::of(0, &started)],
+            timers: Vec::new(),
+        };
+        store.commit(batch).await.expect("the store writes");
+        World::on(seed, program, store, VirtualClock::first())
+    }
+
+    /// The same run on another store, from that time on.
+    pub(super) fn on(seed: u64, program: &Program, store: Memory, now: Timestamp) -> Self {
+        forget();
+        let run = RunId::new("program").expect("allowed");
+        let sends = sends(program, &mut Dice::new(seed, "signals"));
+        let (on_record, acknowledged) = (Vec::new(), BTreeSet::new());
+        World { seed, program: program.clone(), store, run, on_record, acknowledged, clock: From::at(now), sends }
+    }
+
+    /// The name of the signal that says this.
+    pub(super) fn sent(&self, said: u64) -> Option<String> {
+        self.sends.get(said as usize).map(|send| send.name.to_string())
+    }
+
+    pub(super) async fn records(&self) -> Vec<Record> {
+        self.store.journal(&self.run, 0, JOURNAL_MAX).await.expect("the store can be read")
+    }
+
+    pub(super) async fn journal(&self) -> Vec<Entry> {
+        self.records().await.iter().map(|record| Entry::try_from(record).expect("it can be read")).collect()
+    }
+
+    /// Goes on to the end, with as many engines as it takes. The last one is given back.
+    pub(super) async fn go_on(&mut self, trouble: Trouble) -> Result<Engine, String> {
+        let mut faults = trouble.faults.into_iter();
+        loop {
+            for (commits, fault) in faults.next().unwrap_or_default() {
+                self.store.faults().after(commits, fault);
+            }
+            let engine = self.start().await?;
+            let run = engine.run(self.run.as_str()).map_err(|error| error.to_string())?;
+            let store = self.store.clone();
+            let ended = tokio::select! {
+                biased;
+                _ = run.result::<serde_json::Value>() => true,
+                () = died(&store) => false,
+                () = self.disturb(&run, trouble.cancel) => unreachable!("it does not end"),
+                () = tokio::time::sleep(HOUR) => return Err(format!("the run hangs: {:?}", run.view().await)),
+            };
+            self.store.faults().clear();
+            if ended && !self.store.is_dead() {
+                return Ok(engine);
+            }
+            drop((run, engine));
+            self.store = self.store.reopen();
+        }
+    }
+
+    async fn start(&mut self) -> Result<Engine, String> {
+        let has_outcome = |entry: Entry| match entry.event {
+            Event::StepCompleted { step, .. } | Event::StepFailed { step, .. } => Some(step.to_string()),
+            Event::UndoCompleted { step, .. } => Some(step.undo().to_string()),
+            _ => None,
+        };
+        self.on_record.push(self.journal().await.into_iter().filter_map(has_outcome).collect());
+        next_life();
+        let builder = Engine::on(self.store.clone()).clock(self.clock).register(execute);
+        builder.start().await.map_err(|error| error.to_string())
+    }
+
+    /// Sends the signals and calls the run off, each in its time.
+    async fn disturb(&mut self, run: &Run, cancel: Option<u64>) {
+        let cancel = async {
+            let Some(after) = cancel else { return };
+            tokio::time::sleep(within(after)).await;
+            insist(async || run.cancel().by("test").await.map(drop)).await;
+        };
+        let acknowledged = std::sync::Mutex::new(&mut self.acknowledged);
+        let signals = async {
+            let begun = tokio::time::Instant::now();
+            for (said, send) in (0u64..).zip(&self.sends) {
+                tokio::time::sleep_until(begun + within(send.after)).await;
+                for _ in 0..1 + u32::from(send.twice) {
+                    insist(async || {
+                        let is_new = run.signal(send.name, &said).id(said.to_string()).await?;
+                        let known = !acknowledged.lock().expect("not poisoned").insert(said);
+                        assert!(!(known && is_new), "the signal {said} was acknowledged and is taken as new");
+                        Ok(())
+                    })
+                    .await;
+                }
+            }
+        };
+        tokio::join!(cancel, signals);
+        pending().await
+    }
+}
+
+/// Does it until it is done, or cannot be.
+async fn insist(mut what: impl AsyncFnMut() -> Result<(), steadfast::Error>) {
+    while let Err(error) = what().await
+        && error.is_retryable()
+    {
+        tokio::time::sleep(within(7)).await;
+    }
+}
+
+async fn died(store: &Memory) {
+    while !store.is_dead() {
+        tokio::time::sleep(within(50)).await;
+    }
+}
+
+/// As many signals as are waited for at the most, so that nobody waits for ever, and now and then one more.
+fn sends(program: &Program, dice: &mut Dice) -> Vec<Send> {
+    let mut sends = Vec::new();
+    for name in signals() {
+        let waits = program.waits_for(name) as u64;
+        let more = if waits > 0 { dice.below(2) } else { 0 };
+        sends.extend((0..waits + more).map(|_| Send { name, after: dice.below(150), twice: dice.percent(20) }));
+    }
+    sends.sort_by_key(|send| send.after);
+    sends
+}
