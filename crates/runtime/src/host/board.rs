@@ -187,6 +187,15 @@ impl Inner {
         op.state = state;
         op.waker.take()
     }
+
+    /// An outcome that nobody wants any more leaves the line. A signal in it is not taken: it stays for the next who waits.
+    fn take_back(&mut self, key: &Key, ask: &Ask) {
+        let Some(index) = self.handed.iter().position(|handed| handed.key == *key) else { return };
+        let handed = self.handed.remove(index);
+        if let (Some(Handed { signal: Some(signal), outcome: Ok(payload), .. }), Ask::Signal { name, .. }) = (handed, ask) {
+            self.signals.insert(signal, (name.clone(), payload));
+        }
+    }
 }
 
 /// What the code asks for.
@@ -302,7 +311,7 @@ impl Board {
         let mut inner = self.inner.lock();
         let Some(op) = inner.ops.remove(key) else { return }; // its outcome was taken
         inner.asked.retain(|(other, _)| other != key);
-        inner.handed.retain(|handed| handed.key != *key);
+        inner.take_back(key, &op.ask);
         if let Some(step) = key.attempted() {
             inner.failed.retain(|other| *other != step);
         }

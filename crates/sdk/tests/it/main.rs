@@ -13,6 +13,7 @@ mod journals;
 mod limits;
 mod panics;
 mod programs;
+mod races;
 mod readme;
 mod scenarios;
 mod shutdown;

@@ -1,0 +1,31 @@
+//! Races: what the losers leave behind.
+
+use crate::support::{engine, lines};
+use steadfast::memory::Memory;
+use steadfast::{Ctx, Failure, MINUTE, SECOND, workflow};
+
+async fn done(ctx: &Ctx, step: &str) -> Result<u32, Failure> {
+    ctx.step(step, || async { Ok::<_, Failure>(0) }).await
+}
+
+/// Both steps end at once. The first one's branch asks for the signal, which is there; then the second one's outcome ends the race.
+#[workflow]
+async fn drops_a_wait(ctx: Ctx, _input: ()) -> Result<u32, Failure> {
+    ctx.sleep(SECOND).await?;
+    let waits = async {
+        done(&ctx, "first").await?;
+        ctx.signal("go").await
+    };
+    let (winner, outcome) = ctx.race((waits, done(&ctx, "second"))).await;
+    assert_eq!((winner, outcome?), (1, 0));
+    ctx.signal("go").within(MINUTE).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_signal_that_a_loser_was_about_to_get_is_for_the_next_who_waits() {
+    let engine = engine(&Memory::new()).register(drops_a_wait).start().await.unwrap();
+    let run = engine.start("drops_a_wait", &()).await.unwrap();
+    run.signal("go", &7).await.unwrap();
+    assert_eq!(run.result::<u32>().await.unwrap(), 7, "{:#?}", lines(&run).await);
+    assert_eq!(run.replay().await.unwrap().mismatch, None);
+}
