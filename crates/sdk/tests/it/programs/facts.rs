@@ -21,6 +21,7 @@ pub(super) async fn check(world: &World) -> Result<(), String> {
     attempts_are_consecutive(&journal)?;
     undone_in_order(&journal)?;
     signals_arrived_once(world, &journal)?;
+    signals_are_taken_in_order(&journal)?;
     nothing_is_done_twice(world, &journal)?;
     ends_as_the_model_says(world, &journal)
 }
@@ -124,6 +125,24 @@ fn signals_arrived_once(world: &World, journal: &[Entry]) -> Result<(), String> 
     }
     let lost = world.acknowledged.iter().find(|said| !arrived.contains(&said.to_string()));
     ensure(lost.is_none(), || format!("the signal {lost:?} was acknowledged and is lost"))
+}
+
+/// A wait gets the first signal of its name that nobody has taken.
+fn signals_are_taken_in_order(journal: &[Entry]) -> Result<(), String> {
+    let (mut waits, mut signals) = (BTreeMap::new(), BTreeMap::new());
+    for entry in journal {
+        match &entry.event {
+            Event::SignalAwaited { wait, name, .. } => drop(waits.insert(wait.clone(), name.clone())),
+            Event::SignalReceived { name, .. } => drop(signals.insert(entry.seq, name.clone())),
+            Event::SignalTaken { wait, signal } => {
+                let first = signals.iter().find(|(_, name)| Some(*name) == waits.get(wait)).map(|(seq, _)| *seq);
+                ensure(first == Some(*signal), || format!("{wait} was given the signal {signal}, the first was {first:?}"))?;
+                signals.remove(signal);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// What is on record is not done again by a later engine, and no engine makes the same attempt twice.
