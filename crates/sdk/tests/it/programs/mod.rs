@@ -15,7 +15,7 @@ use program::Program;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// How many programs a test run checks.
+/// How many programs a test run checks, unless `PROGRAMS` says otherwise.
 const PROGRAMS: u64 = 10_000;
 
 /// How many smaller programs are tried before the smallest so far is shown.
@@ -23,10 +23,10 @@ const SMALLER_MAX: usize = 3_000;
 
 #[test]
 fn ten_thousand_programs_run_and_replay_without_a_difference() {
-    if let Ok(seed) = std::env::var("PROGRAM_SEED") {
-        let seed = seed.parse().expect("PROGRAM_SEED is a number");
-        return assert_eq!(verdict(seed), None);
+    if let Some(seed) = number("PROGRAM_SEED") {
+        return assert!(verdict(seed).inspect(|report| eprintln!("{report}")).is_none(), "the program has failed: see above");
     }
+    let programs = number("PROGRAMS").unwrap_or(PROGRAMS);
     let (next, failed) = (AtomicU64::new(0), AtomicBool::new(false));
     let threads = thread::available_parallelism().map_or(2, |threads| threads.get().clamp(2, 8));
     thread::scope(|scope| {
@@ -34,7 +34,7 @@ fn ten_thousand_programs_run_and_replay_without_a_difference() {
             scope.spawn(|| {
                 while !failed.load(Ordering::Relaxed) {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= PROGRAMS {
+                    if seed >= programs {
                         return;
                     }
                     if let Some(report) = verdict(seed) {
@@ -46,6 +46,10 @@ fn ten_thousand_programs_run_and_replay_without_a_difference() {
         }
     });
     assert!(!failed.into_inner(), "a program has failed: see above");
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|value| value.parse().expect("a number"))
 }
 
 /// What is to be said about the program of that seed; nothing if all is well.

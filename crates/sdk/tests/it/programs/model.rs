@@ -69,9 +69,7 @@ impl Model<'_> {
                 self.body(place, body, trail).map(|()| trail.failed.clone())
             }
             (Node::Loop(times, body), What::Each(rounds)) => self.rounds(place, *times, body, rounds),
-            (Node::Branch(name, body), What::Within(trail)) => {
-                self.body(&place.branch(name), body, trail).map(|()| trail.failed.clone())
-            }
+            (Node::Branch(name, body), What::Within(trail)) => self.body(&place.branch(name), body, trail).map(|()| trail.failed.clone()),
             (Node::Try(body), What::Within(trail)) => self.body(place, body, trail).map(|()| None),
             (node, what) => Err(format!("{node:?} cannot come to {what:?}")),
         }

@@ -206,7 +206,9 @@ fn insides(node: &Node) -> Vec<Body> {
 
 fn smaller_nodes(node: &Node) -> Vec<Node> {
     let fewer = |bodies: &[Body], make: fn(Vec<Body>) -> Node| {
-        let dropped = (0..bodies.len()).filter(|_| bodies.len() > 2).map(|index| [&bodies[..index], &bodies[index + 1..]].concat());
+        let dropped = (0..bodies.len())
+            .filter(|_| bodies.len() > 2)
+            .map(|index| [&bodies[..index], &bodies[index + 1..]].concat());
         let shrunk = bodies.iter().enumerate().flat_map(|(index, body)| {
             let with = move |body: Body| [&bodies[..index], &[body], &bodies[index + 1..]].concat();
             smaller_bodies(body).into_iter().map(with)

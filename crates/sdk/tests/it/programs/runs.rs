@@ -2,8 +2,7 @@
 
 use super::facts::{self, Delays, ensure};
 use super::program::{Dice, Program};
-use super::world::{Trouble, World};
-use steadfast::memory::Fault;
+use super::world::{Mishap, Trouble, World};
 use steadfast::{Store, Timestamp};
 
 /// How many parts of a journal are gone on with.
@@ -14,20 +13,31 @@ pub(super) fn check(seed: u64, program: &Program) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime can be built").block_on(async {
         let mut dice = Dice::new(seed, "runs");
-        let live = undisturbed(seed, program).await.map_err(|why| format!("live: {why}"))?;
-        match seed % 10 {
+        let live = live(seed, program, &mut dice).await.map_err(|why| format!("live: {why}"))?;
+        match dice.below(8) {
             0 => rewound(&live, PARTS, &mut dice).await.map_err(|why| format!("from a part of the journal: {why}")),
-            1 | 2 => faulty(&live, &mut dice).await.map_err(|why| format!("with faults: {why}")),
-            3 => cancelled(&live, &mut dice).await.map_err(|why| format!("cancelled: {why}")),
+            1..4 => faulty(&live, &mut dice).await.map_err(|why| format!("with faults: {why}")),
+            4 => cancelled(&live, &mut dice).await.map_err(|why| format!("cancelled: {why}")),
             _ => Ok(()),
         }
     })
 }
 
-async fn undisturbed(seed: u64, program: &Program) -> Result<World, String> {
+/// Every other store is slow, so that more happens between two turns.
+async fn live(seed: u64, program: &Program, dice: &mut Dice) -> Result<World, String> {
     let mut world = World::new(seed, program).await;
-    run(&mut world, Trouble::default(), &Delays::new()).await?;
+    let commits = if seed.is_multiple_of(2) { Vec::new() } else { vec![slow(dice)] };
+    run(&mut world, Trouble { commits, cancel: None }, &Delays::new()).await?;
     Ok(world)
+}
+
+fn slow(dice: &mut Dice) -> Vec<Mishap> {
+    let mut until = 0;
+    let commit = |_| {
+        until += dice.below(25);
+        Mishap::Slow(until)
+    };
+    (0..12).map(commit).collect()
 }
 
 /// To the end; then everything that must hold is looked at.
@@ -62,17 +72,24 @@ async fn faulty(live: &World, dice: &mut Dice) -> Result<(), String> {
     let delays = facts::delays(live).await;
     let mut world = World::new(live.seed, &live.program).await;
     let lives = 1 + dice.below(3);
-    let faults = (0..lives).map(|_| faults(dice)).collect();
+    let commits = (0..lives).map(|_| mishaps(dice)).collect();
     let cancel = dice.percent(30).then(|| dice.below(150));
-    run(&mut world, Trouble { faults, cancel }, &delays).await
+    run(&mut world, Trouble { commits, cancel }, &delays).await
 }
 
-fn faults(dice: &mut Dice) -> Vec<(usize, Fault)> {
-    let mut faults: Vec<_> = (0..dice.below(3)).map(|_| (dice.below(6) as usize, Fault::Fail)).collect();
+/// Some that nothing happens to, some that fail or are slow, and mostly a crash in the end.
+fn mishaps(dice: &mut Dice) -> Vec<Mishap> {
+    let mut commits: Vec<_> = (0..dice.below(14))
+        .map(|_| match dice.below(10) {
+            0..6 => Mishap::Nothing,
+            6..8 => Mishap::Fail,
+            _ => Mishap::Slow(dice.below(200)),
+        })
+        .collect();
     if dice.percent(80) {
-        faults.push((dice.below(8) as usize, dice.one_of(&[Fault::CrashBefore, Fault::CrashAfter])));
+        commits.push(dice.one_of(&[Mishap::CrashBefore, Mishap::CrashAfter]));
     }
-    faults
+    commits
 }
 
 /// Called off at a random moment; the same from parts of that journal.

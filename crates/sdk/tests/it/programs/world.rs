@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::future::pending;
 use std::time::Duration;
-use steadfast::memory::{Fault, Memory};
+use steadfast::memory::{Fault, Gate, Memory};
 use steadfast::{Clock, Engine, Event, HOUR, Run, Store, Timestamp, VirtualClock};
 use steadfast_kernel::{Entry, Payload, Record, RunId, WorkflowName, run};
 use steadfast_store::{Append, Batch, Fence, RunRow};
@@ -48,10 +48,21 @@ struct Send {
 /// What is done to a run while it is under way.
 #[derive(Clone, Default)]
 pub(super) struct Trouble {
-    /// The faults of each engine's store, one engine after another.
-    pub(super) faults: Vec<Vec<(usize, Fault)>>,
+    /// What the commits of each engine do, one engine after another; those that are not listed just succeed.
+    pub(super) commits: Vec<Vec<Mishap>>,
     /// When it is called off, in milliseconds from the start of each engine.
     pub(super) cancel: Option<u64>,
+}
+
+/// What a commit does.
+#[derive(Clone, Copy)]
+pub(super) enum Mishap {
+    Nothing,
+    Fail,
+    /// Its outcome is kept back until so many milliseconds after the start of the engine.
+    Slow(u64),
+    CrashBefore,
+    CrashAfter,
 }
 
 pub(super) struct World {
@@ -112,11 +123,9 @@ impl World {
 
     /// Goes on to the end, with as many engines as it takes. The last one is given back.
     pub(super) async fn go_on(&mut self, trouble: Trouble) -> Result<Engine, String> {
-        let mut faults = trouble.faults.into_iter();
+        let mut commits = trouble.commits.into_iter();
         loop {
-            for (commits, fault) in faults.next().unwrap_or_default() {
-                self.store.faults().after(commits, fault);
-            }
+            plan(&self.store, &commits.next().unwrap_or_default());
             let engine = self.start().await?;
             let run = engine.run(self.run.as_str()).map_err(|error| error.to_string())?;
             let store = self.store.clone();
@@ -174,6 +183,33 @@ impl World {
         tokio::join!(cancel, signals);
         pending().await
     }
+}
+
+fn plan(store: &Memory, commits: &[Mishap]) {
+    let mut uneventful = 0;
+    for mishap in commits {
+        let fault = match mishap {
+            Mishap::Nothing => {
+                uneventful += 1;
+                continue;
+            }
+            Mishap::Fail => Fault::Fail,
+            Mishap::Slow(until) => Fault::Hold(opened_after(*until)),
+            Mishap::CrashBefore => Fault::CrashBefore,
+            Mishap::CrashAfter => Fault::CrashAfter,
+        };
+        store.faults().after(std::mem::take(&mut uneventful), fault);
+    }
+}
+
+fn opened_after(millis: u64) -> Gate {
+    let gate = Gate::default();
+    let opened = gate.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(within(millis)).await;
+        opened.open();
+    });
+    gate
 }
 
 /// Does it until it is done, or cannot be.
