@@ -659,41 +659,4 @@ impl Op {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Duration;
-
-    fn board_with_an_open_step() -> (Board, Key) {
-        let board = Board::new(Seed([0; 32]), Timestamp::EPOCH, BTreeMap::new());
-        let key = Key::Step(StepId::new("", "charge", 1).unwrap());
-        let policy = Policy::constant(Duration::ZERO);
-        board.ask(&key, Ask::Step { policy, asked_at: Timestamp::EPOCH, undo: None, not_repeatable: false });
-        board.open(&board.take_asked().into_iter().map(|(key, _)| key).collect::<Vec<_>>());
-        (board, key)
-    }
-
-    fn attempt(board: &Board, key: &Key) -> Option<Attempt> {
-        match board.poll(key, Waker::noop()) {
-            Gate::Run(attempt) => Some(attempt),
-            Gate::Wait | Gate::Doubt { .. } | Gate::Done(_) => None,
-        }
-    }
-
-    fn fail(board: &Board, key: &Key, attempt: Attempt) {
-        board.hand_over(key, attempt, Err(Failure::transient("down")), Waker::noop());
-    }
-
-    /// A timer that is armed again at an opening fires twice; the second time the attempt may have come to its end.
-    #[test]
-    fn an_attempt_that_has_failed_is_not_started_again() {
-        let (board, key) = board_with_an_open_step();
-        fail(&board, &key, 1);
-        board.retry_scheduled(key.id());
-        board.start_attempt(key.id(), 2);
-        assert_eq!(attempt(&board, &key), Some(2));
-        fail(&board, &key, 2);
-        board.start_attempt(key.id(), 2);
-        assert_eq!(attempt(&board, &key), None, "its failure waits for the verdict");
-        assert_eq!(board.failure(1, key.id()).map(|report| report.attempt), Some(2));
-    }
-}
+mod tests;
