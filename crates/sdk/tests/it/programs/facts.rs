@@ -190,6 +190,20 @@ pub(super) async fn delays(world: &World) -> Delays {
     world.journal().await.iter().filter_map(of).collect()
 }
 
+/// What came up in a run.
+pub(super) async fn kinds(world: &World) -> Vec<&'static str> {
+    let journal = world.journal().await;
+    let is_outcome = |entry: &Entry| matches!(entry.event, Event::StepCompleted { .. } | Event::StepFailed { .. });
+    let several = journal.windows(2).any(|pair| pair.iter().all(is_outcome) && pair[0].in_flight.is_none());
+    let kinds = journal.iter().map(|entry| entry.event.kind());
+    let more = [
+        (journal.iter().any(|entry| !entry.abandoned.is_empty()), "abandoned"),
+        (several, "several outcomes in a turn"),
+        (world.on_record.len() > 1, "several engines"),
+    ];
+    kinds.chain(more.into_iter().filter(|(came_up, _)| *came_up).map(|(_, kind)| kind)).collect()
+}
+
 /// The same attempt of the same step waits as long in every life of the run.
 pub(super) fn same_delays(first: &Delays, other: &Delays) -> Result<(), String> {
     for (which, delay) in first {

@@ -10,17 +10,31 @@ const PARTS: usize = 4;
 
 /// Runs the program of that seed in the ways that its seed says, and tells what went wrong.
 pub(super) fn check(seed: u64, program: &Program) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    runtime.expect("a runtime can be built").block_on(async {
+    in_virtual_time(async {
         let mut dice = Dice::new(seed, "runs");
         let live = live(seed, program, &mut dice).await.map_err(|why| format!("live: {why}"))?;
         match dice.below(8) {
             0 => rewound(&live, PARTS, &mut dice).await.map_err(|why| format!("from a part of the journal: {why}")),
-            1..4 => faulty(&live, &mut dice).await.map_err(|why| format!("with faults: {why}")),
+            1..4 => faulty(&live, &mut dice).await.map(drop).map_err(|why| format!("with faults: {why}")),
             4 => cancelled(&live, &mut dice).await.map_err(|why| format!("cancelled: {why}")),
             _ => Ok(()),
         }
     })
+}
+
+/// What comes up when the program is run, live and with faults.
+pub(super) fn kinds(seed: u64, program: &Program) -> Result<Vec<&'static str>, String> {
+    in_virtual_time(async {
+        let mut dice = Dice::new(seed, "runs");
+        let live = live(seed, program, &mut dice).await?;
+        let faulty = faulty(&live, &mut dice).await?;
+        Ok([facts::kinds(&live).await, facts::kinds(&faulty).await].concat())
+    })
+}
+
+fn in_virtual_time<T>(what: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.expect("a runtime can be built").block_on(what)
 }
 
 /// Every other store is slow, so that more happens between two turns.
@@ -68,13 +82,14 @@ async fn rewound(whole: &World, parts: usize, dice: &mut Dice) -> Result<(), Str
 }
 
 /// The store fails and crashes in random places; now and then the run is called off as well.
-async fn faulty(live: &World, dice: &mut Dice) -> Result<(), String> {
+async fn faulty(live: &World, dice: &mut Dice) -> Result<World, String> {
     let delays = facts::delays(live).await;
     let mut world = World::new(live.seed, &live.program).await;
     let lives = 1 + dice.below(3);
     let commits = (0..lives).map(|_| mishaps(dice)).collect();
     let cancel = dice.percent(30).then(|| dice.below(150));
-    run(&mut world, Trouble { commits, cancel }, &delays).await
+    run(&mut world, Trouble { commits, cancel }, &delays).await?;
+    Ok(world)
 }
 
 /// Some that nothing happens to, some that fail or are slow, and mostly a crash in the end.
