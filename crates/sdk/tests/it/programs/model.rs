@@ -1,4 +1,4 @@
-//! What a program may have seen, by plain recursion over it: no engine, no time, no order but that of the program.
+//! What a program may have seen, by plain recursion over it: no engine, and no order but that of the program.
 //!
 //! Where the program leaves no choice, the model leaves none: outputs, failures and draws are compared exactly. The winner of a race, whether a
 //! signal came in time and which one it was are taken from the trail.
@@ -33,6 +33,9 @@ impl Model<'_> {
             let Some(seen) = seen.next() else { return Err(format!("nothing was seen of {node:?} in {trail:?}")) };
             if last.is_some_and(|(tick, at)| seen.tick < tick || seen.at < at) || !self.ticks.insert(seen.tick) {
                 return Err(format!("seen out of order: {trail:?}"));
+            }
+            if last.is_some_and(|(_, at)| seen.at < at + lasts(node, &seen.what)) {
+                return Err(format!("{node:?} was over too early: {trail:?}"));
             }
             last = Some((seen.tick, seen.at));
             let failed = self.node(place, node, &seen.what)?;
@@ -96,6 +99,14 @@ impl Model<'_> {
     fn signal(&mut self, name: &str, said: u64) -> Result<(), String> {
         same("the name of a signal", &(self.sent)(said).as_deref(), &Some(name))?;
         if self.taken.insert(said) { Ok(()) } else { Err(format!("the signal {said} was taken twice")) }
+    }
+}
+
+/// How long it takes at the least, in microseconds.
+fn lasts(node: &Node, what: &What) -> i64 {
+    match (node, what) {
+        (Node::Sleep(millis), _) | (Node::Signal { within: Some(millis), .. }, What::TooLate) => *millis as i64 * 1000,
+        _ => 0,
     }
 }
 

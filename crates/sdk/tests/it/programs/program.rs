@@ -141,8 +141,8 @@ fn count(node: &Node, what: &dyn Fn(&Node) -> bool) -> usize {
 fn body(dice: &mut Dice, budget: &mut u64, depth: u32) -> Body {
     let length = 1 + dice.below(if depth == 0 { 6 } else { 3 });
     let mut nodes = Body::new();
-    while *budget > 0 && (nodes.len() as u64) < length {
-        *budget -= 1;
+    while nodes.is_empty() || (*budget > 0 && (nodes.len() as u64) < length) {
+        *budget = budget.saturating_sub(1);
         nodes.push(node(dice, budget, depth));
     }
     nodes
