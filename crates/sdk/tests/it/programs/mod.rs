@@ -13,6 +13,7 @@ mod world;
 
 use program::{Node, Program, Step, run_seed};
 use std::collections::BTreeMap;
+use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use steadfast_kernel::random::Stream;
@@ -58,12 +59,20 @@ fn number(variable: &str) -> Option<u64> {
 /// What is to be said about the program of that seed; nothing if all is well.
 fn verdict(seed: u64) -> Option<String> {
     let program = Program::generate(seed);
-    let why = runs::check(seed, &program).err()?;
-    let (smallest, why_smallest) = smallest(program.clone(), why.clone(), |program| runs::check(seed, program));
+    let why = check(seed, &program).err()?;
+    let (smallest, why_smallest) = smallest(program.clone(), why.clone(), |program| check(seed, program));
     Some(format!(
         "seed {seed}: {why}\n\n{program}\nthe smallest that fails: {why_smallest}\n\n{smallest}\n\
          repeat it with: PROGRAM_SEED={seed} cargo test -p steadfast --test it programs\n"
     ))
+}
+
+/// A panic is a failure like any other, and has a seed.
+fn check(seed: u64, program: &Program) -> Result<(), String> {
+    catch_unwind(|| runs::check(seed, program)).unwrap_or_else(|panic| {
+        let message = panic.downcast_ref::<String>().cloned();
+        Err(format!("a panic: {}", message.unwrap_or_default()))
+    })
 }
 
 /// Makes a failing program smaller for as long as it fails.
