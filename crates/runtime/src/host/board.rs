@@ -447,29 +447,27 @@ impl Board {
         }
     }
 
-    /// Signals that have arrived meet those who wait for them, first come first served.
+    /// A signal that has arrived meets who waits for it, first come first served. One at a time: what is delivered before the next may end a wait, and
+    /// its signal is then for somebody else.
     pub(super) fn match_signals(&self) {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
-        if inner.signals.is_empty() {
+        if inner.signals.is_empty() || inner.handed.iter().any(|handed| handed.signal.is_some()) {
             return;
         }
+        let first = |name: &str| inner.signals.iter().find(|(_, (other, _))| other == name).map(|(signal, _)| *signal);
         let waiting = |(key, op): (&Key, &Op)| match (&op.ask, &op.state) {
-            (Ask::Signal { name, .. }, State::Asked(_) | State::Waiting) => Some((op.order, key.clone(), name.clone())),
+            (Ask::Signal { name, .. }, State::Asked(_) | State::Waiting) => Some((op.order, key.clone(), first(name)?)),
             _ => None,
         };
-        let mut waiters: Vec<_> = inner.ops.iter().filter_map(waiting).collect();
-        waiters.sort();
-        for (_, key, name) in waiters {
-            let Some(signal) = inner.signals.iter().find(|(_, (other, _))| *other == name).map(|(seq, _)| *seq) else { continue };
-            let Some((_, payload)) = inner.signals.remove(&signal) else { continue };
-            if let Some(op) = inner.ops.get_mut(&key) {
-                op.state = State::Handed;
-            }
-            inner
-                .handed
-                .push_back(Handed { key, attempt: 1, outcome: Ok(payload), signal: Some(signal), undoable: false });
+        let Some((_, key, signal)) = inner.ops.iter().filter_map(waiting).min() else { return };
+        let Some((_, payload)) = inner.signals.remove(&signal) else { return };
+        if let Some(op) = inner.ops.get_mut(&key) {
+            op.state = State::Handed;
         }
+        inner
+            .handed
+            .push_back(Handed { key, attempt: 1, outcome: Ok(payload), signal: Some(signal), undoable: false });
     }
 
     /// The steps whose attempts have failed since the last look.

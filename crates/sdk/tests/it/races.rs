@@ -29,3 +29,27 @@ async fn a_signal_that_a_loser_was_about_to_get_is_for_the_next_who_waits() {
     assert_eq!(run.result::<u32>().await.unwrap(), 7, "{:#?}", lines(&run).await);
     assert_eq!(run.replay().await.unwrap().mismatch, None);
 }
+
+async fn either(ctx: &Ctx) -> Result<(usize, u32), Failure> {
+    let (winner, said) = ctx.race((ctx.signal("stop"), ctx.signal("go"))).await;
+    Ok((winner, said?))
+}
+
+#[workflow]
+async fn two_races(ctx: Ctx, _input: ()) -> Result<[(usize, u32); 2], Failure> {
+    ctx.sleep(SECOND).await?;
+    let (first, second) = ctx.join((either(&ctx), either(&ctx))).await;
+    Ok([first?, second?])
+}
+
+#[tokio::test(start_paused = true)]
+async fn signals_that_came_together_are_given_out_one_by_one() {
+    let engine = engine(&Memory::new()).register(two_races).start().await.unwrap();
+    let run = engine.start("two_races", &()).await.unwrap();
+    for (name, said) in [("stop", 1), ("go", 2), ("go", 3)] {
+        run.signal(name, &said).await.unwrap();
+    }
+    let winners: [(usize, u32); 2] = run.result().await.unwrap();
+    assert_eq!(winners, [(0, 1), (1, 2)], "the second race gets what the first one did not need: {:#?}", lines(&run).await);
+    assert_eq!(run.replay().await.unwrap().mismatch, None);
+}
