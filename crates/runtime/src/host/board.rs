@@ -83,6 +83,8 @@ struct Op {
     since: Seq,
     /// The journal has the beginning of an attempt.
     begun: Option<Attempt>,
+    /// The journal has a retry of it.
+    retried: bool,
 }
 
 #[derive(Clone)]
@@ -245,7 +247,7 @@ impl Board {
     pub(super) fn ask(&self, key: &Key, ask: Ask) {
         let mut inner = self.inner.lock();
         inner.asks += 1;
-        let op = Op { state: State::Asked(1), ask, waker: None, order: inner.asks, since: inner.replayed, begun: None };
+        let op = Op { state: State::Asked(1), ask, waker: None, order: inner.asks, since: inner.replayed, begun: None, retried: false };
         inner.asked.push((key.clone(), record(key, &op)));
         inner.ops.insert(key.clone(), op);
     }
@@ -316,7 +318,7 @@ impl Board {
             inner.failed.retain(|other| *other != step);
         }
         let on_record = match op.ask {
-            Ask::Step { .. } => matches!(op.state, State::Waiting | State::Failed(..)) || op.begun.is_some(),
+            Ask::Step { .. } => matches!(op.state, State::Waiting | State::Failed(..)) || op.begun.is_some() || op.retried,
             Ask::Sleep { recorded, .. } | Ask::Signal { recorded, .. } => recorded,
         };
         if on_record {
@@ -407,6 +409,7 @@ impl Board {
             State::Failed(failed, _) if failed < attempt => {}
             _ => return, // it runs or has failed already: the timer was armed twice
         }
+        op.retried = true;
         if matches!(op.ask, Ask::Step { not_repeatable: true, .. }) {
             op.state = State::Asked(attempt);
             inner.asked.push((key.clone(), record(&key, op)));
@@ -590,7 +593,7 @@ impl Board {
         let key = Key::of_attempts(step);
         inner.asked.retain(|(other, _)| *other != key);
         let Some(op) = inner.ops.get_mut(&key) else { return false };
-        (op.state, op.begun) = (State::Waiting, None);
+        (op.state, op.begun, op.retried) = (State::Waiting, None, true);
         true
     }
 

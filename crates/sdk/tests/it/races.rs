@@ -2,7 +2,7 @@
 
 use crate::support::{engine, lines};
 use steadfast::memory::Memory;
-use steadfast::{Ctx, Failure, MINUTE, SECOND, workflow};
+use steadfast::{Ctx, Failure, HOUR, MINUTE, Policy, SECOND, Store, Wait, workflow};
 
 async fn done(ctx: &Ctx, step: &str) -> Result<u32, Failure> {
     ctx.step(step, || async { Ok::<_, Failure>(0) }).await
@@ -52,4 +52,35 @@ async fn signals_that_came_together_are_given_out_one_by_one() {
     let winners: [(usize, u32); 2] = run.result().await.unwrap();
     assert_eq!(winners, [(0, 1), (1, 2)], "the second race gets what the first one did not need: {:#?}", lines(&run).await);
     assert_eq!(run.replay().await.unwrap().mismatch, None);
+}
+
+#[workflow]
+async fn drops_a_retry(ctx: Ctx, _input: ()) -> Result<(), Failure> {
+    let slow = async {
+        let attempts = || {
+            let attempt = ctx.attempt();
+            async move {
+                if attempt == 1 {
+                    return Err(Failure::transient("down"));
+                }
+                tokio::time::sleep(HOUR).await;
+                Ok(())
+            }
+        };
+        ctx.step("slow", attempts).retry(Policy::constant(SECOND)).await
+    };
+    let (winner, _slept) = ctx.race((slow, ctx.sleep(MINUTE))).await;
+    assert_eq!(winner, 1);
+    ctx.sleep(HOUR).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_that_was_running_when_its_race_was_over_is_waited_for_no_more() {
+    let store = Memory::new();
+    let engine = engine(&store).register(drops_a_retry).start().await.unwrap();
+    let run = engine.start("drops_a_retry", &()).await.unwrap();
+    tokio::time::sleep(2 * MINUTE).await;
+    let waits = run.view().await.unwrap().waits;
+    assert!(matches!(waits[..], [Wait::Timer { .. }]), "{waits:?}");
+    assert_eq!(store.timers(0, None, 10).await.unwrap().len(), 1, "only the sleep is armed");
 }
