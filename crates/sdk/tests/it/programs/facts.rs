@@ -8,7 +8,7 @@ use super::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use steadfast::{Engine, Entry, Event, Store};
-use steadfast_kernel::{Run, run};
+use steadfast_kernel::{Run, TimerName, run};
 use steadfast_store::RunRow;
 
 /// The delay before each attempt of each step.
@@ -19,6 +19,7 @@ pub(super) async fn check(world: &World) -> Result<(), String> {
     folds(world, &journal).await?;
     names_fit(&journal)?;
     attempts_are_consecutive(&journal)?;
+    nothing_is_left_waiting(&journal)?;
     undone_in_order(&journal)?;
     signals_arrived_once(world, &journal)?;
     signals_are_taken_in_order(&journal)?;
@@ -87,6 +88,26 @@ fn attempts_are_consecutive(journal: &[Entry]) -> Result<(), String> {
         let last = due.entry(step.to_string()).or_insert(1);
         ensure(attempt == *last + u32::from(retry), || format!("attempt {last} was due: {entry:?}"))?;
         *last = attempt;
+    }
+    Ok(())
+}
+
+/// A run that completed has had, or has given up, everything it waited for: nothing else may be armed meanwhile.
+fn nothing_is_left_waiting(journal: &[Entry]) -> Result<(), String> {
+    let mut waits = BTreeSet::new();
+    for entry in journal {
+        match &entry.event {
+            Event::RetryScheduled { step, .. } => drop(waits.insert(TimerName::Retry(step.clone()))),
+            Event::TimerSet { sleep: id, .. } | Event::SignalAwaited { wait: id, .. } => drop(waits.insert(TimerName::Sleep(id.clone()))),
+            Event::StepCompleted { step, .. } | Event::StepFailed { step, .. } => drop(waits.remove(&TimerName::Retry(step.clone()))),
+            Event::TimerFired { sleep: id } | Event::SignalTaken { wait: id, .. } => drop(waits.remove(&TimerName::Sleep(id.clone()))),
+            Event::RunCompleted { .. } => {
+                waits.retain(|name| !entry.abandoned.contains(name));
+                return ensure(waits.is_empty(), || format!("nobody waits for these, and they were never given up: {waits:?}"));
+            }
+            _ => {}
+        }
+        waits.retain(|name| !entry.abandoned.contains(name));
     }
     Ok(())
 }
