@@ -241,21 +241,22 @@ impl Session {
             workflow.settle().await;
             collect_asked(workflow, &mut proposals, &mut asked);
         }
-        let then = match self.end_of_code(workflow) {
+        let end = self.end_of_code(workflow);
+        if proposals.is_empty() && end.is_none() {
+            return self.open(workflow, &asked);
+        }
+        let abandoned = workflow.board.take_disarmed(); // by the code itself; what goes when it is closed needs no word
+        let then = match end {
             Some(event) => {
                 workflow.close();
+                drop(workflow.board.take_disarmed());
                 let then = if event.is_end() { Then::End } else { Then::Undo };
                 proposals.push(Proposal { at: self.time(workflow), event });
                 then
             }
             None => Then::GoOn,
         };
-        if proposals.is_empty() {
-            return self.open(workflow, &asked);
-        }
         let in_flight = if then == Then::End { 0 } else { workflow.board.in_flight(None) };
-        let disarmed = workflow.board.take_disarmed();
-        let abandoned = if then == Then::GoOn { disarmed } else { Vec::new() }; // nothing outlasts the code
         let unanswered = workflow.board.unanswered(None);
         let command = TakeTurn { epoch: self.epoch, proposals, in_flight, unanswered, abandoned };
         self.say(Says::Turn(command.clone()));

@@ -3,10 +3,8 @@
 use super::code::{execute, within};
 use super::program::{Dice, Program, run_seed, signals};
 use super::trail::{forget, next_life};
-use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::future::pending;
-use std::time::Duration;
 use steadfast::memory::{Fault, Gate, Memory};
 use steadfast::{Clock, Engine, Event, HOUR, Run, Store, Timestamp, VirtualClock};
 use steadfast_kernel::{Entry, Payload, Record, RunId, WorkflowName, run};
@@ -14,29 +12,6 @@ use steadfast_store::{Append, Batch, Fence, RunRow};
 
 /// The longest journal that is read.
 const JOURNAL_MAX: usize = 10_000;
-
-/// A clock in virtual time that begins when we say.
-#[derive(Clone, Copy)]
-struct From {
-    first: Timestamp,
-    origin: tokio::time::Instant,
-}
-
-impl From {
-    fn at(first: Timestamp) -> Self {
-        From { first, origin: tokio::time::Instant::now() }
-    }
-}
-
-impl Clock for From {
-    fn now(&self) -> Timestamp {
-        self.first.saturating_add(self.origin.elapsed())
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        Box::pin(tokio::time::sleep(duration))
-    }
-}
 
 /// A signal that is sent at some time; its payload is its place in the list.
 struct Send {
@@ -74,7 +49,7 @@ pub(super) struct World {
     pub(super) on_record: Vec<BTreeSet<String>>,
     /// Signals that were acknowledged.
     pub(super) acknowledged: BTreeSet<u64>,
-    clock: From,
+    clock: VirtualClock,
     sends: Vec<Send>,
 }
 
@@ -86,7 +61,8 @@ impl World {
         let input = Payload::json(serde_json::to_vec(program).expect("a program can be written"));
         let workflow = WorkflowName::new("execute").expect("allowed");
         let event = Event::RunStarted { workflow, input, seed: run_seed(seed), deadline_at: None };
-        let entry = Entry { seq: 1, epoch: 1, at: VirtualClock::first(), in_flight: None, abandoned: Vec::new(), event };
+        let now = VirtualClock::start().now();
+        let entry = Entry { seq: 1, epoch: 1, at: now, in_flight: None, abandoned: Vec::new(), event };
         let started = run::evolve(&run, None, &entry).expect("a run begins like this");
         let head = store.claim(0).await.expect("nobody else has it");
         let batch = Batch {
@@ -96,7 +72,7 @@ impl World {
             timers: Vec::new(),
         };
         store.commit(batch).await.expect("the store writes");
-        World::on(seed, program, store, VirtualClock::first())
+        World::on(seed, program, store, now)
     }
 
     /// The same run on another store, from that time on.
@@ -105,7 +81,7 @@ impl World {
         let run = RunId::new("program").expect("allowed");
         let sends = sends(program, &mut Dice::new(seed, "signals"));
         let (on_record, acknowledged) = (Vec::new(), BTreeSet::new());
-        World { seed, program: program.clone(), store, run, on_record, acknowledged, clock: From::at(now), sends }
+        World { seed, program: program.clone(), store, run, on_record, acknowledged, clock: VirtualClock::start_at(now), sends }
     }
 
     /// The name of the signal that says this.
