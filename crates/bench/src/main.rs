@@ -9,6 +9,7 @@ use report::Report;
 
 const HELP: &str = "\
 cargo xtask bench runs [SCENARIO] [--json] [--quick]
+    one-step, ten-steps                    runs per second, side by side
     commits-one-step, commits-ten-steps    durable commits per lone run
     retry-lateness                         how long after its due time a retry begins
 ";

@@ -1,4 +1,4 @@
-//! Runs on the embedded store: what they cost in commits, and how late retries are.
+//! Runs on the embedded store: how many there are in a second, what they cost in commits, and how late retries are.
 
 use crate::report::{Measured, Report};
 use anyhow::{Context, Result, ensure};
@@ -12,18 +12,25 @@ const MS: Duration = Duration::from_millis(1);
 static BEGUN: LazyLock<Mutex<Vec<(String, Timestamp)>>> = LazyLock::new(Mutex::default);
 
 /// What there is to measure.
-pub(crate) const SCENARIOS: [&str; 3] = ["commits-one-step", "commits-ten-steps", "retry-lateness"];
+pub(crate) const SCENARIOS: [&str; 5] = ["one-step", "ten-steps", "commits-one-step", "commits-ten-steps", "retry-lateness"];
 
 pub(crate) async fn run(report: &Report, only: Option<&str>, quick: bool) -> Result<()> {
-    let wanted = |scenario| only.is_none_or(|only| only == scenario);
+    let wanted = |scenario: &str| only.is_none_or(|only| only == scenario);
     let folder = tempfile::tempdir_in(".").context("the data folder belongs on a real disk, so it is made in this one")?;
     let engine = Engine::open(folder.path())?.register(steps).register(retry_once).start().await?;
-    for (scenario, count) in [(SCENARIOS[0], 1), (SCENARIOS[1], 10)] {
-        if wanted(scenario) {
-            commits(report, &engine, scenario, count).await?;
+    for (scenario, count) in [("one-step", 1), ("ten-steps", 10)].into_iter().filter(|(scenario, _)| wanted(scenario)) {
+        for concurrency in [1, 16, 64, 256, 1024] {
+            let for_ms = if quick { 1000 } else { 5000 };
+            side_by_side(report, &engine, scenario, count, concurrency, for_ms * MS).await?;
         }
     }
-    for concurrency in [1, 16, 64].into_iter().filter(|_| wanted(SCENARIOS[2])) {
+    for (scenario, count) in [("commits-one-step", 1), ("commits-ten-steps", 10)]
+        .into_iter()
+        .filter(|(scenario, _)| wanted(scenario))
+    {
+        commits(report, &engine, scenario, count).await?;
+    }
+    for concurrency in [1, 16, 64].into_iter().filter(|_| wanted("retry-lateness")) {
         let runs = if quick { 300 } else { 2000 };
         retry_lateness(report, &engine, concurrency, runs).await?;
     }
@@ -38,6 +45,38 @@ async fn steps(ctx: Ctx, count: u32) -> Result<u32, Failure> {
         sum += ctx.step("add", || async move { Ok::<_, Failure>(i) }).await?;
     }
     Ok(sum)
+}
+
+/// Starts runs one after another, so many side by side, for that long; then waits for those under way.
+async fn side_by_side(
+    report: &Report,
+    engine: &Engine,
+    scenario: &'static str,
+    count: u32,
+    concurrency: usize,
+    for_long: Duration,
+) -> Result<()> {
+    let begun = SystemClock.now();
+    let workers = (0..concurrency).map(|_| {
+        let engine = engine.clone();
+        tokio::spawn(async move {
+            let mut took = Vec::new();
+            while SystemClock.now().saturating_since(begun) < for_long {
+                let started = SystemClock.now();
+                engine.start("steps", &count).await?.result::<u32>().await?;
+                took.push(SystemClock.now().saturating_since(started));
+            }
+            Ok::<_, steadfast::Error>(took)
+        })
+    });
+    let mut took = Vec::new();
+    for worker in workers.collect::<Vec<_>>() {
+        took.extend(worker.await??);
+    }
+    let seconds = SystemClock.now().saturating_since(begun).as_secs_f64();
+    let per_s = (took.len() as f64 / seconds).round();
+    let measured = Measured { scenario, concurrency: Some(concurrency), per_s: Some(per_s), ..Measured::default() };
+    report.say(&measured.percentiles(took))
 }
 
 /// How many durable commits a lone run costs.
@@ -98,6 +137,6 @@ async fn retry_lateness(report: &Report, engine: &Engine, concurrency: usize, ru
         ensure!(at >= due, "a retry began early");
         late.push(at.saturating_since(due));
     }
-    let measured = Measured { scenario: SCENARIOS[2], concurrency: Some(concurrency), ..Measured::default() };
+    let measured = Measured { scenario: "retry-lateness", concurrency: Some(concurrency), ..Measured::default() };
     report.say(&measured.percentiles(late))
 }
