@@ -88,9 +88,20 @@ impl<T> Future for Scoped<'_, T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<T> {
-        let outer = self.board.enter(Arc::clone(&self.branch));
-        let polled = self.future.as_mut().poll(cx);
-        self.board.enter(outer);
-        polled
+        let board = Arc::clone(&self.board);
+        let _left_again = Entered { outer: board.enter(Arc::clone(&self.branch)), board: &board };
+        self.future.as_mut().poll(cx)
+    }
+}
+
+/// Goes back to the branch around this one, also when a panic goes through it that the code catches further out.
+struct Entered<'a> {
+    board: &'a Board,
+    outer: Arc<Branch>,
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.board.enter(Arc::clone(&self.outer));
     }
 }

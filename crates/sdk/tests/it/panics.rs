@@ -1,6 +1,8 @@
 //! Panics of user code become failures.
 
 use crate::support::{call, calls, engine, lines};
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 use steadfast::memory::Memory;
 use steadfast::{Class, Code, Ctx, Failure, Policy, workflow};
@@ -59,4 +61,20 @@ async fn a_workflow_that_panics_has_failed() {
     assert_eq!((failure.class, failure.code), (Class::Permanent, Code::Internal));
     assert_eq!(failure.message, "the workflow panicked: at the disco");
     assert_eq!(lines(&run).await, ["RUN_STARTED", "STEP_COMPLETED fine#1 a1", "RUN_FAILED INTERNAL"]);
+}
+
+#[workflow]
+async fn catches_a_panic(ctx: Ctx, _input: ()) -> Result<(), Failure> {
+    let branch = ctx.branch("risky", async { panic!("not here") });
+    let caught: Result<(), _> = AssertUnwindSafe(branch).catch_unwind().await;
+    assert!(caught.is_err());
+    ctx.step("after", || async { Ok::<_, Failure>(()) }).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_that_the_code_catches_leaves_its_branch() {
+    let engine = engine(&Memory::new()).register(catches_a_panic).start().await.unwrap();
+    let run = engine.start("catches_a_panic", &()).await.unwrap();
+    run.result::<()>().await.unwrap();
+    assert_eq!(lines(&run).await[1], "STEP_COMPLETED after#1 a1", "not risky#1/after#1");
 }
