@@ -59,11 +59,8 @@ impl<'a> Doubt<'a> {
             && self.asking.is_none()
             && let Some(probe) = &mut self.probe
         {
-            let probing = match &mut self.probing {
-                Some(probing) => probing,
-                none => none.insert(probe()),
-            };
-            match catch_unwind(AssertUnwindSafe(|| probing.as_mut().poll(cx))) {
+            let probing = &mut self.probing;
+            match catch_unwind(AssertUnwindSafe(|| probing.get_or_insert_with(probe).as_mut().poll(cx))) {
                 Ok(Poll::Pending) => return Poll::Pending,
                 Ok(Poll::Ready(Ok(Some(output)))) => return Poll::Ready(Word::Happened(Ok(output))),
                 Ok(Poll::Ready(Ok(None))) => return Poll::Ready(Word::Repeat),

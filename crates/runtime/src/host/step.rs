@@ -172,7 +172,10 @@ impl Future for StepCall<'_> {
                 Poll::Pending
             }
             Gate::Doubt { attempt, ask_a_person } => {
-                match this.doubt.poll(ask_a_person, cx) {
+                this.board.attempting(Some(attempt)); // a probe is not the code of the run either
+                let polled = this.doubt.poll(ask_a_person, cx);
+                this.board.attempting(None);
+                match polled {
                     Poll::Ready(word) => this.settle_doubt(attempt, word, cx),
                     Poll::Pending if this.doubt.is_with_a_person() => this.board.ask_a_person(&this.key),
                     Poll::Pending => {}

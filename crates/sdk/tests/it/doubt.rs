@@ -16,6 +16,17 @@ async fn pay(ctx: Ctx, probe: String) -> Result<String, Failure> {
     let paid = match probe.as_str() {
         "happened" => step.probe(|| async { Ok::<_, Failure>(Some("found".to_string())) }).await?,
         "did not" => step.probe(|| async { Ok::<_, Failure>(None) }).await?,
+        "panics" => {
+            let panics = || -> std::future::Ready<Result<Option<String>, Failure>> { panic!("no answer") };
+            step.probe(panics).await?
+        }
+        "draws" => {
+            let draws = || {
+                let drawn = ctx.random();
+                async move { Ok::<_, Failure>(Some(drawn.to_string())) }
+            };
+            step.probe(draws).await?
+        }
         "does not know" => step.probe(|| async { Err(Failure::transient("no answer")) }).await?,
         _ => step.await?,
     };
@@ -123,6 +134,20 @@ async fn without_a_word_the_step_is_in_doubt_and_a_person_says_what_happened() {
             (found, expected) => panic!("{found:?} is not {expected:?}"),
         }
         assert_eq!(calls(&id, "pay"), payments);
+        assert_eq!(run.replay().await.unwrap().mismatch, None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_panics_or_asks_for_something_durable_does_not_know() {
+    for probe in ["panics", "draws"] {
+        let id = format!("probe-{probe}");
+        let engine = start(&crashed(&id, probe).await).await;
+        let run = engine.run(&id).unwrap();
+        until("it is in doubt", async || run.view().await.unwrap().status == Status::Waiting).await;
+        assert_eq!(run.view().await.unwrap().waits[0].reason(), "IN_DOUBT");
+        run.resolve("pay#1", Resolution::Completed("by hand".into())).await.unwrap();
+        assert_eq!(run.result::<String>().await.unwrap(), "by hand");
         assert_eq!(run.replay().await.unwrap().mismatch, None);
     }
 }
