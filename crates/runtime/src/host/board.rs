@@ -522,6 +522,7 @@ impl Board {
         if let (Key::Step(step), Ok(output), Ask::Step { undo: Some(undo), .. }) = (key, &outcome, &op.ask) {
             inner.undos.push(Registered { step: step.clone(), output: output.clone(), undo: undo.clone() });
         }
+        inner.asked.retain(|(other, _)| other != key); // in replay: what has its outcome does not begin any more
         inner.handed.retain(|handed| handed.key != *key);
         let waker = inner.wake(key, State::Delivered(outcome));
         waker.into_iter().for_each(Waker::wake);
@@ -595,6 +596,18 @@ impl Board {
         let Some(op) = inner.ops.get_mut(&key) else { return false };
         (op.state, op.begun, op.retried) = (State::Waiting, None, true);
         true
+    }
+
+    /// The journal has it: whether that step is undone if the run does not complete. False if it is, and the code does not say how.
+    pub(super) fn undoable_recorded(&self, step: &StepId, undoable: bool) -> bool {
+        match self.inner.lock().ops.get_mut(&Key::Step(step.clone())) {
+            Some(Op { ask: Ask::Step { undo, .. }, .. }) if undoable => undo.is_some(),
+            Some(Op { ask: Ask::Step { undo, .. }, .. }) => {
+                *undo = None;
+                true
+            }
+            _ => true, // it was not asked for, which shows when it is delivered
+        }
     }
 
     /// The journal has it: a person was asked about that step. False if there was no doubt about it.

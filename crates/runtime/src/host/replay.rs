@@ -5,7 +5,7 @@
 use super::board::Key;
 use super::session::Workflow;
 use std::collections::BTreeMap;
-use steadfast_kernel::{Entry, Event, Payload, StepId, Wait};
+use steadfast_kernel::{Entry, Event, Failure, Payload, StepId, Timestamp, Wait};
 
 /// Brings the code to where the journal ends.
 ///
@@ -54,7 +54,7 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
             (Event::RunFailed { failure }, Err(found)) if failure == found => Ok(()),
             (Event::RunFailed { .. } | Event::RunCancelled, _) if workflow.undoing.is_some() => Ok(()),
             (Event::RunCompensating { failure: Some(failure) }, Err(found)) if failure == found => {
-                begin_undo(workflow, Some(failure.clone()));
+                begin_undo(workflow, Some(failure.clone()), *at);
                 Ok(())
             }
             (event, _) if is_arrival(event) => Ok(()),
@@ -72,6 +72,9 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
         }
         Event::StepStarted { step, attempt } => board.begun_recorded(step, *attempt),
         Event::StepCompleted { step, .. } if is_version(step) => true, // the code has it from `versions`
+        Event::StepCompleted { step, undoable, .. } if !board.undoable_recorded(step, *undoable) => {
+            return Err(mismatch(entry, "the code no longer says how to undo it".into()));
+        }
         Event::StepCompleted { step, output, .. } => board.deliver(&Key::Step(step.clone()), Ok(output.clone()), *at),
         Event::StepFailed { step, failure, .. } => board.deliver(&Key::Step(step.clone()), Err(failure.clone()), *at),
         Event::RetryScheduled { step, .. } => board.retry_recorded(step),
@@ -93,7 +96,7 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
             .take_signal(*signal)
             .is_some_and(|payload| board.deliver(&Key::Signal(wait.clone()), Ok(payload), *at)),
         Event::RunCompensating { failure } => {
-            begin_undo(workflow, failure.clone());
+            begin_undo(workflow, failure.clone(), *at);
             true
         }
         Event::UndoCompleted { step, .. } => board.deliver(&Key::Undo(step.clone()), Ok(Payload::json("null")), *at),
@@ -104,7 +107,8 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
     if fits { Ok(()) } else { Err(mismatch(entry, format!("the code waits for {}", workflow.board.waits_for()))) }
 }
 
-fn begin_undo(workflow: &mut Workflow, failure: Option<steadfast_kernel::Failure>) {
+fn begin_undo(workflow: &mut Workflow, failure: Option<Failure>, at: Timestamp) {
+    workflow.board.set_now(at);
     workflow.undoing = Some(failure);
     workflow.undo();
 }
