@@ -251,7 +251,9 @@ impl Session {
                 workflow.close();
                 drop(workflow.board.take_disarmed());
                 let then = if event.is_end() { Then::End } else { Then::Undo };
-                proposals.push(Proposal { at: self.time(workflow), event });
+                let at = self.time(workflow);
+                workflow.board.set_now(at); // what is undone is asked for now, not when the code was last told something
+                proposals.push(Proposal { at, event });
                 then
             }
             None => Then::GoOn,

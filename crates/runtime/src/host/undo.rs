@@ -3,15 +3,17 @@
 use super::Context;
 use super::board::Registered;
 use futures_util::FutureExt;
-use steadfast_kernel::{Failure, Payload};
+use serde::Deserialize;
+use steadfast_kernel::{Failure, Payload, StepId};
 
 /// Undoes one after another. An undo that has failed for good waits for a person, who has it tried again or skips it.
 pub(super) async fn compensate(context: Context, undos: Vec<Registered>) -> Result<Payload, Failure> {
     for Registered { step, output, undo } in undos.into_iter().rev() {
-        for round in 1.. {
+        let mut asked = 0;
+        loop {
             let (run, output) = (undo.undo.clone(), output.clone());
             let attempts = Box::new(move || run(output.clone()).map(|done| done.map(|()| Payload::json("null"))).boxed());
-            if context.undo(step.clone(), attempts, undo.policy.clone()).await.is_ok() || skips(&context, &step, round).await {
+            if context.undo(step.clone(), attempts, undo.policy.clone()).await.is_ok() || skips(&context, &step, &mut asked).await {
                 break;
             }
         }
@@ -19,8 +21,23 @@ pub(super) async fn compensate(context: Context, undos: Vec<Registered>) -> Resu
     Ok(Payload::json("null"))
 }
 
-/// Asks a person about an undo that has failed. True if it is to be left as it is.
-async fn skips(context: &Context, step: &steadfast_kernel::StepId, round: u32) -> bool {
-    let said = context.question(step.undo_failed(round), format!("undo:{step}")).await;
-    said.is_ok_and(|payload| payload.bytes.as_ref() == b"\"skip\"")
+/// Asks a person about an undo that has failed. True if it is to be left as it is. Counts the questions, which are on record each.
+async fn skips(context: &Context, step: &StepId, asked: &mut u32) -> bool {
+    loop {
+        *asked += 1;
+        let said = context.question(step.undo_failed(*asked), format!("undo:{step}")).await;
+        match said.ok().and_then(|payload| serde_json::from_slice(&payload.bytes).ok()) {
+            Some(Said::Skip) => return true,
+            Some(Said::Retry) => return false,
+            None => {} // not an answer: the question stands
+        }
+    }
+}
+
+/// What a person says, as the payload of a signal.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Said {
+    Retry,
+    Skip,
 }

@@ -44,7 +44,14 @@ async fn book(ctx: Ctx, then: String) -> Result<String, Failure> {
 }
 
 async fn start(store: &Memory) -> Engine {
-    engine(store).register(book).register(stubborn).register(undo_fails).start().await.unwrap()
+    engine(store)
+        .register(book)
+        .register(stubborn)
+        .register(undo_fails)
+        .register(undo_in_time)
+        .start()
+        .await
+        .unwrap()
 }
 
 const NEWEST_FIRST: [&str; 3] = ["car booked", "flight booked", "hotel booked"];
@@ -232,4 +239,50 @@ async fn a_shutdown_while_the_undoing_begins_leaves_all_of_it_to_the_next_start(
     let run = second.run("undo-shutdown").unwrap();
     run.result::<String>().await.unwrap_err();
     assert_eq!(undone("undo-shutdown"), NEWEST_FIRST);
+}
+
+/// Waits for a day; what it did has to be undone within a minute.
+#[workflow]
+async fn undo_in_time(ctx: Ctx, _input: ()) -> Result<(), Failure> {
+    let run = ctx.run_id().to_string();
+    ctx.step("book", || async { Ok::<_, Failure>("room".to_string()) })
+        .undo(move |booked| {
+            let run = run.clone();
+            async move {
+                tokio::time::sleep(SECOND).await;
+                take_back(run, booked).await
+            }
+        })
+        .undo_retry(Policy::constant(SECOND).deadline(MINUTE))
+        .await?;
+    ctx.sleep(24 * HOUR).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_an_undo_counts_from_when_the_undoing_begins() {
+    let engine = start(&Memory::new()).await;
+    let run = engine.start("undo_in_time", &()).id("undo-in-time").await.unwrap();
+    tokio::time::sleep(12 * HOUR).await;
+    run.cancel().await.unwrap();
+    until("it is undone", async || {
+        tokio::time::sleep(SECOND).await;
+        run.view().await.unwrap().status == Status::Cancelled
+    })
+    .await;
+    assert_eq!(undone("undo-in-time"), ["room"]);
+    assert!(!lines(&run).await.iter().any(|line| line.starts_with("UNDO_FAILED")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_answer_about_an_undo_leaves_the_question_open() {
+    let engine = start(&Memory::new()).await;
+    let run = engine.start("undo_fails", &false).id("undo-no-answer").await.unwrap();
+    tokio::time::sleep(HOUR).await;
+    let before = lines(&run).await.iter().filter(|line| line.starts_with("UNDO_FAILED")).count();
+    let wait = run.view().await.unwrap().waits[0].clone();
+    let Wait::Signal { name, .. } = &wait else { panic!("{wait:?}") };
+    run.signal(name, &"what?").await.unwrap();
+    tokio::time::sleep(HOUR).await;
+    assert_eq!(lines(&run).await.iter().filter(|line| line.starts_with("UNDO_FAILED")).count(), before, "nothing was tried again");
+    assert_eq!(run.view().await.unwrap().waits, [wait]);
 }
