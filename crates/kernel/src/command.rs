@@ -108,4 +108,6 @@ pub struct CancelRun {
     pub by: Option<String>,
     /// Why.
     pub why: Option<String>,
+    /// Its code cannot go on here, so nobody can put the end in its place.
+    pub blocked: bool,
 }

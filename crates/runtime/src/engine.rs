@@ -158,7 +158,7 @@ impl Engine {
     /// # Errors
     /// If there is no such run, or it has ended.
     pub async fn cancel(&self, run: &RunId, by: Option<String>, why: Option<String>) -> Result<(), Error> {
-        self.tell(run, Command::CancelRun(CancelRun { by, why })).await.map(drop)
+        self.tell(run, Command::CancelRun(CancelRun { by, why, blocked: false })).await.map(drop)
     }
 
     async fn tell(&self, run: &RunId, command: Command) -> Result<Answer, Error> {

@@ -11,6 +11,7 @@
 //!   open --FireTimer-----> ended           RUN_FAILED (deadline)
 //!   open --SendSignal----> open            SIGNAL_RECEIVED | (known: answered, no event)
 //!   open --CancelRun-----> open            RUN_CANCEL_REQUESTED | (asked for before: answered, no event)
+//!   open --CancelRun-----> ended           …, RUN_CANCELLED (its code cannot go on, and nothing has to be undone)
 //!   compensating --TakeTurn------> …       UNDO_COMPLETED UNDO_FAILED SIGNAL_AWAITED SIGNAL_TAKEN, then RUN_FAILED | RUN_CANCELLED
 //!   compensating --ReportFailure-> …       RETRY_SCHEDULED of an undo
 //! ```
@@ -269,6 +270,11 @@ impl Run {
     /// True if something has to be undone should the run not complete.
     pub fn has_undoable(&self) -> bool {
         matches!(&self.phase, Phase::Open(open) if !open.undoable.is_empty())
+    }
+
+    /// True if somebody wants it to end, and it has not yet.
+    pub fn is_called_off(&self) -> bool {
+        matches!(&self.phase, Phase::Open(open) if open.cancel_requested)
     }
 
     /// How it has ended, if it has.

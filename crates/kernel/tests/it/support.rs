@@ -211,7 +211,7 @@ pub(crate) fn send_signal(name: &str, id: Option<&str>) -> Command {
 }
 
 pub(crate) fn cancel() -> Command {
-    Command::CancelRun(CancelRun { by: Some("ada".into()), why: Some("ordered twice".into()) })
+    Command::CancelRun(CancelRun { by: Some("ada".into()), why: Some("ordered twice".into()), blocked: false })
 }
 
 /// A report that a step, asked for at the beginning of time, has timed out; nothing else is in flight.

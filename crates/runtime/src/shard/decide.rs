@@ -41,7 +41,7 @@ impl Shard {
         self.tidy(id);
     }
 
-    fn decide(&mut self, id: &RunId, command: Command, from: From) {
+    fn decide(&mut self, id: &RunId, mut command: Command, from: From) {
         if let From::Turn(session) | From::Failure(session, _) = &from
             && !self.is_current(id, *session)
         {
@@ -51,7 +51,11 @@ impl Shard {
         if matches!(command, Command::StartRun(_)) && matches!(self.slot(id).memory, Memory::Ready(None)) && self.is_full() {
             return from.fail(Error::busy("runs_live_max"));
         }
-        let Memory::Ready(state) = &self.slot(id).memory else { return };
+        let slot = self.slot(id);
+        if let Command::CancelRun(cancel) = &mut command {
+            cancel.blocked = slot.blocked.is_some();
+        }
+        let Memory::Ready(state) = &slot.memory else { return };
         match run::decide(id, state.as_ref(), command, now) {
             Ok(decision) if decision.entries.is_empty() => {
                 self.follow(id, from, Ok(Follow { effects: decision.effects, entries: Vec::new() }));

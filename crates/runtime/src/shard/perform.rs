@@ -1,12 +1,13 @@
 //! What follows a commit: effects and answers. Nothing here is durable; what a crash loses is derived again from state.
 
-use super::{Follow, From, Memory, Pending, Reply, Session, Shard, Then};
+use super::{Ask, Follow, From, Memory, Pending, Place, Reply, Session, Shard, Then};
 use crate::committer::Outcome;
 use crate::error::Error;
 use crate::host::ToHost;
 use crate::timers::Order;
 use steadfast_kernel::run::Ended;
-use steadfast_kernel::{Answer, Effect, Entry, Refusal, RunId, Wait};
+use steadfast_kernel::{Answer, CancelRun, Command, Effect, Entry, Refusal, RunId, Wait};
+use tokio::sync::oneshot;
 
 /// A host that is out of date this often in a row does not get right by replaying again.
 const STALE_MAX: u32 = 5;
@@ -117,7 +118,7 @@ impl Shard {
             let at = if let Memory::Ready(Some(run)) = &slot.memory { run.seq } else { 0 };
             return self.block(id, Wait::Mismatch { at, expected: "a turn that fits the journal".into(), found: why.into() });
         }
-        self.ask(id.clone(), super::Ask::Resume);
+        self.ask(id.clone(), Ask::Resume);
     }
 
     /// A session is over. If its run is not, and nobody told it to stop, it has died.
@@ -133,7 +134,13 @@ impl Shard {
     pub(super) fn block(&mut self, id: &RunId, wait: Wait) {
         self.end_session(id);
         tracing::warn!(run = %id, reason = wait.reason(), detail = ?wait, "the run waits: its code cannot go on");
-        self.slot(id).blocked = Some(wait);
+        let slot = self.slot(id);
+        slot.blocked = Some(wait);
+        if matches!(&slot.memory, Memory::Ready(Some(run)) if run.is_called_off()) {
+            let (nobody, _) = oneshot::channel(); // what its host can no longer see to is asked for again
+            let again = Command::CancelRun(CancelRun { by: None, why: None, blocked: true });
+            self.ask(id.clone(), Ask::Command(Box::new(again), From::Caller(nobody, Place::default())));
+        }
     }
 
     fn close(&mut self, id: &RunId) {
@@ -172,7 +179,7 @@ impl Shard {
         let slot = self.slot(id);
         let waiters = std::mem::take(&mut slot.waiters);
         let Memory::Ready(Some(run)) = &slot.memory else {
-            return waiters.into_iter().for_each(|waiter| self.ask(id.clone(), super::Ask::Await(waiter)));
+            return waiters.into_iter().for_each(|waiter| self.ask(id.clone(), Ask::Await(waiter)));
         };
         let Some(ended) = run.ended() else { return };
         slot.blocked = None;

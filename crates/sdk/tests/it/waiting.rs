@@ -2,7 +2,7 @@
 
 use crate::support::{call, calls, engine, lines, until};
 use steadfast::memory::Memory;
-use steadfast::{Ctx, Failure, HOUR, Status, Wait, Workflow, workflow};
+use steadfast::{Code, Ctx, Failure, HOUR, Status, Wait, Workflow, workflow};
 
 mod before {
     use super::*;
@@ -126,4 +126,22 @@ async fn a_run_without_its_code_waits_for_it() {
     let Wait::NoWorker { workflow } = &wait else { panic!("{wait:?}") };
     assert_eq!(workflow.as_str(), "ship");
     goes_on_with_the_old_code("no-worker", store).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_code_cannot_go_on_can_be_called_off() {
+    for id in ["blocked-mismatch", "blocked-no-worker"] {
+        let matches = id.ends_with("mismatch");
+        let (store, _) = if matches { upgraded(id, renamed::ship).await } else { upgraded(id, other).await };
+        let builder = engine(&store);
+        let builder = if matches { builder.register(renamed::ship) } else { builder.register(other) };
+        let engine = builder.start().await.unwrap();
+        let run = engine.run(id).unwrap();
+        run.cancel().await.unwrap();
+        let error = tokio::time::timeout(HOUR, run.result::<u32>()).await.expect("it ends").unwrap_err();
+        assert_eq!(error.failure().unwrap().code, Code::Cancelled);
+        let expected = ["RUN_STARTED", "STEP_COMPLETED pack#1 a1", "TIMER_SET sleep#1", "RUN_CANCEL_REQUESTED", "RUN_CANCELLED"];
+        assert_eq!(lines(&run).await, expected);
+        assert_eq!(run.view().await.unwrap().waits, []);
+    }
 }

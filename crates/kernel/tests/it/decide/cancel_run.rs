@@ -13,7 +13,7 @@ fn a_request_is_recorded_and_the_code_is_told() {
 
 #[test]
 fn nobody_has_to_say_who_and_why() {
-    let silent = Command::CancelRun(CancelRun { by: None, why: None });
+    let silent = Command::CancelRun(CancelRun { by: None, why: None, blocked: false });
     let event = Event::RunCancelRequested { by: None, why: None };
     let effects = [deliver_stop(None), answer(Answer::CancelRequested)];
     check(&open(), 70, silent, Ok(decision([entry(2, 70, event)], effects)));
@@ -22,7 +22,7 @@ fn nobody_has_to_say_who_and_why() {
 #[test]
 fn asking_twice_is_one_event() {
     check(&called_off(), 70, cancel(), Ok(decision([], [answer(Answer::CancelRequested)])));
-    let other = Command::CancelRun(CancelRun { by: Some("bob".into()), why: None });
+    let other = Command::CancelRun(CancelRun { by: Some("bob".into()), why: None, blocked: false });
     check(&called_off(), 70, other, Ok(decision([], [answer(Answer::CancelRequested)])));
     let undone = [called_off(), vec![entry(3, 0, run_compensating(None))]].concat();
     check(&undone, 70, cancel(), Ok(decision([], [answer(Answer::CancelRequested)])));
@@ -44,4 +44,15 @@ fn an_ended_run_cannot_be_called_off() {
 #[test]
 fn a_run_that_does_not_exist_cannot_be_called_off() {
     check(&[], 70, cancel(), Err(Refusal::RunNotFound { run: run_id() }));
+}
+
+#[test]
+fn a_run_that_no_host_can_go_on_with_ends_at_once_if_nothing_has_to_be_undone() {
+    let blocked = || Command::CancelRun(CancelRun { by: Some("ada".into()), why: Some("ordered twice".into()), blocked: true });
+    let ends = || [Effect::Close, Effect::AnnounceEnd, answer(Answer::CancelRequested)];
+    let cancelled = |seq| Entry { in_flight: Some(0), ..entry(seq, 70, Event::RunCancelled) };
+    check(&open(), 70, blocked(), Ok(decision([entry(2, 70, cancel_requested()), cancelled(3)], ends())));
+    check(&called_off(), 70, blocked(), Ok(decision([cancelled(3)], ends())));
+    let effects = [deliver_stop(None), answer(Answer::CancelRequested)];
+    check(&compensating(), 70, blocked(), Ok(decision([entry(4, 70, cancel_requested())], effects)));
 }
