@@ -101,6 +101,8 @@ impl Ctx {
     /// }
     /// ```
     ///
+    /// Once no run is on version 1 any more, `2..=3` says so: a run that is waits with the reason `MISMATCH`.
+    ///
     /// # Panics
     /// If its name is not allowed, or it is asked for outside of the workflow's own future.
     #[track_caller]

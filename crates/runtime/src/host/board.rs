@@ -172,6 +172,8 @@ struct Inner {
     undos: Vec<Registered>,
     /// The versions on record.
     versions: BTreeMap<StepId, u32>,
+    /// The version that the run is on and the code does not know: what is on record, and what the code knows.
+    unknown_version: Option<(String, String)>,
     /// The journal goes on beyond what was delivered.
     replaying: bool,
     /// The entry of the journal that was delivered last.
@@ -329,11 +331,14 @@ impl Board {
     /// Which version of a change this run is on.
     pub(super) fn version(&self, id: StepId, versions: RangeInclusive<u32>) -> u32 {
         let mut inner = self.inner.lock();
-        if let Some(version) = inner.versions.get(&id) {
-            return *version;
-        }
-        if inner.replaying {
-            return *versions.start();
+        let recorded = inner.versions.get(&id).copied();
+        let unplanned = (*versions.start()).min(1); // the code did not know of the change
+        if let Some(version) = recorded.or(inner.replaying.then_some(unplanned)) {
+            if !versions.contains(&version) {
+                let known = format!("the code only knows the versions {} to {}", versions.start(), versions.end());
+                inner.unknown_version.get_or_insert((format!("version {version} of {id}"), known));
+            }
+            return version;
         }
         let version = *versions.end();
         inner.versions.insert(id.clone(), version);
@@ -629,6 +634,11 @@ impl Board {
     /// The outcome of a wait for a signal that did not come in time, if that is what this is.
     pub(super) fn too_late(&self, wait: &StepId) -> Option<Failure> {
         self.inner.lock().ops.get(&Key::Signal(wait.clone())).map(Op::too_late)
+    }
+
+    /// The version that the run is on and the code does not know, if there is one: what is on record, and what the code knows.
+    pub(super) fn unknown_version(&self) -> Option<(String, String)> {
+        self.inner.lock().unknown_version.take()
     }
 
     /// That entry of the journal is about to be delivered.

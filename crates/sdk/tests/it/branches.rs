@@ -210,3 +210,30 @@ async fn a_step_inside_a_step_is_refused_with_advice() {
     assert_eq!(error.failure().unwrap().code, Code::FailedPrecondition);
     assert!(error.to_string().contains("inside a step"), "{error}");
 }
+
+/// Three steps that come to their end in the same poll; the result is the order in which the code was told.
+#[workflow]
+async fn together(ctx: Ctx, _input: ()) -> Result<Vec<String>, Failure> {
+    let told = std::sync::Mutex::new(Vec::new());
+    let step = async |name: &str| {
+        ctx.step(name, || async { Ok::<_, Failure>(()) }).await?;
+        told.lock().unwrap().push(name.to_string());
+        Ok::<_, Failure>(())
+    };
+    let (a, b, c) = ctx.join((step("a"), step("b"), step("c"))).await;
+    a.and(b).and(c)?;
+    Ok(told.into_inner().unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_ends_in_the_same_moment_is_told_in_the_order_of_the_journal() {
+    let engine = engine(&Memory::new()).register(together).start().await.unwrap();
+    let run = engine.start("together", &()).await.unwrap();
+    let told = run.result::<Vec<String>>().await.unwrap();
+    let journal = lines(&run).await;
+    for (line, name) in journal[1..].iter().zip(&told) {
+        assert!(line.ends_with(&format!("/{name}#1 a1")), "told of {told:?}, the journal is {journal:#?}");
+    }
+    assert_eq!(engine.commits(), 2, "all of it is one turn");
+    assert_eq!(run.replay().await.unwrap().mismatch, None);
+}

@@ -91,3 +91,33 @@ mod unplanned {
         Ok(String::new())
     }
 }
+
+mod without_the_first {
+    use super::*;
+    /// Runs from before the goods were insured are thought to be over.
+    #[workflow]
+    pub(super) async fn ship(ctx: Ctx, _input: ()) -> Result<String, Failure> {
+        let version = ctx.version("insure-early", 2..=3);
+        ctx.step("pack", || async { Ok::<_, Failure>(()) }).await?;
+        ctx.sleep(HOUR).await?;
+        ctx.step("send", || async { Ok::<_, Failure>("sent".to_string()) }).await?;
+        Ok(format!("version {version}"))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_on_a_version_that_the_code_no_longer_knows_waits() {
+    let store = Memory::new();
+    let old = engine(&store).register(before::ship).start().await.unwrap();
+    let run = old.start("ship", &()).id("too-old").await.unwrap();
+    until("it sleeps", async || run.view().await.unwrap().status == Status::Waiting).await;
+    old.shutdown().await;
+    let store = store.reopen();
+    let new = engine(&store).register(without_the_first::ship).start().await.unwrap();
+    let replayed = new.run("too-old").unwrap().replay().await.unwrap();
+    let steadfast::Wait::Mismatch { at, expected, found } = replayed.mismatch.unwrap() else { panic!("a mismatch") };
+    assert_eq!((at, &*expected), (1, "version 1 of version:insure-early#1"));
+    assert_eq!(found, "the code only knows the versions 2 to 3");
+    let fresh = new.start("ship", &()).id("young-enough").await.unwrap();
+    assert_eq!(fresh.result::<String>().await.unwrap(), "version 3");
+}
