@@ -32,6 +32,8 @@ codes! {
     INVALID_SETTING = "SF0110",
     /// Too many signals of a run wait to be taken.
     TOO_MANY_SIGNALS = "SF0111",
+    /// An answer to a question that nobody asks.
+    NOT_ASKED = "SF0112",
     /// Too much is waiting already.
     BUSY = "SF0201",
     /// The engine is stopping or has stopped.

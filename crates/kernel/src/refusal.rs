@@ -31,6 +31,14 @@ pub enum Refusal {
         /// How many may wait.
         max: usize,
     },
+    /// An answer to a question that is not open, or has its answer.
+    #[error("nobody asks run {run} about {name} now, or the answer is there already; an answer is not kept for a later question")]
+    NotAsked {
+        /// The run.
+        run: RunId,
+        /// The name of the answer.
+        name: String,
+    },
     /// A report about something that is no longer so.
     #[error("a report about run {run} is out of date: {why}")]
     Stale {
@@ -49,6 +57,7 @@ impl Refusal {
             Refusal::RunNotFound { .. } => code::RUN_NOT_FOUND,
             Refusal::Ended { .. } => code::RUN_ENDED,
             Refusal::TooManySignals { .. } => code::TOO_MANY_SIGNALS,
+            Refusal::NotAsked { .. } => code::NOT_ASKED,
             Refusal::Stale { .. } => code::STALE,
         }
     }

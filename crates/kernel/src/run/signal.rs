@@ -1,5 +1,5 @@
 //! Tell the code something: kept until it asks for it, once.
-//! open --SendSignal--> open: SIGNAL_RECEIVED, unless its id is known
+//! open --SendSignal--> open: SIGNAL_RECEIVED, unless its id is known, or it answers a question that is not open
 
 use super::{Decision, Phase, Run};
 use crate::{Answer, Completion, Effect, Event, Refusal, SendSignal, Timestamp};
@@ -13,11 +13,22 @@ pub(super) fn decide(run: &Run, command: SendSignal, now: Timestamp) -> Result<D
     if id.as_ref().is_some_and(|id| open.signal_ids.contains(id)) {
         return Ok(Decision { entries: Vec::new(), effects: vec![Effect::Answer(Answer::SignalKnown)] });
     }
-    let answers_a_question = name.contains(':'); // an operator's word on what is in doubt is never kept out by what nobody takes
-    if open.signals.len() >= SIGNALS_MAX && !answers_a_question {
+    if answers_a_question(&name) {
+        // never kept out by what nobody takes, and never kept for a question that is yet to come
+        let asked = open.awaits.values().filter(|awaited| awaited.name == name).count();
+        let answered = open.signals.values().filter(|there| **there == name).count();
+        if answered >= asked {
+            return Err(Refusal::NotAsked { run: run.id.clone(), name });
+        }
+    } else if open.signals.len() >= SIGNALS_MAX {
         return Err(Refusal::TooManySignals { run: run.id.clone(), max: SIGNALS_MAX });
     }
     let entry = run.entry(0, now, None, Event::SignalReceived { name: name.clone(), id, payload: payload.clone() });
     let arrived = Completion::SignalReceived { signal: entry.seq, name, payload };
     Ok(Decision { entries: vec![entry], effects: vec![Effect::Deliver(arrived), Effect::Answer(Answer::SignalReceived)] })
+}
+
+/// True for a person's word on what is in doubt, or on an undo that has failed. No code can ask for a signal of such a name.
+fn answers_a_question(name: &str) -> bool {
+    name.contains(':')
 }

@@ -151,3 +151,22 @@ async fn a_probe_that_panics_or_asks_for_something_durable_does_not_know() {
         assert_eq!(run.replay().await.unwrap().mismatch, None);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_not_kept_for_the_next_doubt() {
+    let store = crashed("answered-twice", "").await;
+    let engine = start(&store).await;
+    let run = engine.run("answered-twice").unwrap();
+    until("it is in doubt", async || run.view().await.unwrap().status == Status::Waiting).await;
+    store.faults().after(2, Fault::CrashBefore); // the answer, and that the attempt begins again, are on record
+    run.resolve("pay#1", Resolution::Repeat).await.unwrap();
+    run.resolve("pay#1", Resolution::Repeat).await.unwrap_err();
+    while !store.is_dead() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let engine = start(&store.reopen()).await;
+    let run = engine.run("answered-twice").unwrap();
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(run.view().await.unwrap().waits[0].reason(), "IN_DOUBT");
+    assert_eq!(calls("answered-twice", "pay"), 2, "it is paid once for each time that a person said so");
+}

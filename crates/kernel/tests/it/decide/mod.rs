@@ -100,6 +100,7 @@ fn every_refusal_has_its_code() {
         (Refusal::RunNotFound { run: run.clone() }, code::RUN_NOT_FOUND),
         (Refusal::Ended { run: run.clone() }, code::RUN_ENDED),
         (Refusal::TooManySignals { run: run.clone(), max: SIGNALS_MAX }, code::TOO_MANY_SIGNALS),
+        (Refusal::NotAsked { run: run.clone(), name: "undo:charge#1".into() }, code::NOT_ASKED),
         (Refusal::Stale { run, why: "it is".into() }, code::STALE),
     ];
     for (refusal, code) in refusals {

@@ -83,3 +83,17 @@ fn an_ended_run_receives_nothing() {
 fn a_run_that_does_not_exist_receives_nothing() {
     check(&[], 70, send_signal("approve", None), Err(Refusal::RunNotFound { run: run_id() }));
 }
+
+#[test]
+fn an_answer_is_only_taken_while_its_question_is_open() {
+    let name = "in-doubt:pay#1";
+    let refused = || Err(Refusal::NotAsked { run: run_id(), name: name.into() });
+    let question = || [run_started(), step_started("pay#1", 1), signal_awaited("pay#1/in-doubt#1", name)];
+    let answered = || question().into_iter().chain([signal_received(name, None)]);
+    check(&open(), 70, send_signal(name, None), refused());
+    check(&history(answered()), 70, send_signal(name, None), refused());
+    check(&history(answered().chain([signal_taken("pay#1/in-doubt#1", 4)])), 70, send_signal(name, None), refused());
+    let effects = [deliver_signal(4, name), answer(Answer::SignalReceived)];
+    let taken = decision([entry(4, 70, signal_received(name, None))], effects);
+    check(&history(question()), 70, send_signal(name, None), Ok(taken));
+}
