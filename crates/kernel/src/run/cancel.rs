@@ -17,7 +17,7 @@ pub(super) fn decide(run: &Run, command: CancelRun, now: Timestamp) -> Result<De
     if blocked && open.stage == Stage::Running && open.undoable.is_empty() {
         decision.entries.push(run.entry(decision.entries.len(), now, Some(0), Event::RunCancelled));
         decision.effects = disarm_all(run);
-        decision.effects.extend([Effect::Close, Effect::AnnounceEnd]);
+        decision.effects.push(Effect::AnnounceEnd);
     }
     decision.effects.push(Effect::Answer(Answer::CancelRequested));
     Ok(decision)

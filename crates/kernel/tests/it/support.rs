@@ -210,6 +210,11 @@ pub(crate) fn send_signal(name: &str, id: Option<&str>) -> Command {
     Command::SendSignal(SendSignal { name: name.into(), payload: Payload::json("true"), id: id.map(Into::into) })
 }
 
+/// The same, where the code cannot go on or can.
+pub(crate) fn cancel_where(blocked: bool) -> Command {
+    Command::CancelRun(CancelRun { by: Some("ada".into()), why: Some("ordered twice".into()), blocked })
+}
+
 pub(crate) fn cancel() -> Command {
     Command::CancelRun(CancelRun { by: Some("ada".into()), why: Some("ordered twice".into()), blocked: false })
 }

@@ -5,7 +5,7 @@
 use super::board::Key;
 use super::session::Workflow;
 use std::collections::BTreeMap;
-use steadfast_kernel::{Entry, Event, Failure, Payload, StepId, Timestamp, Wait};
+use steadfast_kernel::{Code, Entry, Event, Failure, Payload, StepId, Timestamp, Wait};
 
 /// Brings the code to where the journal ends.
 ///
@@ -56,6 +56,8 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
             (Event::RunCompleted { output }, Ok(result)) if output == result => Ok(()),
             (Event::RunFailed { failure }, Err(found)) if failure == found => Ok(()),
             (Event::RunFailed { .. } | Event::RunCancelled, _) if workflow.undoing.is_some() => Ok(()),
+            (Event::RunFailed { failure }, _) if failure.code == Code::DeadlineExceeded => Ok(()), // by the engine, before the code's own end was recorded
+            (Event::RunCancelled, _) => Ok(()),                                                    // likewise
             (Event::RunCompensating { failure: Some(failure) }, Err(found)) if failure == found => {
                 begin_undo(workflow, Some(failure.clone()), *at);
                 Ok(())

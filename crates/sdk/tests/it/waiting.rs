@@ -1,7 +1,7 @@
 //! Runs whose code cannot go on wait, say why, and lose nothing.
 
 use crate::support::{call, calls, engine, lines, until};
-use steadfast::memory::Memory;
+use steadfast::memory::{Fault, Memory};
 use steadfast::{Code, Ctx, Failure, HOUR, Status, Wait, Workflow, workflow};
 
 mod before {
@@ -144,4 +144,22 @@ async fn a_run_whose_code_cannot_go_on_can_be_called_off() {
         assert_eq!(lines(&run).await, expected);
         assert_eq!(run.view().await.unwrap().waits, []);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_called_off_before_its_code_could_end_fits_its_code() {
+    let store = Memory::new();
+    store.faults().after(1, Fault::CrashBefore); // only the start is on record
+    let first = engine(&store).register(shortened::ship).start().await.unwrap();
+    first.start("ship", &()).id("off-before-end").await.unwrap();
+    until("the process is dead", async || store.is_dead()).await;
+    let store = store.reopen();
+    let without_code = engine(&store).register(other).start().await.unwrap();
+    without_code.run("off-before-end").unwrap().cancel().await.unwrap();
+    without_code.shutdown().await;
+    let store = store.reopen();
+    let with_code = engine(&store).register(shortened::ship).start().await.unwrap();
+    let run = with_code.run("off-before-end").unwrap();
+    assert_eq!(lines(&run).await, ["RUN_STARTED", "RUN_CANCEL_REQUESTED", "RUN_CANCELLED"]);
+    assert_eq!(run.replay().await.unwrap().mismatch, None);
 }

@@ -49,7 +49,7 @@ fn a_run_that_does_not_exist_cannot_be_called_off() {
 #[test]
 fn a_run_that_no_host_can_go_on_with_ends_at_once_if_nothing_has_to_be_undone() {
     let blocked = || Command::CancelRun(CancelRun { by: Some("ada".into()), why: Some("ordered twice".into()), blocked: true });
-    let ends = || [Effect::Close, Effect::AnnounceEnd, answer(Answer::CancelRequested)];
+    let ends = || [Effect::AnnounceEnd, answer(Answer::CancelRequested)];
     let cancelled = |seq| Entry { in_flight: Some(0), ..entry(seq, 70, Event::RunCancelled) };
     check(&open(), 70, blocked(), Ok(decision([entry(2, 70, cancel_requested()), cancelled(3)], ends())));
     check(&called_off(), 70, blocked(), Ok(decision([cancelled(3)], ends())));
