@@ -333,10 +333,10 @@ impl Board {
         let mut inner = self.inner.lock();
         let recorded = inner.versions.get(&id).copied();
         let unplanned = (*versions.start()).min(1); // the code did not know of the change
-        if let Some(version) = recorded.or(inner.replaying.then_some(unplanned)) {
+        if let Some(version) = recorded.or_else(|| inner.replaying.then_some(unplanned)) {
             if !versions.contains(&version) {
                 let known = format!("the code only knows the versions {} to {}", versions.start(), versions.end());
-                inner.unknown_version.get_or_insert((format!("version {version} of {id}"), known));
+                inner.unknown_version.get_or_insert_with(|| (format!("version {version} of {id}"), known));
             }
             return version;
         }
