@@ -223,8 +223,8 @@ impl<'a, T> Step<'a, T> {
     /// That each attempt begins is recorded first, which costs a commit. If the process dies during one, the step is in doubt: its
     /// [`probe`](Step::probe) is asked what happened, or else a person, by [`Run::resolve`](crate::Run::resolve).
     ///
-    /// An attempt that returns a failure, panics or takes longer than its [`timeout`](Step::timeout) counts as one that did not happen, and the policy decides
-    /// whether there is another. Where that does not follow, allow one attempt only.
+    /// An attempt that returns a failure counts as one that did not happen, and the policy decides whether there is another. One that panics or takes longer than
+    /// its [`timeout`](Step::timeout) is in doubt as after a crash; if it turns out not to have happened, that is its failure.
     pub fn not_repeatable(mut self) -> Self {
         if let Ok(call) = &mut self.call {
             call.set_not_repeatable();

@@ -170,6 +170,10 @@ struct Inner {
     signals: BTreeMap<Seq, (String, Payload)>,
     /// What has to be undone, in the order of outcomes.
     undos: Vec<Registered>,
+    /// How steps are undone that the code gave up waiting for.
+    orphans: BTreeMap<StepId, Undo>,
+    /// Successes of such steps that are not on record yet.
+    kept: Vec<Handed>,
     /// The versions on record.
     versions: BTreeMap<StepId, u32>,
     /// The version that the run is on and the code does not know: what is on record, and what the code knows.
@@ -192,12 +196,16 @@ impl Inner {
         op.waker.take()
     }
 
-    /// An outcome that nobody wants any more leaves the line. A signal in it is not taken: it stays for the next who waits.
+    /// An outcome that nobody wants any more leaves the line. A signal in it is not taken: it stays for the next who waits. A success that can
+    /// be undone is kept: it happened, and is undone with the rest if the run does not complete.
     fn take_back(&mut self, key: &Key, ask: &Ask) {
         let Some(index) = self.handed.iter().position(|handed| handed.key == *key) else { return };
-        let handed = self.handed.remove(index);
-        if let (Some(Handed { signal: Some(signal), outcome: Ok(payload), .. }), Ask::Signal { name, .. }) = (handed, ask) {
-            self.signals.insert(signal, (name.clone(), payload));
+        match (self.handed.remove(index), ask) {
+            (Some(Handed { signal: Some(signal), outcome: Ok(payload), .. }), Ask::Signal { name, .. }) => {
+                self.signals.insert(signal, (name.clone(), payload));
+            }
+            (Some(handed @ Handed { undoable: true, outcome: Ok(_), .. }), _) => self.kept.push(handed),
+            _ => {}
         }
     }
 }
@@ -294,6 +302,13 @@ impl Board {
         }
     }
 
+    /// Nobody knows whether that attempt happened: it was cut off.
+    pub(super) fn doubt(&self, key: &Key, attempt: Attempt) {
+        if let Some(op) = self.inner.lock().ops.get_mut(key) {
+            op.state = State::InDoubt { attempt, ask_a_person: false };
+        }
+    }
+
     /// Only a person can tell any more what became of an attempt: nothing of it is in flight.
     pub(super) fn ask_a_person(&self, key: &Key) {
         if let Some(Op { state: State::InDoubt { ask_a_person, .. }, .. }) = self.inner.lock().ops.get_mut(key) {
@@ -318,6 +333,9 @@ impl Board {
         inner.take_back(key, &op.ask);
         if let Some(step) = key.attempted() {
             inner.failed.retain(|other| *other != step);
+        }
+        if let (Key::Step(step), Ask::Step { undo: Some(undo), .. }) = (key, &op.ask) {
+            inner.orphans.insert(step.clone(), undo.clone());
         }
         let on_record = match op.ask {
             Ask::Step { .. } => matches!(op.state, State::Waiting | State::Failed(..)) || op.begun.is_some() || op.retried,
@@ -531,6 +549,19 @@ impl Board {
         inner.handed.retain(|handed| handed.key != *key);
         let waker = inner.wake(key, State::Delivered(outcome));
         waker.into_iter().for_each(Waker::wake);
+        true
+    }
+
+    /// Successes that can be undone of steps that the code gave up waiting for, since the last look. They are the host's to record.
+    pub(super) fn take_kept(&self) -> Vec<Handed> {
+        std::mem::take(&mut self.inner.lock().kept)
+    }
+
+    /// A step that the code gave up waiting for has succeeded, and is undone with the rest. False if there is no such step.
+    pub(super) fn adopt(&self, step: &StepId, output: &Payload) -> bool {
+        let mut inner = self.inner.lock();
+        let Some(undo) = inner.orphans.remove(step) else { return false };
+        inner.undos.push(Registered { step: step.clone(), output: output.clone(), undo });
         true
     }
 

@@ -60,7 +60,11 @@ impl<'a> Doubt<'a> {
             && let Some(probe) = &mut self.probe
         {
             let probing = &mut self.probing;
-            match catch_unwind(AssertUnwindSafe(|| probing.get_or_insert_with(probe).as_mut().poll(cx))) {
+            let polled = catch_unwind(AssertUnwindSafe(|| probing.get_or_insert_with(probe).as_mut().poll(cx)));
+            if !matches!(polled, Ok(Poll::Pending)) {
+                self.probing = None; // there may be another doubt
+            }
+            match polled {
                 Ok(Poll::Pending) => return Poll::Pending,
                 Ok(Poll::Ready(Ok(Some(output)))) => return Poll::Ready(Word::Happened(Ok(output))),
                 Ok(Poll::Ready(Ok(None))) => return Poll::Ready(Word::Repeat),
@@ -71,7 +75,6 @@ impl<'a> Doubt<'a> {
                     tracing::warn!(step = %self.step, code = %panicked("", &*panic).code, "the probe of a step in doubt panicked")
                 }
             }
-            (self.probe, self.probing) = (None, None);
         }
         self.poll_person(cx)
     }

@@ -241,6 +241,12 @@ impl Session {
             workflow.settle().await;
             collect_asked(workflow, &mut proposals, &mut asked);
         }
+        for kept in workflow.board.take_kept() {
+            if let (Key::Step(step), Ok(output)) = (&kept.key, &kept.outcome) {
+                workflow.board.adopt(step, output);
+            }
+            proposals.push(Proposal { at: self.time(workflow), event: completion(kept) });
+        }
         let end = self.end_of_code(workflow);
         if proposals.is_empty() && end.is_none() {
             return self.open(workflow, &asked);

@@ -35,6 +35,8 @@ pub struct StepCall<'a> {
     asked_at: Option<Timestamp>,
     running: Option<Running<'a>>,
     doubt: Doubt<'a>,
+    /// Why the attempt that is in doubt was cut off, if it was: should it not have happened, that is its failure.
+    cut_off: Option<Failure>,
 }
 
 /// An attempt in flight.
@@ -42,6 +44,14 @@ struct Running<'a> {
     number: Attempt,
     future: BoxFuture<'a, Result<Payload, Failure>>,
     timeout: Option<(Duration, BoxFuture<'static, ()>)>,
+}
+
+/// How an attempt has come to its end.
+enum Ended {
+    /// It said so.
+    Told(Result<Payload, Failure>),
+    /// By a panic, or because it took too long.
+    CutOff(Failure),
 }
 
 impl<'a> StepCall<'a> {
@@ -58,6 +68,7 @@ impl<'a> StepCall<'a> {
             attempts,
             asked_at: None,
             running: None,
+            cut_off: None,
         }
     }
 
@@ -101,19 +112,18 @@ impl<'a> StepCall<'a> {
     }
 
     /// Polls the attempt of that number, and begins it first if need be.
-    fn attempt(&mut self, number: Attempt, cx: &mut TaskContext<'_>) -> Poll<Result<Payload, Failure>> {
+    fn attempt(&mut self, number: Attempt, cx: &mut TaskContext<'_>) -> Poll<Ended> {
         if self.running.as_ref().is_none_or(|running| running.number != number) {
             match catch_unwind(AssertUnwindSafe(|| (self.attempts)())) {
                 Ok(future) => self.running = Some(Running { number, future, timeout: self.timeout() }),
-                Err(panic) => return Poll::Ready(Err(panicked("a step", &*panic))),
+                Err(panic) => return Poll::Ready(Ended::CutOff(panicked("a step", &*panic))),
             }
         }
         let Some(running) = &mut self.running else { return Poll::Pending };
         match catch_unwind(AssertUnwindSafe(|| running.future.as_mut().poll(cx))) {
-            Ok(Poll::Ready(Ok(output))) => Poll::Ready(bounded(output, self.payload_bytes_max)),
-            Ok(Poll::Ready(Err(failure))) => Poll::Ready(Err(failure)),
-            Ok(Poll::Pending) => running.out_of_time(cx).map(Err),
-            Err(panic) => Poll::Ready(Err(panicked("a step", &*panic))),
+            Ok(Poll::Ready(outcome)) => Poll::Ready(Ended::Told(outcome.and_then(|output| bounded(output, self.payload_bytes_max)))),
+            Ok(Poll::Pending) => running.out_of_time(cx).map(Ended::CutOff),
+            Err(panic) => Poll::Ready(Ended::CutOff(panicked("a step", &*panic))),
         }
     }
 
@@ -125,11 +135,27 @@ impl<'a> StepCall<'a> {
         Some((limit, self.clock.sleep(limit)))
     }
 
+    /// An attempt has come to its end. One that was cut off may have happened all the same, which matters if it may not be repeated.
+    fn end(&mut self, number: Attempt, ended: Ended, cx: &TaskContext<'_>) {
+        match ended {
+            Ended::CutOff(failure) if self.not_repeatable => {
+                self.cut_off = Some(failure);
+                self.board.doubt(&self.key, number);
+                cx.waker().wake_by_ref(); // to find out
+            }
+            Ended::CutOff(failure) => self.board.hand_over(&self.key, number, Err(failure), cx.waker()),
+            Ended::Told(outcome) => self.board.hand_over(&self.key, number, outcome, cx.waker()),
+        }
+    }
+
     /// What somebody who knows says about an attempt that is in doubt.
     fn settle_doubt(&mut self, attempt: Attempt, word: Word, cx: &TaskContext<'_>) {
         match word {
             Word::Happened(outcome) => self.board.hand_over(&self.key, attempt, outcome, cx.waker()),
-            Word::Repeat => self.board.repeat(&self.key, attempt, cx.waker()),
+            Word::Repeat => match self.cut_off.take() {
+                Some(failure) => self.board.hand_over(&self.key, attempt, Err(failure), cx.waker()),
+                None => self.board.repeat(&self.key, attempt, cx.waker()),
+            },
         }
     }
 }
@@ -165,9 +191,9 @@ impl Future for StepCall<'_> {
                 this.board.attempting(Some(number));
                 let polled = this.attempt(number, cx);
                 this.board.attempting(None);
-                if let Poll::Ready(outcome) = polled {
+                if let Poll::Ready(ended) = polled {
                     this.running = None;
-                    this.board.hand_over(&this.key, number, outcome, cx.waker());
+                    this.end(number, ended, cx);
                 }
                 Poll::Pending
             }

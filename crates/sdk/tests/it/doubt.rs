@@ -170,3 +170,53 @@ async fn an_answer_is_not_kept_for_the_next_doubt() {
     assert_eq!(run.view().await.unwrap().waits[0].reason(), "IN_DOUBT");
     assert_eq!(calls("answered-twice", "pay"), 2, "it is paid once for each time that a person said so");
 }
+
+/// The first attempt pays and then hangs, or panics.
+#[workflow]
+async fn pay_and_vanish(ctx: Ctx, (how, probe): (String, String)) -> Result<String, Failure> {
+    let step = ctx
+        .step("pay", || {
+            let (call, hangs) = (call(&ctx, "pay"), how == "hangs");
+            async move {
+                match (call, hangs) {
+                    (1, true) => std::future::pending().await,
+                    (1, false) => panic!("after it was paid"),
+                    _ => Ok::<_, Failure>(format!("paid by call {call}")),
+                }
+            }
+        })
+        .not_repeatable()
+        .timeout(SECOND)
+        .retry(Policy::constant(SECOND));
+    match probe.as_str() {
+        "happened" => step.probe(|| async { Ok::<_, Failure>(Some("found".to_string())) }).await,
+        "did not" => step.probe(|| async { Ok::<_, Failure>(None) }).await,
+        _ => step.await,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_was_cut_off_is_in_doubt_and_not_simply_made_again() {
+    let engine = engine(&Memory::new()).register(pay_and_vanish).start().await.unwrap();
+    for how in ["hangs", "panics"] {
+        let start = async |probe: &str| engine.start("pay_and_vanish", &(how, probe)).id(format!("{how}-{}", probe.len())).await.unwrap();
+
+        let run = start("happened").await;
+        assert_eq!(run.result::<String>().await.unwrap(), "found");
+        assert_eq!(calls(run.id().as_str(), "pay"), 1);
+        assert_eq!(run.replay().await.unwrap().mismatch, None);
+
+        let run = start("did not").await;
+        assert_eq!(run.result::<String>().await.unwrap(), "paid by call 2");
+        assert!(lines(&run).await[2].starts_with("RETRY_SCHEDULED pay#1 a2/5"), "it was an attempt: {:?}", lines(&run).await);
+        assert_eq!(run.replay().await.unwrap().mismatch, None);
+
+        let run = start("").await;
+        tokio::time::sleep(2 * SECOND).await;
+        until("it is in doubt", async || run.view().await.unwrap().status == Status::Waiting).await;
+        assert_eq!((run.view().await.unwrap().waits[0].reason(), calls(run.id().as_str(), "pay")), ("IN_DOUBT", 1));
+        run.resolve("pay#1", Resolution::Repeat).await.unwrap();
+        assert_eq!(run.result::<String>().await.unwrap(), "paid by call 2");
+        assert_eq!(run.replay().await.unwrap().mismatch, None);
+    }
+}

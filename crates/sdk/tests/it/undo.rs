@@ -286,3 +286,47 @@ async fn what_is_no_answer_about_an_undo_leaves_the_question_open() {
     assert_eq!(lines(&run).await.iter().filter(|line| line.starts_with("UNDO_FAILED")).count(), before, "nothing was tried again");
     assert_eq!(run.view().await.unwrap().waits, [wait]);
 }
+
+/// Two branches end in the same poll: one charges, the other takes the run down or wins the race.
+#[workflow]
+async fn in_the_same_moment(ctx: Ctx, how: String) -> Result<(), Failure> {
+    let charge = async {
+        let run = ctx.run_id().to_string();
+        ctx.step("charge", || async { Ok::<_, Failure>("charge".to_string()) })
+            .undo(move |what| take_back(run.clone(), what))
+            .await
+            .map(drop)
+    };
+    let other = async {
+        ctx.step("other", || async { Ok::<_, Failure>(()) }).await?;
+        assert!(how != "panic", "in the other branch");
+        Ok::<_, Failure>(())
+    };
+    if how == "panic" {
+        let (other, charge) = ctx.join((other, charge)).await;
+        other.and(charge)?;
+    } else {
+        ctx.race((other, charge)).await.1?;
+    }
+    Err(Failure::permanent("changed my mind"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_that_nobody_waits_for_any_more_is_recorded_and_undone() {
+    for how in ["panic", "race"] {
+        let id = format!("same-moment-{how}");
+        let store = Memory::new();
+        let first = engine(&store).register(in_the_same_moment).start().await.unwrap();
+        let run = first.start("in_the_same_moment", &how).id(&id).await.unwrap();
+        run.result::<()>().await.unwrap_err();
+        assert_eq!(undone(&id), ["charge"], "{how}: {:#?}", lines(&run).await);
+        assert_eq!(run.replay().await.unwrap().mismatch, None);
+        let expected = lines(&run).await;
+        for prefix in 2..usize::try_from(store.commits()).unwrap() {
+            let engine = engine(&store.rewound(prefix)).register(in_the_same_moment).start().await.unwrap();
+            let run = engine.run(&id).unwrap();
+            run.result::<()>().await.unwrap_err();
+            assert_eq!(lines(&run).await, expected, "{how}, after {prefix} commits");
+        }
+    }
+}
