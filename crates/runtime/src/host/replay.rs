@@ -20,6 +20,9 @@ pub(super) async fn replay(workflow: &mut Workflow, journal: Vec<Entry>) -> Resu
         check(workflow, entry)?;
         workflow.board.replaying(entry.seq);
         workflow.settle().await;
+        if entry.in_flight.is_some() {
+            workflow.board.forget_orphans(); // it ends a turn
+        }
         if let Some((expected, found)) = workflow.board.unknown_version() {
             return Err(Wait::Mismatch { at: entry.seq, expected, found });
         }

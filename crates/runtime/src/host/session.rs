@@ -247,6 +247,7 @@ impl Session {
             }
             proposals.push(Proposal { at: self.time(workflow), event: completion(kept) });
         }
+        workflow.board.forget_orphans();
         let end = self.end_of_code(workflow);
         if proposals.is_empty() && end.is_none() {
             return self.open(workflow, &asked);
