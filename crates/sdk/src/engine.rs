@@ -105,6 +105,14 @@ impl Engine {
         Ok(Run { engine: self.inner.clone(), id, is_new: false })
     }
 
+    /// Replays the journal of a run against the code that is registered here, without carrying anything out: the same as [`Run::replay`].
+    ///
+    /// # Errors
+    /// If there is no such run, its code is not registered, or it cannot be read now.
+    pub async fn replay(&self, id: &str) -> Result<Replayed, Error> {
+        self.run(id)?.replay().await
+    }
+
     /// How many durable commits were made since the store was opened; zero once the engine has stopped.
     pub fn commits(&self) -> u64 {
         self.inner.commits()

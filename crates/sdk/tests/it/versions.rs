@@ -70,7 +70,7 @@ async fn replay_tells_where_other_code_would_part_without_carrying_anything_out(
     old.start("ship", &()).id("compared").await.unwrap().result::<String>().await.unwrap();
     old.shutdown().await;
     let new = engine(&store.reopen()).register(unplanned::ship).start().await.unwrap();
-    let replayed = new.run("compared").unwrap().replay().await.unwrap();
+    let replayed = new.replay("compared").await.unwrap();
     assert_eq!(replayed.events, 6);
     let steadfast::Wait::Mismatch { at, expected, found } = replayed.mismatch.unwrap() else { panic!("a mismatch") };
     assert_eq!((at, &*expected), (2, "STEP_COMPLETED pack#1"));
