@@ -1,3 +1,5 @@
+//! Every event survives being stored; what is damaged is named.
+
 use super::*;
 
 fn step() -> StepId {

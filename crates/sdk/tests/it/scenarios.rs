@@ -35,6 +35,16 @@ async fn undoable(ctx: &Ctx, name: &str, delay: Duration) -> Result<String, Fail
     ctx.step(name, || after(delay, name.to_string())).undo(nothing).await
 }
 
+/// A step whose undo succeeds at its third attempt.
+async fn stubborn(ctx: &Ctx, undo_retry: Policy) -> Result<String, Failure> {
+    let undo = ctx.clone();
+    let undo = move |_: String| {
+        let attempt = undo.attempt();
+        async move { if attempt < 3 { Err(Failure::transient("not yet")) } else { Ok(()) } }
+    };
+    ctx.step("one", || after(MS, String::new())).undo(undo).undo_retry(undo_retry).await
+}
+
 fn shown<T: std::fmt::Debug>(value: T) -> Result<String, Failure> {
     Ok(format!("{value:?}"))
 }
@@ -184,15 +194,7 @@ async fn scenario(ctx: Ctx, name: String) -> Result<String, Failure> {
             Err(Failure::permanent("back"))
         }
         "undo_with_retries" => {
-            let flaky = ctx.clone();
-            let stubborn = move |_: String| {
-                let attempt = flaky.attempt();
-                async move { if attempt < 3 { Err(Failure::transient("not yet")) } else { Ok(()) } }
-            };
-            ctx.step("one", || after(MS, String::new()))
-                .undo(stubborn)
-                .undo_retry(Policy::linear(SECOND))
-                .await?;
+            stubborn(ctx, Policy::linear(SECOND)).await?;
             Err(Failure::permanent("back"))
         }
         "undo_after_a_deadline" | "cancel_in_a_sleep" => {
@@ -206,6 +208,10 @@ async fn scenario(ctx: Ctx, name: String) -> Result<String, Failure> {
         "cancel_in_an_attempt" => {
             undoable(ctx, "one", MS).await?;
             ctx.step("stuck", || after(100 * HOUR, String::new())).await
+        }
+        "cancel_while_it_is_being_undone" => {
+            stubborn(ctx, Policy::constant(10 * MINUTE)).await?;
+            Err(Failure::permanent("back"))
         }
         "cancel_without_undo" => ctx.sleep(24 * HOUR).await.map(|()| String::new()),
         "graph_of_a_diamond" => {
@@ -339,7 +345,7 @@ scenarios! {
     race_of_steps race_against_a_sleep race_whose_loser_backs_off race_inside_a_join
     signal_that_comes_early signal_that_is_waited_for signal_that_does_not_come signals_in_order signal_in_a_branch
     undo_of_a_sequence undo_of_branches undo_with_retries undo_after_a_deadline
-    cancel_in_a_sleep cancel_in_a_backoff cancel_in_an_attempt cancel_while_waiting_for_a_signal cancel_without_undo
+    cancel_in_a_sleep cancel_in_a_backoff cancel_in_an_attempt cancel_while_waiting_for_a_signal cancel_while_it_is_being_undone cancel_without_undo
     graph_of_a_diamond graph_with_a_failure
     not_repeatable version panic_in_a_step panic_of_the_workflow
 }

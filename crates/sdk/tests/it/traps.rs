@@ -1,10 +1,11 @@
 //! What earlier systems got wrong with runs, as far as it is not shown elsewhere. (Backoff arithmetic and folds are tested in the kernel, restarts
-//! in `crashes.rs`, failed appends in `faults.rs`, late results in `timing.rs`, chance in `determinism.rs`.)
+//! in `crashes.rs`, failed appends in `faults.rs`, late results in `timing.rs`, chance in `determinism.rs`, siblings in `branches.rs`, those after a failed step in
+//! `graphs.rs`, the order of undos in `undo.rs`.)
 
-use crate::support::{call, calls, engine, lines};
+use crate::support::{call, engine, lines};
 use std::time::Duration;
 use steadfast::memory::Memory;
-use steadfast::{Ctx, Failure, HOUR, Policy, SECOND, Store, workflow};
+use steadfast::{Ctx, Failure, Policy, SECOND, Store, workflow};
 
 /// Thirty steps side by side, each of which fails once.
 #[workflow]
@@ -29,38 +30,6 @@ async fn thirty_steps_that_fail_once_without_delay_are_all_retried_at_once() {
     assert_eq!(run.result::<u32>().await.unwrap(), 60);
     assert!(begun.elapsed() < Duration::from_millis(10), "{:?}", begun.elapsed());
     assert_eq!(lines(&run).await.iter().filter(|line| line.starts_with("RETRY_SCHEDULED")).count(), 30);
-}
-
-/// One branch backs off for a day, the other goes on.
-#[workflow]
-async fn two_branches(ctx: Ctx, _input: ()) -> Result<(), Failure> {
-    let long = async {
-        ctx.step("long", || {
-            let call = call(&ctx, "long");
-            async move { if call == 1 { Err(Failure::transient("down")) } else { Ok(()) } }
-        })
-        .retry(Policy::constant(24 * HOUR))
-        .await
-    };
-    let short = async {
-        ctx.step("first", || async { Ok::<_, Failure>(()) }).await?;
-        ctx.sleep(SECOND).await?;
-        ctx.step("second", || {
-            call(&ctx, "second");
-            async { Ok::<_, Failure>(()) }
-        })
-        .await
-    };
-    futures_util::future::try_join(long, short).await.map(|_| ())
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_branch_goes_on_though_its_sibling_sits_in_a_long_backoff() {
-    let engine = engine(&Memory::new()).register(two_branches).start().await.unwrap();
-    let run = engine.start("two_branches", &()).id("siblings").await.unwrap();
-    tokio::time::sleep(2 * SECOND).await;
-    assert_eq!(calls("siblings", "second"), 1);
-    run.result::<()>().await.unwrap();
 }
 
 /// Everything that fires at once: a sleep and a retry without any delay.

@@ -1,3 +1,5 @@
+//! Attempts and the timers that start them.
+
 use super::*;
 use futures_util::task::noop_waker;
 
