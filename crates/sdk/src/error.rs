@@ -1,10 +1,14 @@
 //! What the outside of a run is told when something does not work.
 
+use std::error::Error as _;
+use std::fmt;
 use std::time::Duration;
 use steadfast_kernel::{Failure, RunId, code};
 
 /// Why a request or a run did not work.
-#[derive(Debug, thiserror::Error)]
+///
+/// Its `Debug` form is meant to be read: a `main` that returns this error shows what happened, the code, and what lies behind it.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The engine could not do what was asked.
@@ -30,6 +34,21 @@ pub enum Error {
         #[source]
         source: serde_json::Error,
     },
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self} [{}]", self.code())?;
+        if matches!(self, Error::Unreadable { .. }) {
+            return Ok(()); // what the encoder says may quote the payload
+        }
+        let mut source = self.source();
+        while let Some(inner) = source {
+            write!(f, "\n  because: {inner}")?;
+            source = inner.source();
+        }
+        Ok(())
+    }
 }
 
 impl Error {
@@ -66,5 +85,30 @@ impl Error {
             Error::Engine(error) => error.retry_after(),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_main_that_returns_it_shows_what_to_do() {
+        let locked = Error::from(steadfast_store::Error::Locked { path: "data/steadfast.lock".into() });
+        let shown = "data/steadfast.lock is in use by another process; stop that one, or choose another data folder [SF0302]";
+        assert_eq!(format!("{locked:?}"), shown);
+        let full = steadfast_store::Error::unavailable("cannot commit", "no space left on device");
+        assert_eq!(
+            format!("{:?}", Error::from(full)),
+            "the store is not available: cannot commit [SF0301]\n  because: no space left on device"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_quoted() {
+        let source = serde_json::from_str::<u32>("\"a secret\"").unwrap_err();
+        assert!(source.to_string().contains("secret"), "the encoder quotes it");
+        let error = Error::Unreadable { what: "the result of run order-17".into(), source };
+        assert_eq!(format!("{error:?}"), "the result of run order-17 cannot be turned into or from JSON [SF0107]");
     }
 }
