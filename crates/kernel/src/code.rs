@@ -34,6 +34,12 @@ codes! {
     TOO_MANY_SIGNALS = "SF0111",
     /// An answer to a question that nobody asks.
     NOT_ASKED = "SF0112",
+    /// The run is in a status in which that cannot be done.
+    WRONG_STATUS = "SF0113",
+    /// The run has no record of that step.
+    STEP_NOT_FOUND = "SF0114",
+    /// There is no dead letter of that id.
+    LETTER_NOT_FOUND = "SF0115",
     /// Too much is waiting already.
     BUSY = "SF0201",
     /// The engine is stopping or has stopped.

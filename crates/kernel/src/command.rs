@@ -1,10 +1,12 @@
-//! What is asked of a run. Commands are imperatives; each has its own file in [`run`](crate::run) that decides on it.
+//! What is asked of an entity. Commands are imperatives; each has its own file, in the folder of its machine, that decides on it.
 
 use crate::random::Seed;
-use crate::{Attempt, Epoch, Event, Failure, Payload, Policy, RunId, Seq, StepId, TimerName, Timestamp, WorkflowName};
+use crate::{
+    Attempt, Envelope, Epoch, Event, Failure, Origin, Payload, Policy, RunId, RunOptions, Seq, StepId, TimerName, Timestamp, WorkflowName,
+};
 use std::time::Duration;
 
-/// What is asked of a run.
+/// What is asked of an entity.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Begin a run, or find the one of that id.
@@ -19,6 +21,22 @@ pub enum Command {
     SendSignal(SendSignal),
     /// Call the run off.
     CancelRun(CancelRun),
+    /// End the run at once; nothing is undone.
+    TerminateRun(Origin),
+    /// Begin nothing new until the run is resumed.
+    PauseRun(Origin),
+    /// Go on with the time that was left.
+    ResumeRun(Origin),
+    /// Begin another life of the run.
+    RetryRun(RetryRun),
+    /// The run's process has died.
+    InterruptRun,
+    /// Keep what an attempt says of how far it has come.
+    RecordHeartbeat(RecordHeartbeat),
+    /// Hear what another entity says.
+    Hear(Box<Envelope>),
+    /// Throw a dead letter away.
+    DropLetter(DropLetter),
 }
 
 /// Begin a run, or find the one of that id.
@@ -34,6 +52,8 @@ pub struct StartRun {
     pub seed: Seed,
     /// How long it may take in all.
     pub deadline: Option<Duration>,
+    /// What else is known of it.
+    pub options: RunOptions,
 }
 
 /// Record what a turn of the host delivered and proposed: one list, one commit.
@@ -47,7 +67,7 @@ pub struct TakeTurn {
     pub in_flight: u32,
     /// Those of them whose failure was reported before and not yet answered: the engine knows which of them are to be retried.
     pub unanswered: Vec<(StepId, Attempt)>,
-    /// What the code no longer waits for.
+    /// What the code no longer waits for; a child is named as a sleep is.
     pub abandoned: Vec<TimerName>,
 }
 
@@ -79,6 +99,8 @@ pub struct ReportFailure {
     pub in_flight: u32,
     /// Those of them whose failure was reported before and not yet answered: the engine knows which of them are to be retried.
     pub unanswered: Vec<(StepId, Attempt)>,
+    /// What the attempt said last of how far it had come.
+    pub details: Option<Payload>,
 }
 
 /// A timer is due.
@@ -104,10 +126,57 @@ pub struct SendSignal {
 /// Call the run off: what it did is undone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CancelRun {
-    /// Who.
-    pub by: Option<String>,
-    /// Why.
-    pub why: Option<String>,
+    /// Who wants it, and why.
+    pub origin: Origin,
     /// Its code cannot go on here, so nobody can put the end in its place.
     pub blocked: bool,
+}
+
+/// Begin another life of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RetryRun {
+    /// Who wants it, and why.
+    pub origin: Origin,
+    /// Where it begins.
+    pub from: RetryFrom,
+    /// What the code is given instead of its input; then it begins from the start.
+    pub input: Option<Payload>,
+    /// Steps that are not executed, and what they are to have returned.
+    pub outputs: Vec<(StepId, Payload)>,
+    /// Its code cannot go on here: such a run counts as one that waits.
+    pub blocked: bool,
+}
+
+/// Where another life of a run begins.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum RetryFrom {
+    /// At the step that it failed at, or where it stopped.
+    #[default]
+    Failed,
+    /// At that step, as if it had not been executed.
+    Step(StepId),
+    /// From the start.
+    Start,
+}
+
+/// Keep what an attempt says of how far it has come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordHeartbeat {
+    /// The life of the run that the host knows.
+    pub epoch: Epoch,
+    /// The step.
+    pub step: StepId,
+    /// The attempt; any other than the one to come is stale.
+    pub attempt: Attempt,
+    /// What it says.
+    pub details: Payload,
+}
+
+/// Throw a dead letter away.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DropLetter {
+    /// The sequence of its arrival.
+    pub letter: Seq,
+    /// Who, and why.
+    pub origin: Origin,
 }

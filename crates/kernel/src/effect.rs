@@ -1,6 +1,6 @@
 //! What is to be done once the events are durable. Effects may be lost in a crash and are then derived again from state.
 
-use crate::{Attempt, Failure, Payload, Seq, StepId, Timer, TimerName};
+use crate::{Attempt, Envelope, Failure, Payload, Seq, StepId, Timer, TimerName};
 
 /// What is to be done after the commit.
 #[derive(Clone, Debug, PartialEq)]
@@ -9,8 +9,16 @@ pub enum Effect {
     Arm(Timer),
     /// Forget this timer.
     Disarm(TimerName),
-    /// Give the run to a host that has its code.
+    /// Give the run, which has only just begun, to a host that has its code.
     Open,
+    /// Give the run to a host that has its code, from its journal.
+    Host,
+    /// Tell the host to begin nothing new.
+    Pause,
+    /// Tell the host to go on.
+    Resume,
+    /// What was heard cannot be: the one who said it has to hear this before it is settled.
+    Bounce(Box<Envelope>),
     /// Start that attempt.
     StartAttempt {
         /// The step.
@@ -54,6 +62,13 @@ pub enum Completion {
         /// What it says.
         payload: Payload,
     },
+    /// A child has ended.
+    ChildEnded {
+        /// What the code knows it by.
+        child: StepId,
+        /// How.
+        outcome: Result<Payload, Failure>,
+    },
     /// The run is to end: called off, or out of time.
     Stopped {
         /// Why; nothing if it was called off.
@@ -80,4 +95,20 @@ pub enum Answer {
     CancelRequested,
     /// The timer is gone or was replaced.
     Superseded,
+    /// It is on record that the run has ended.
+    Terminated,
+    /// It is on record that the run begins nothing new.
+    Paused,
+    /// It is on record that the run goes on.
+    Resumed,
+    /// Another life of the run has begun.
+    Retried,
+    /// It is on record that the run does not go on by itself, or it does.
+    Interrupted,
+    /// What the attempt says is on record.
+    HeartbeatRecorded,
+    /// What another entity said is on record, or is of no concern.
+    Heard,
+    /// The letter is gone.
+    Dropped,
 }

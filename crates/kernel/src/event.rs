@@ -1,7 +1,10 @@
-//! What happened to a run. Events are past tense; their types are upper snake in the store and in public.
+//! What happened to an entity. Events are past tense; their types are upper snake in the store and in public.
 
 use crate::random::Seed;
-use crate::{Attempt, Epoch, Failure, Payload, Seq, StepId, TimerName, Timestamp, WorkflowName};
+use crate::{
+    Attempt, EntityId, Epoch, Failure, Letter, LimitKey, Origin, Payload, RunId, RunOptions, Seq, StepId, TimerName, Timestamp,
+    WorkflowName,
+};
 use std::time::Duration;
 
 /// An event with its place in the journal.
@@ -15,10 +18,28 @@ pub struct Entry {
     pub at: Timestamp,
     /// How many attempts are in flight after it; only on what ends a report of the host.
     pub in_flight: Option<u32>,
-    /// What the code no longer waits for, and what must not fire any more; only on what ends a turn.
+    /// What the code no longer waits for, and what must not fire any more; only on what ends a turn. A child is named as a sleep is.
     pub abandoned: Vec<TimerName>,
+    /// The message that it came of, if it came of one.
+    pub heard: Option<Heard>,
     /// What.
     pub event: Event,
+}
+
+/// A message that was heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// Who said it.
+    pub from: EntityId,
+    /// Its place in the sender's outbox.
+    pub seq: u64,
+}
+
+impl Entry {
+    /// An entry that says nothing but the event.
+    pub fn new(seq: Seq, epoch: Epoch, at: Timestamp, event: Event) -> Self {
+        Entry { seq, epoch, at, in_flight: None, abandoned: Vec::new(), heard: None, event }
+    }
 }
 
 /// What happened.
@@ -34,6 +55,13 @@ pub enum Event {
         seed: Seed,
         /// When it must be over.
         deadline_at: Option<Timestamp>,
+        /// What else is known of it.
+        options: RunOptions,
+    },
+    /// The run has a slot of a limit.
+    SlotAcquired {
+        /// The limit.
+        key: LimitKey,
     },
     /// A step has its result.
     StepCompleted {
@@ -76,6 +104,24 @@ pub enum Event {
         due_at: Timestamp,
         /// Why the attempt before it failed.
         failure: Failure,
+        /// What that attempt said last of how far it had come.
+        details: Option<Payload>,
+    },
+    /// An attempt says how far it has come.
+    StepHeartbeat {
+        /// The step.
+        step: StepId,
+        /// The attempt.
+        attempt: Attempt,
+        /// What it says.
+        details: Payload,
+    },
+    /// The code says how far it has come.
+    ProgressNoted {
+        /// Which note.
+        note: StepId,
+        /// What it says.
+        text: String,
     },
     /// The code sleeps.
     TimerSet {
@@ -114,12 +160,58 @@ pub enum Event {
         /// The sequence of its arrival.
         signal: Seq,
     },
+    /// The code has another run started.
+    ChildStarted {
+        /// What the code knows it by.
+        child: StepId,
+        /// Its id.
+        run: RunId,
+        /// The code it executes.
+        workflow: WorkflowName,
+        /// What that code is given.
+        input: Payload,
+        /// How long it may take in all.
+        deadline: Option<Duration>,
+        /// What else is known of it.
+        options: RunOptions,
+    },
+    /// A child has ended.
+    ChildEnded {
+        /// What the code knows it by.
+        child: StepId,
+        /// How.
+        outcome: Result<Payload, Failure>,
+    },
+    /// The outcome of a child has been given to the code.
+    ChildTaken {
+        /// What the code knows it by.
+        child: StepId,
+    },
+    /// Nothing new is begun until the run is resumed.
+    RunPaused {
+        /// Who wants it, and why.
+        origin: Origin,
+    },
+    /// It goes on with the time that was left.
+    RunResumed {
+        /// Who wants it, and why.
+        origin: Origin,
+    },
+    /// The process died with an attempt in flight or in backoff, and the run does not go on by itself.
+    RunInterrupted,
+    /// Another life of the run begins; it keeps what is not discarded.
+    RunRetried(Box<Retried>),
+    /// The code begins again with another input and without a past.
+    RunContinued {
+        /// What the code is given.
+        input: Payload,
+    },
     /// Somebody wants the run to end.
     RunCancelRequested {
-        /// Who.
-        by: Option<String>,
-        /// Why.
-        why: Option<String>,
+        /// Who wants it, and why.
+        origin: Origin,
+        /// At once, and nothing is undone.
+        terminate: bool,
     },
     /// The code is over, and what it did is being undone.
     RunCompensating {
@@ -154,6 +246,82 @@ pub enum Event {
         /// Why.
         failure: Failure,
     },
+    /// Of a limit: a run asks for a slot.
+    SlotRequested {
+        /// The run.
+        run: RunId,
+        /// The epoch in which it asks.
+        epoch: Epoch,
+        /// How many slots there are from here on.
+        slots: u32,
+    },
+    /// Of a limit: a run has a slot.
+    SlotGranted {
+        /// The run.
+        run: RunId,
+    },
+    /// Of a limit: a run has given its slot back, or no longer waits for one.
+    SlotReleased {
+        /// The run.
+        run: RunId,
+    },
+    /// Of a letter box: something that nobody will try again by itself.
+    LetterAdded(Box<Letter>),
+    /// Of a letter box: it is tried again.
+    LetterRedriven {
+        /// The sequence of its arrival.
+        letter: Seq,
+    },
+    /// Of a letter box: a person does not want it any more.
+    LetterDropped {
+        /// The sequence of its arrival.
+        letter: Seq,
+        /// Who, and why.
+        origin: Origin,
+    },
+}
+
+/// What another life of a run keeps and what it does not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Retried {
+    /// Who wants it, and why.
+    pub origin: Origin,
+    /// The step from which it was asked for.
+    pub from: Option<StepId>,
+    /// What the code was told and asked for from this sequence on is discarded; what came before is carried over …
+    pub cut: Seq,
+    /// … but for what is on record of these steps and children, which begin again. They are in order.
+    pub reset: Vec<StepId>,
+    /// Steps that are not executed, and what they are to have returned.
+    pub supplied: Vec<(StepId, Payload)>,
+    /// What the code is given instead of its input.
+    pub input: Option<Payload>,
+}
+
+impl Retried {
+    /// Whether that step or child begins again.
+    pub(crate) fn resets(&self, step: &StepId) -> bool {
+        self.reset.binary_search(step).is_ok()
+    }
+
+    /// Whether what the journal says at that place about that sleep or wait is discarded; a step may have the same name. Questions about the undoing
+    /// of an earlier life always are.
+    pub(crate) fn discards_wait(&self, wait: &StepId, seq: Seq) -> bool {
+        seq >= self.cut || wait.is_about_undo() || wait.doubted().is_some_and(|step| self.resets(&step))
+    }
+
+    /// Whether what the journal says at that place is discarded. What is told from outside is not for the place where it stands.
+    pub(crate) fn discards(&self, event: &Event, seq: Seq) -> bool {
+        match event {
+            Event::TimerSet { sleep: wait, .. }
+            | Event::TimerFired { sleep: wait }
+            | Event::SignalAwaited { wait, .. }
+            | Event::SignalTaken { wait, .. } => self.discards_wait(wait, seq),
+            Event::ProgressNoted { .. } => seq >= self.cut,
+            Event::ChildEnded { child, .. } => self.resets(child),
+            event => event.subject().is_some_and(|step| seq >= self.cut || self.resets(step) || step.undone().is_some()),
+        }
+    }
 }
 
 impl Event {
@@ -177,18 +345,38 @@ impl Event {
             Event::RunCancelled => "RUN_CANCELLED",
             Event::RunCompleted { .. } => "RUN_COMPLETED",
             Event::RunFailed { .. } => "RUN_FAILED",
+            Event::SlotAcquired { .. } => "SLOT_ACQUIRED",
+            Event::StepHeartbeat { .. } => "STEP_HEARTBEAT",
+            Event::ProgressNoted { .. } => "PROGRESS_NOTED",
+            Event::ChildStarted { .. } => "CHILD_STARTED",
+            Event::ChildEnded { .. } => "CHILD_ENDED",
+            Event::ChildTaken { .. } => "CHILD_TAKEN",
+            Event::RunPaused { .. } => "RUN_PAUSED",
+            Event::RunResumed { .. } => "RUN_RESUMED",
+            Event::RunInterrupted => "RUN_INTERRUPTED",
+            Event::RunRetried(_) => "RUN_RETRIED",
+            Event::RunContinued { .. } => "RUN_CONTINUED",
+            Event::SlotRequested { .. } => "SLOT_REQUESTED",
+            Event::SlotGranted { .. } => "SLOT_GRANTED",
+            Event::SlotReleased { .. } => "SLOT_RELEASED",
+            Event::LetterAdded(_) => "LETTER_ADDED",
+            Event::LetterRedriven { .. } => "LETTER_REDRIVEN",
+            Event::LetterDropped { .. } => "LETTER_DROPPED",
         }
     }
 
-    /// The step or sleep it is about.
+    /// The step, sleep, wait, child or note it is about.
     pub fn subject(&self) -> Option<&StepId> {
         match self {
             Event::StepStarted { step, .. }
             | Event::StepCompleted { step, .. }
             | Event::StepFailed { step, .. }
             | Event::RetryScheduled { step, .. }
+            | Event::StepHeartbeat { step, .. }
             | Event::UndoCompleted { step, .. }
             | Event::UndoFailed { step, .. } => Some(step),
+            Event::ProgressNoted { note, .. } => Some(note),
+            Event::ChildStarted { child, .. } | Event::ChildEnded { child, .. } | Event::ChildTaken { child } => Some(child),
             Event::TimerSet { sleep, .. } | Event::TimerFired { sleep } => Some(sleep),
             Event::SignalAwaited { wait, .. } | Event::SignalTaken { wait, .. } => Some(wait),
             Event::RunStarted { .. }
@@ -197,7 +385,19 @@ impl Event {
             | Event::RunCompensating { .. }
             | Event::RunCancelled
             | Event::RunCompleted { .. }
-            | Event::RunFailed { .. } => None,
+            | Event::RunFailed { .. }
+            | Event::SlotAcquired { .. }
+            | Event::RunPaused { .. }
+            | Event::RunResumed { .. }
+            | Event::RunInterrupted
+            | Event::RunRetried(_)
+            | Event::RunContinued { .. }
+            | Event::SlotRequested { .. }
+            | Event::SlotGranted { .. }
+            | Event::SlotReleased { .. }
+            | Event::LetterAdded(_)
+            | Event::LetterRedriven { .. }
+            | Event::LetterDropped { .. } => None,
         }
     }
 

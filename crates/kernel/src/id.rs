@@ -22,7 +22,7 @@ pub struct InvalidId {
 const ALLOWED: &str = "use 1 to 128 characters of A-Z a-z 0-9 . _ - /, without empty or dot-only parts between slashes";
 const ALLOWED_NAME: &str = "use 1 to 128 characters of A-Z a-z 0-9 . _ -";
 
-fn check(what: &'static str, value: &str, slash: bool) -> Result<(), InvalidId> {
+pub(crate) fn check(what: &'static str, value: &str, slash: bool) -> Result<(), InvalidId> {
     let fits = (1..=LENGTH_MAX).contains(&value.len())
         && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b) || (slash && b == b'/'))
         && value.split('/').all(|part| !part.bytes().all(|b| b == b'.'));
@@ -91,6 +91,14 @@ pub fn check_signal(name: &str) -> Result<(), InvalidId> {
     } else {
         Err(InvalidId { what: "signal name", value: name.chars().take(LENGTH_MAX + 8).collect(), why: ALLOWED_NAME })
     }
+}
+
+/// Checks the name of a tenant.
+///
+/// # Errors
+/// [`InvalidId`] if it is empty, too long, or has other characters than `A-Z a-z 0-9 . _ - /`.
+pub fn check_tenant(name: &str) -> Result<(), InvalidId> {
+    check("tenant", name, true)
 }
 
 id!(
@@ -174,6 +182,31 @@ impl StepId {
     pub fn doubted(&self) -> Option<Self> {
         let (step, round) = self.0.rsplit_once("/in-doubt#")?;
         round.bytes().all(|b| b.is_ascii_digit()).then(|| StepId(step.into())) // else something in a branch of that name
+    }
+
+    /// True for the question to a person about an undo that has failed.
+    pub fn is_about_undo(&self) -> bool {
+        let round = self.0.rsplit_once("/undo-failed#").map(|(_, round)| round);
+        round.is_some_and(|round| !round.is_empty() && round.bytes().all(|b| b.is_ascii_digit()))
+    }
+
+    /// Names a child.
+    ///
+    /// # Errors
+    /// [`InvalidId`] if the workflow's name cannot be part of it.
+    pub fn child(branch: &str, workflow: &str, occurrence: u32) -> Result<Self, InvalidId> {
+        check("workflow name", workflow, true)?;
+        Ok(Self::inner(branch, &format!("child:{workflow}"), occurrence))
+    }
+
+    /// Names a progress note.
+    pub fn note(branch: &str, occurrence: u32) -> Self {
+        Self::inner(branch, "note:", occurrence)
+    }
+
+    /// True for the record of a version, which is no step of the user's.
+    pub fn is_version(&self) -> bool {
+        self.0.rsplit('/').next().is_some_and(|name| name.starts_with("version:"))
     }
 
     fn inner(branch: &str, name: &str, occurrence: u32) -> Self {

@@ -12,9 +12,15 @@ pub mod backoff;
 pub mod code;
 mod command;
 mod effect;
+mod entity;
 mod event;
 mod failure;
 mod id;
+pub mod letter;
+pub mod limit;
+pub mod machine;
+mod message;
+mod options;
 mod payload;
 mod policy;
 pub mod random;
@@ -25,16 +31,23 @@ mod time;
 mod timer;
 mod wait;
 
-pub use command::{CancelRun, Command, FireTimer, Proposal, ReportFailure, SendSignal, StartRun, TakeTurn};
+pub use command::{
+    CancelRun, Command, DropLetter, FireTimer, Proposal, RecordHeartbeat, ReportFailure, RetryFrom, RetryRun, SendSignal, StartRun,
+    TakeTurn,
+};
 pub use effect::{Answer, Completion, Effect};
-pub use event::{Entry, Event};
+pub use entity::{EntityId, LetterId, LimitKey};
+pub use event::{Entry, Event, Heard, Retried};
 pub use failure::{Class, Code, Failure, FailureError, MaxRetriesExceeded};
-pub use id::{InvalidId, RunId, StepId, WorkflowName, check_signal};
+pub use id::{InvalidId, RunId, StepId, WorkflowName, check_signal, check_tenant};
+pub use machine::{Decision, Entity, IllegalTransition};
+pub use message::{Envelope, Letter, Message, StartChild};
+pub use options::{Limiting, Origin, Parent, Recovery, RunOptions};
 pub use payload::{Encoding, Payload};
 pub use policy::{GaveUp, InvalidPolicy, Jitter, Policy, Strategy, Verdict};
 pub use record::Record;
 pub use refusal::Refusal;
-pub use run::{Decision, IllegalTransition, Run, Status};
+pub use run::{Run, Status};
 pub use time::Timestamp;
 pub use timer::{Timer, TimerName};
 pub use wait::Wait;

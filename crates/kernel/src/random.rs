@@ -18,6 +18,12 @@ impl fmt::Debug for Seed {
     }
 }
 
+/// A short name for a text that is too long: 32 hexadecimal digits, the same for ever.
+pub fn digest(text: &str) -> String {
+    use sha2::Digest;
+    Sha256::digest(text.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// A stream of numbers that belongs to one branch of one run and has a name.
 #[derive(Clone)]
 pub struct Stream {

@@ -3,8 +3,12 @@
 //! What people query is a column (type, subject, attempt, backoff, reason, time); the user's bytes are kept exactly as they came; the rest is
 //! one small protobuf message whose numbered fields can grow. A stored record is never decoded and written again.
 
+use crate::message::PayloadBody;
 use crate::random::Seed;
-use crate::{Attempt, Class, Code, Entry, Epoch, Event, Failure, Payload, Seq, StepId, TimerName, Timestamp, WorkflowName};
+use crate::{
+    Attempt, Class, Code, EntityId, Entry, Epoch, Event, Failure, Heard, Letter, LimitKey, Limiting, Origin, Parent, Payload, Recovery,
+    Retried, RunId, RunOptions, Seq, StepId, TimerName, Timestamp, WorkflowName,
+};
 use bytes::Bytes;
 use prost::Message;
 use std::time::Duration;
@@ -79,10 +83,72 @@ struct Body {
     by: Option<String>,
     #[prost(string, optional, tag = "15")]
     why: Option<String>,
+    #[prost(message, optional, tag = "16")]
+    options: Option<OptionsBody>,
+    #[prost(string, optional, tag = "17")]
+    heard_from: Option<String>,
+    #[prost(uint64, optional, tag = "18")]
+    heard_seq: Option<u64>,
+    #[prost(string, optional, tag = "19")]
+    command: Option<String>,
+    #[prost(string, optional, tag = "20")]
+    run: Option<String>,
+    #[prost(uint64, optional, tag = "21")]
+    deadline_us: Option<u64>,
+    #[prost(uint32, optional, tag = "22")]
+    run_epoch: Option<u32>,
+    #[prost(uint32, optional, tag = "23")]
+    slots: Option<u32>,
+    #[prost(uint64, optional, tag = "24")]
+    cut: Option<u64>,
+    #[prost(string, repeated, tag = "25")]
+    reset: Vec<String>,
+    #[prost(message, repeated, tag = "26")]
+    supplied: Vec<SuppliedBody>,
+    #[prost(string, optional, tag = "27")]
+    from: Option<String>,
+    #[prost(bool, optional, tag = "28")]
+    terminate: Option<bool>,
+    #[prost(string, optional, tag = "29")]
+    tenant: Option<String>,
+}
+
+/// The output of a step that is not executed.
+#[derive(Clone, PartialEq, Message)]
+struct SuppliedBody {
+    #[prost(string, tag = "1")]
+    step: String,
+    #[prost(message, optional, tag = "2")]
+    output: Option<PayloadBody>,
+}
+
+/// What is known of a run beside its code and its input.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct OptionsBody {
+    #[prost(string, optional, tag = "1")]
+    tenant: Option<String>,
+    #[prost(bool, tag = "2")]
+    manual: bool,
+    #[prost(message, repeated, tag = "3")]
+    limits: Vec<LimitBody>,
+    #[prost(string, optional, tag = "4")]
+    parent: Option<String>,
+    #[prost(string, optional, tag = "5")]
+    child: Option<String>,
+    #[prost(bool, tag = "6")]
+    detached: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct FailureBody {
+struct LimitBody {
+    #[prost(string, tag = "1")]
+    key: String,
+    #[prost(uint32, tag = "2")]
+    slots: u32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct FailureBody {
     #[prost(string, tag = "1")]
     class: String,
     #[prost(string, tag = "2")]
@@ -102,7 +168,14 @@ struct FailureBody {
 impl From<&Entry> for Record {
     fn from(entry: &Entry) -> Self {
         let abandoned = entry.abandoned.iter().map(ToString::to_string).collect();
-        let mut body = Body { in_flight: entry.in_flight, abandoned, ..Body::default() };
+        let heard = entry.heard.as_ref();
+        let mut body = Body {
+            in_flight: entry.in_flight,
+            abandoned,
+            heard_from: heard.map(|heard| heard.from.to_string()),
+            heard_seq: heard.map(|heard| heard.seq),
+            ..Body::default()
+        };
         let mut record = Record {
             seq: entry.seq,
             epoch: entry.epoch,
@@ -116,7 +189,8 @@ impl From<&Entry> for Record {
             body: Bytes::new(),
         };
         match &entry.event {
-            Event::RunStarted { workflow, input, seed, deadline_at } => {
+            Event::RunStarted { workflow, input, seed, deadline_at, options } => {
+                body.options = options.stored();
                 record.payload = Some(input.clone());
                 body.workflow = Some(workflow.to_string());
                 body.seed = Some(seed.0.to_vec());
@@ -133,7 +207,8 @@ impl From<&Entry> for Record {
                 record.reason = Some(failure.message.clone());
                 body.failure = Some(failure.into());
             }
-            Event::RetryScheduled { attempt, of, delay, due_at, failure, .. } => {
+            Event::RetryScheduled { attempt, of, delay, due_at, failure, details, .. } => {
+                record.payload.clone_from(details);
                 record.attempt = Some(*attempt);
                 record.backoff_ms = Some(u64::try_from(delay.as_micros().div_ceil(1000)).unwrap_or(u64::MAX));
                 record.reason = Some(failure.message.clone());
@@ -152,15 +227,62 @@ impl From<&Entry> for Record {
                 (body.name, body.id) = (Some(name.clone()), id.clone());
             }
             Event::SignalTaken { signal, .. } => body.signal = Some(*signal),
-            Event::RunCancelRequested { by, why } => {
-                record.reason.clone_from(why);
-                (body.by, body.why) = (by.clone(), why.clone());
+            Event::RunCancelRequested { origin, terminate } => {
+                body.terminate = terminate.then_some(true);
+                set_origin(&mut record, &mut body, origin);
+            }
+            Event::RunPaused { origin } | Event::RunResumed { origin } => set_origin(&mut record, &mut body, origin),
+            Event::SlotAcquired { key } => body.name = Some(key.to_string()),
+            Event::StepHeartbeat { attempt, details, .. } => {
+                record.attempt = Some(*attempt);
+                record.payload = Some(details.clone());
+            }
+            Event::ProgressNoted { text, .. } => record.reason = Some(text.clone()),
+            Event::ChildStarted { run, workflow, input, deadline, options, .. } => {
+                record.payload = Some(input.clone());
+                body.run = Some(run.to_string());
+                body.workflow = Some(workflow.to_string());
+                body.deadline_us = deadline.map(micros);
+                body.options = options.stored();
+            }
+            Event::ChildEnded { outcome: Ok(output), .. } => record.payload = Some(output.clone()),
+            Event::ChildEnded { outcome: Err(failure), .. } => {
+                record.reason = Some(failure.message.clone());
+                body.failure = Some(failure.into());
+            }
+            Event::RunRetried(retried) => {
+                let Retried { origin, from, cut, reset, supplied, input } = &**retried;
+                record.payload.clone_from(input);
+                set_origin(&mut record, &mut body, origin);
+                body.from = from.as_ref().map(ToString::to_string);
+                body.cut = Some(*cut);
+                body.reset = reset.iter().map(ToString::to_string).collect();
+                let stored = |(step, output): &(StepId, Payload)| SuppliedBody { step: step.to_string(), output: Some(output.into()) };
+                body.supplied = supplied.iter().map(stored).collect();
+            }
+            Event::RunContinued { input } => record.payload = Some(input.clone()),
+            Event::SlotRequested { run, epoch, slots } => {
+                (body.run, body.run_epoch, body.slots) = (Some(run.to_string()), Some(*epoch), Some(*slots));
+            }
+            Event::SlotGranted { run } | Event::SlotReleased { run } => body.run = Some(run.to_string()),
+            Event::LetterAdded(letter) => {
+                let Letter { run, step, attempt, tenant, failure, payload } = &**letter;
+                record.attempt = Some(*attempt);
+                record.reason = Some(failure.message.clone());
+                record.payload = Some(payload.clone());
+                (body.run, body.from, body.tenant) = (Some(run.to_string()), Some(step.to_string()), tenant.clone());
+                body.failure = Some(failure.into());
+            }
+            Event::LetterRedriven { letter } => body.signal = Some(*letter),
+            Event::LetterDropped { letter, origin } => {
+                body.signal = Some(*letter);
+                set_origin(&mut record, &mut body, origin);
             }
             Event::RunCompensating { failure } => {
                 record.reason = failure.as_ref().map(|failure| failure.message.clone());
                 body.failure = failure.as_ref().map(Into::into);
             }
-            Event::TimerFired { .. } | Event::RunCancelled => {}
+            Event::TimerFired { .. } | Event::ChildTaken { .. } | Event::RunInterrupted | Event::RunCancelled => {}
             Event::RunCompleted { output } => record.payload = Some(output.clone()),
             Event::RunFailed { failure } => {
                 record.reason = Some(failure.message.clone());
@@ -185,8 +307,12 @@ impl TryFrom<&Record> for Entry {
             .iter()
             .map(|name| TimerName::from_stored(name).ok_or_else(|| wrong("abandoned")))
             .collect::<Result<_, _>>()?;
+        let heard = match (&body.heard_from, body.heard_seq) {
+            (Some(from), Some(seq)) => Some(Heard { from: EntityId::from_stored(from).ok_or_else(|| wrong("heard_from"))?, seq }),
+            _ => None,
+        };
         let event = read(record, body).map_err(wrong)?;
-        Ok(Entry { seq: record.seq, epoch: record.epoch, at: record.at, in_flight, abandoned, event })
+        Ok(Entry { seq: record.seq, epoch: record.epoch, at: record.at, in_flight, abandoned, heard, event })
     }
 }
 
@@ -197,9 +323,19 @@ fn read(record: &Record, body: Body) -> Result<Event, &'static str> {
     let payload = || record.payload.clone().ok_or("payload");
     let due_at = || body.due_at.map(Timestamp::from_micros).ok_or("due_at");
     let failure = || body.failure.as_ref().and_then(FailureBody::read).ok_or("failure");
+    let run = || body.run.as_deref().and_then(|run| RunId::new(run).ok()).ok_or("run");
+    let workflow = || body.workflow.as_deref().and_then(|name| WorkflowName::new(name).ok()).ok_or("workflow");
+    let options = || {
+        body.options
+            .as_ref()
+            .map_or_else(|| Some(RunOptions::default()), OptionsBody::read)
+            .ok_or("options")
+    };
+    let origin = || Origin { by: body.by.clone(), why: body.why.clone(), command: body.command.clone() };
     Ok(match record.kind.as_str() {
         "RUN_STARTED" => Event::RunStarted {
-            workflow: body.workflow.as_deref().and_then(|name| WorkflowName::new(name).ok()).ok_or("workflow")?,
+            workflow: workflow()?,
+            options: options()?,
             input: payload()?,
             seed: body.seed.as_deref().and_then(|seed| seed.try_into().ok()).map(Seed).ok_or("seed")?,
             deadline_at: body.deadline_at.map(Timestamp::from_micros),
@@ -217,16 +353,63 @@ fn read(record: &Record, body: Body) -> Result<Event, &'static str> {
             delay: body.delay_us.map(Duration::from_micros).ok_or("delay_us")?,
             due_at: due_at()?,
             failure: failure()?,
+            details: record.payload.clone(),
         },
+        "SLOT_ACQUIRED" => Event::SlotAcquired { key: body.name.as_deref().and_then(LimitKey::from_stored).ok_or("name")? },
+        "STEP_HEARTBEAT" => Event::StepHeartbeat { step: subject()?, attempt: attempt()?, details: payload()? },
+        "PROGRESS_NOTED" => Event::ProgressNoted { note: subject()?, text: record.reason.clone().ok_or("reason")? },
+        "CHILD_STARTED" => Event::ChildStarted {
+            child: subject()?,
+            run: run()?,
+            workflow: workflow()?,
+            input: payload()?,
+            deadline: body.deadline_us.map(Duration::from_micros),
+            options: options()?,
+        },
+        "CHILD_ENDED" => {
+            let outcome = if body.failure.is_some() { Err(failure()?) } else { Ok(payload()?) };
+            Event::ChildEnded { child: subject()?, outcome }
+        }
+        "CHILD_TAKEN" => Event::ChildTaken { child: subject()? },
+        "RUN_PAUSED" => Event::RunPaused { origin: origin() },
+        "RUN_RESUMED" => Event::RunResumed { origin: origin() },
+        "RUN_INTERRUPTED" => Event::RunInterrupted,
+        "RUN_RETRIED" => {
+            let output = |body: &SuppliedBody| Some((StepId::from_stored(&body.step), body.output.as_ref()?.read()?));
+            Event::RunRetried(Box::new(Retried {
+                origin: origin(),
+                from: body.from.as_deref().map(StepId::from_stored),
+                cut: body.cut.ok_or("cut")?,
+                reset: body.reset.iter().map(|step| StepId::from_stored(step)).collect(),
+                supplied: body.supplied.iter().map(output).collect::<Option<_>>().ok_or("supplied")?,
+                input: record.payload.clone(),
+            }))
+        }
+        "RUN_CONTINUED" => Event::RunContinued { input: payload()? },
+        "SLOT_REQUESTED" => {
+            Event::SlotRequested { run: run()?, epoch: body.run_epoch.ok_or("run_epoch")?, slots: body.slots.ok_or("slots")? }
+        }
+        "SLOT_GRANTED" => Event::SlotGranted { run: run()? },
+        "SLOT_RELEASED" => Event::SlotReleased { run: run()? },
+        "LETTER_ADDED" => Event::LetterAdded(Box::new(Letter {
+            run: run()?,
+            step: body.from.as_deref().map(StepId::from_stored).ok_or("from")?,
+            attempt: attempt()?,
+            tenant: body.tenant.clone(),
+            failure: failure()?,
+            payload: payload()?,
+        })),
+        "LETTER_REDRIVEN" => Event::LetterRedriven { letter: body.signal.ok_or("signal")? },
+        "LETTER_DROPPED" => Event::LetterDropped { letter: body.signal.ok_or("signal")?, origin: origin() },
         "TIMER_SET" => Event::TimerSet { sleep: subject()?, due_at: due_at()? },
         "TIMER_FIRED" => Event::TimerFired { sleep: subject()? },
         "SIGNAL_AWAITED" => {
             let until = body.due_at.map(Timestamp::from_micros);
-            Event::SignalAwaited { wait: subject()?, name: body.name.ok_or("name")?, until }
+            Event::SignalAwaited { wait: subject()?, name: body.name.clone().ok_or("name")?, until }
         }
-        "SIGNAL_RECEIVED" => Event::SignalReceived { payload: payload()?, name: body.name.ok_or("name")?, id: body.id },
+        "SIGNAL_RECEIVED" => Event::SignalReceived { payload: payload()?, name: body.name.clone().ok_or("name")?, id: body.id.clone() },
         "SIGNAL_TAKEN" => Event::SignalTaken { wait: subject()?, signal: body.signal.ok_or("signal")? },
-        "RUN_CANCEL_REQUESTED" => Event::RunCancelRequested { by: body.by, why: body.why },
+        "RUN_CANCEL_REQUESTED" => Event::RunCancelRequested { origin: origin(), terminate: body.terminate.unwrap_or_default() },
         "RUN_COMPENSATING" => Event::RunCompensating { failure: body.failure.is_some().then(failure).transpose()? },
         "UNDO_COMPLETED" => Event::UndoCompleted { step: subject()?, attempt: attempt()? },
         "UNDO_FAILED" => Event::UndoFailed { step: subject()?, attempt: attempt()?, failure: failure()? },
@@ -235,6 +418,67 @@ fn read(record: &Record, body: Body) -> Result<Event, &'static str> {
         "RUN_FAILED" => Event::RunFailed { failure: failure()? },
         _ => return Err("a known event type"),
     })
+}
+
+fn set_origin(record: &mut Record, body: &mut Body, origin: &Origin) {
+    record.reason.clone_from(&origin.why);
+    (body.by, body.why, body.command) = (origin.by.clone(), origin.why.clone(), origin.command.clone());
+}
+
+impl RunOptions {
+    /// The stored form; nothing for what most runs have.
+    fn stored(&self) -> Option<OptionsBody> {
+        (*self != RunOptions::default()).then(|| self.into())
+    }
+}
+
+impl From<&RunOptions> for OptionsBody {
+    fn from(options: &RunOptions) -> Self {
+        let parent = options.parent.as_ref();
+        OptionsBody {
+            tenant: options.tenant.clone(),
+            manual: options.recovery == Recovery::Manual,
+            limits: options
+                .limits
+                .iter()
+                .map(|limit| LimitBody { key: limit.key.to_string(), slots: limit.slots })
+                .collect(),
+            parent: parent.map(|parent| parent.run.to_string()),
+            child: parent.map(|parent| parent.child.to_string()),
+            detached: parent.is_some_and(|parent| parent.detached),
+        }
+    }
+}
+
+impl OptionsBody {
+    pub(crate) fn read(&self) -> Option<RunOptions> {
+        let limit = |body: &LimitBody| Some(Limiting { key: LimitKey::from_stored(&body.key)?, slots: body.slots });
+        let parent = match (&self.parent, &self.child) {
+            (Some(run), Some(child)) => {
+                Some(Parent { run: RunId::new(run).ok()?, child: StepId::from_stored(child), detached: self.detached })
+            }
+            _ => None,
+        };
+        Some(RunOptions {
+            tenant: self.tenant.clone(),
+            recovery: if self.manual { Recovery::Manual } else { Recovery::Automatic },
+            limits: self.limits.iter().map(limit).collect::<Option<_>>()?,
+            parent,
+        })
+    }
+}
+
+/// Failures that stand by themselves, in rows.
+impl Failure {
+    /// The stored form.
+    pub fn encode(&self) -> Bytes {
+        FailureBody::from(self).encode_to_vec().into()
+    }
+
+    /// Reads the stored form; nothing if it cannot be read.
+    pub fn decode(bytes: &[u8]) -> Option<Failure> {
+        FailureBody::decode(bytes).ok()?.read()
+    }
 }
 
 impl From<&Failure> for FailureBody {
@@ -252,7 +496,7 @@ impl From<&Failure> for FailureBody {
 }
 
 impl FailureBody {
-    fn read(&self) -> Option<Failure> {
+    pub(crate) fn read(&self) -> Option<Failure> {
         let class = [Class::Transient, Class::Permanent, Class::Poison]
             .into_iter()
             .find(|class| class.as_str() == self.class)?;

@@ -1,6 +1,6 @@
 //! Bad input or an impossible request: answered, and leaves no trace.
 
-use crate::{RunId, code};
+use crate::{LetterId, RunId, Status, StepId, code};
 
 /// Why a command was not carried out. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +39,30 @@ pub enum Refusal {
         /// The name of the answer.
         name: String,
     },
+    /// Not in that status.
+    #[error("run {run} is {}; {what_to_do}", status.as_str())]
+    WrongStatus {
+        /// The run.
+        run: RunId,
+        /// Where it stands.
+        status: Status,
+        /// What can be done instead.
+        what_to_do: &'static str,
+    },
+    /// There is no record of that step.
+    #[error("run {run} has no record of a step {step}; steps are named as in its journal: BRANCH/NAME#OCCURRENCE")]
+    StepNotFound {
+        /// The run.
+        run: RunId,
+        /// The step.
+        step: StepId,
+    },
+    /// No such letter.
+    #[error("there is no dead letter {letter}; it was redriven or dropped, or never was")]
+    LetterNotFound {
+        /// The letter.
+        letter: LetterId,
+    },
     /// A report about something that is no longer so.
     #[error("a report about run {run} is out of date: {why}")]
     Stale {
@@ -59,6 +83,9 @@ impl Refusal {
             Refusal::TooManySignals { .. } => code::TOO_MANY_SIGNALS,
             Refusal::NotAsked { .. } => code::NOT_ASKED,
             Refusal::Stale { .. } => code::STALE,
+            Refusal::WrongStatus { .. } => code::WRONG_STATUS,
+            Refusal::StepNotFound { .. } => code::STEP_NOT_FOUND,
+            Refusal::LetterNotFound { .. } => code::LETTER_NOT_FOUND,
         }
     }
 }

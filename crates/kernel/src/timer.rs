@@ -28,6 +28,14 @@ pub enum TimerName {
 }
 
 impl TimerName {
+    /// The step, sleep or wait that it belongs to.
+    pub fn step(&self) -> Option<&StepId> {
+        match self {
+            TimerName::Retry(step) | TimerName::Sleep(step) => Some(step),
+            TimerName::Deadline => None,
+        }
+    }
+
     /// Takes a name as it was stored.
     pub fn from_stored(text: &str) -> Option<Self> {
         match text.split_once(':') {

@@ -1,6 +1,7 @@
 //! Why a run does not move now: a closed set, each reason with its data.
 
-use crate::{Attempt, Failure, Seq, StepId, Timestamp, WorkflowName};
+use crate::{Attempt, Failure, LimitKey, RunId, Seq, StepId, Timestamp, WorkflowName};
+use std::fmt;
 
 /// Why a run does not move now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,27 @@ pub enum Wait {
         /// The attempt.
         attempt: Attempt,
     },
+    /// Nothing new is begun until somebody resumes it.
+    Paused {
+        /// Who wants that.
+        by: Option<String>,
+        /// Why.
+        why: Option<String>,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// It needs a slot before it begins.
+    Slot {
+        /// The limit.
+        key: LimitKey,
+        /// How many are to have one before it, itself included; nothing where that is not known.
+        position: Option<usize>,
+    },
+    /// Another run, which it has started, has to end.
+    Child {
+        /// The child.
+        run: RunId,
+    },
     /// No code of that name is registered here.
     NoWorker {
         /// The workflow that is missing.
@@ -61,6 +83,9 @@ impl Wait {
             Wait::Timer { .. } => "TIMER",
             Wait::Signal { .. } => "SIGNAL",
             Wait::InDoubt { .. } => "IN_DOUBT",
+            Wait::Paused { .. } => "PAUSED",
+            Wait::Slot { .. } => "SLOT",
+            Wait::Child { .. } => "CHILD",
             Wait::NoWorker { .. } => "NO_WORKER",
             Wait::Mismatch { .. } => "MISMATCH",
         }
@@ -71,7 +96,42 @@ impl Wait {
         match self {
             Wait::Backoff { due_at, .. } | Wait::Timer { due_at } => Some(*due_at),
             Wait::Signal { until, .. } => *until,
-            Wait::InDoubt { .. } | Wait::NoWorker { .. } | Wait::Mismatch { .. } => None,
+            Wait::Paused { .. }
+            | Wait::Slot { .. }
+            | Wait::Child { .. }
+            | Wait::InDoubt { .. }
+            | Wait::NoWorker { .. }
+            | Wait::Mismatch { .. } => None,
+        }
+    }
+}
+
+/// A sentence for people: what it waits for, and what they can do about it.
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at_the_most = |until: &Option<Timestamp>| until.map(|until| format!(", until {until} at the most")).unwrap_or_default();
+        let named = |name: &Option<String>| name.clone().unwrap_or_else(|| "somebody".into());
+        let because = |why: &Option<String>| why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        match self {
+            Wait::Backoff { step, attempt, of, due_at, failure } => {
+                write!(f, "step {step} failed ({}) and is tried again at {due_at}: attempt {attempt} of {of}", failure.message)
+            }
+            Wait::Timer { due_at } => write!(f, "the code sleeps until {due_at}"),
+            Wait::Signal { name, until } => write!(f, "the code waits for the signal {name:?}{}", at_the_most(until)),
+            Wait::InDoubt { step, attempt } => {
+                write!(f, "nobody knows whether attempt {attempt} of step {step} happened; somebody has to say so")
+            }
+            Wait::Paused { by, why, since } => write!(f, "paused by {} since {since}{}; resume it", named(by), because(why)),
+            Wait::Slot { key, position: Some(position) } => write!(f, "it is number {position} in line for a slot of the limit {key}"),
+            Wait::Slot { key, position: None } => write!(f, "it is in line for a slot of the limit {key}"),
+            Wait::Child { run } => write!(f, "its child {run} has not ended"),
+            Wait::NoWorker { workflow } => write!(f, "no workflow {workflow} is registered here; start an engine that has it"),
+            Wait::Mismatch { at, expected, found } => {
+                write!(
+                    f,
+                    "the code does not fit the journal: event {at} is {expected}, but {found}; deploy code that fits, or retry the run"
+                )
+            }
         }
     }
 }

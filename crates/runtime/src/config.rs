@@ -7,17 +7,26 @@ use std::time::Duration;
 pub struct Config {
     /// How many requests may wait for the shard, and how many starts for their commit. One more is refused and told when to come back.
     pub requests_max: usize,
-    /// How many runs may be held in memory with their code. Starting one more is refused until some have ended.
+    /// How many runs may be held in memory with their code. Starting one more is refused until some have ended. Children are not: a run that waits for
+    /// its child would wait for room that it takes up itself.
     pub runs_live_max: usize,
     /// How large an input, a step's output or a result may be.
     pub payload_bytes_max: usize,
+    /// How often at most the heartbeats of one step are recorded. Of those in between, a crash forgets what they said.
+    pub heartbeat_every: Duration,
     /// How long a shutdown waits for attempts in flight. What is not done by then is done again after the next start.
     pub shutdown_grace: Duration,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { requests_max: 4096, runs_live_max: 100_000, payload_bytes_max: 4 << 20, shutdown_grace: Duration::from_secs(10) }
+        Config {
+            requests_max: 4096,
+            runs_live_max: 100_000,
+            payload_bytes_max: 4 << 20,
+            heartbeat_every: Duration::from_secs(5),
+            shutdown_grace: Duration::from_secs(10),
+        }
     }
 }
 

@@ -4,16 +4,20 @@ use crate::clock::{Clock, SystemClock};
 use crate::committer::Committer;
 use crate::config::Config;
 use crate::error::Error;
-use crate::host::{self, Host, Registry, Replayed};
-use crate::shard::{Control, Ports, Request, RunView, Shard, State};
+use crate::host::{self, Host, Opening, Registered, Registry, Replayed};
+use crate::shard::{Control, Ports, Request, RunView, Shard, State, unsettled};
 use crate::timers::{DueQueue, Order, TimerKeeper};
 use rand::TryRng;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use steadfast_kernel::limit::Limit;
 use steadfast_kernel::random::Seed;
-use steadfast_kernel::run::Ended;
-use steadfast_kernel::{Answer, CancelRun, Command, Entry, Event, Payload, Refusal, RunId, SendSignal, Seq, StartRun, WorkflowName};
-use steadfast_store::{ShardId, Store, TimerKey};
+use steadfast_kernel::run::{self, Ended, Preview};
+use steadfast_kernel::{
+    Answer, CancelRun, Command, DropLetter, EntityId, Entry, Event, Letter, LetterId, LimitKey, Limiting, Origin, Payload, Recovery,
+    Refusal, RetryFrom, RetryRun, Run, RunId, RunOptions, SendSignal, Seq, StartRun, Wait, WorkflowName,
+};
+use steadfast_store::{LetterCursor, LetterRow, RunCursor, RunFilter, RunRow, ShardId, Store, TimerKey};
 use tokio::sync::{mpsc, oneshot};
 
 /// The one shard of a store that is not shared.
@@ -49,6 +53,7 @@ impl Builder {
         let committed = self.store.claim(SHARD).await.map_err(Error::from_store)?;
         let queue = armed(&*self.store).await?;
         let under_way = under_way(&*self.store).await?;
+        let outbox = unsettled(&*self.store, SHARD).await?;
 
         let (control, control_in) = mpsc::unbounded_channel();
         let (requests, requests_in) = mpsc::channel(self.config.requests_max);
@@ -63,6 +68,7 @@ impl Builder {
             clock: Arc::clone(&self.clock),
             reports,
             payload_bytes_max: self.config.payload_bytes_max,
+            heartbeat_every: self.config.heartbeat_every,
         };
         let ports = Ports {
             control: control_in,
@@ -76,6 +82,7 @@ impl Builder {
         let (config, clock, store) = (self.config.clone(), Arc::clone(&self.clock), Arc::clone(&self.store));
         let mut shard = Shard { id: SHARD, config, clock, store, host, ports, committed, state: State::default() };
         shard.resume(under_way);
+        shard.relay_all(outbox);
 
         tokio::spawn(TimerKeeper { clock: Arc::clone(&self.clock), orders: timers_in, fired, queue }.run());
         let committer = tokio::spawn(Committer { store: Arc::clone(&self.store), batches: batches_in, outcomes }.run());
@@ -119,6 +126,10 @@ pub struct Start {
     pub id: Option<String>,
     /// How long the run may take in all.
     pub deadline: Option<Duration>,
+    /// Whose work it is.
+    pub tenant: Option<String>,
+    /// Keys that callers have agreed on, and how many runs of each may be under way at once.
+    pub limits: Vec<(String, u32)>,
 }
 
 impl Engine {
@@ -132,11 +143,13 @@ impl Engine {
     pub async fn start(&self, start: Start) -> Result<(RunId, Answer), Error> {
         let workflow = self.known(&start.workflow)?;
         self.check_size(&start.input)?;
+        let options = self.options(&workflow, start.tenant, start.limits)?;
         let (run, fresh) = match &start.id {
             Some(id) => (RunId::new(id)?, false),
             None => (self.make_id()?, true),
         };
-        let command = StartRun { run: run.clone(), workflow, input: start.input, seed: Seed(entropy()?), deadline: start.deadline };
+        let command =
+            StartRun { run: run.clone(), workflow, input: start.input, seed: Seed(entropy()?), deadline: start.deadline, options };
         let answer = self.request(|reply| Request::Start { command: Box::new(command), fresh, reply }).await?;
         Ok((run, answer))
     }
@@ -157,12 +170,163 @@ impl Engine {
     ///
     /// # Errors
     /// If there is no such run, or it has ended.
-    pub async fn cancel(&self, run: &RunId, by: Option<String>, why: Option<String>) -> Result<(), Error> {
-        self.tell(run, Command::CancelRun(CancelRun { by, why, blocked: false })).await.map(drop)
+    pub async fn cancel(&self, run: &RunId, origin: Origin) -> Result<(), Error> {
+        Self::check(&origin)?;
+        self.tell(run, Command::CancelRun(CancelRun { origin, blocked: false })).await.map(drop)
+    }
+
+    /// Ends a run at once; nothing is undone.
+    ///
+    /// # Errors
+    /// If there is no such run, or it has ended.
+    pub async fn terminate(&self, run: &RunId, origin: Origin) -> Result<(), Error> {
+        Self::check(&origin)?;
+        self.tell(run, Command::TerminateRun(origin)).await.map(drop)
+    }
+
+    /// Has a run begin nothing new until it is resumed. Attempts in flight end and are recorded; its own time stands still.
+    ///
+    /// # Errors
+    /// If there is no such run, it has ended, or it is interrupted.
+    pub async fn pause(&self, run: &RunId, origin: Origin) -> Result<(), Error> {
+        Self::check(&origin)?;
+        self.tell(run, Command::PauseRun(origin)).await.map(drop)
+    }
+
+    /// Has a paused run go on, with the time that was left.
+    ///
+    /// # Errors
+    /// If there is no such run, it has ended, or it is interrupted.
+    pub async fn resume(&self, run: &RunId, origin: Origin) -> Result<(), Error> {
+        Self::check(&origin)?;
+        self.tell(run, Command::ResumeRun(origin)).await.map(drop)
+    }
+
+    /// Begins another life of a run that has ended, is interrupted, or waits.
+    ///
+    /// # Errors
+    /// If there is no such run, it is under way, or it has no record of the step from which it is to be retried.
+    pub async fn retry(&self, run: &RunId, command: RetryRun) -> Result<(), Error> {
+        Self::check(&command.origin)?;
+        command
+            .input
+            .iter()
+            .chain(command.outputs.iter().map(|(_, output)| output))
+            .try_for_each(|payload| self.check_size(payload))?;
+        self.tell(run, Command::RetryRun(command)).await.map(drop)
+    }
+
+    /// What a retry would do; nothing changes.
+    ///
+    /// # Errors
+    /// As the retry itself.
+    pub async fn preview(&self, run: &RunId, command: RetryRun) -> Result<Preview, Error> {
+        self.request(|reply| Request::Preview { run: run.clone(), command: Box::new(command), reply }).await
+    }
+
+    /// Who holds a slot of a limit, and who waits for one; nothing if nobody ever asked for one.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn limit(&self, key: &LimitKey) -> Result<Option<Limit>, Error> {
+        self.request(|reply| Request::Limit { key: key.clone(), reply }).await
+    }
+
+    /// Runs that the filter lets through, newest first, from the one after `after`.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub async fn list(&self, filter: &RunFilter, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
+        self.store()?.runs(filter, after, limit).await.map_err(Error::from_store)
+    }
+
+    /// Dead letters, newest first, from the one after `after`.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub async fn letters(&self, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error> {
+        self.store()?.letters(after, limit).await.map_err(Error::from_store)
+    }
+
+    /// A dead letter, with its bytes.
+    ///
+    /// # Errors
+    /// If there is no such letter, or it cannot be read.
+    pub async fn letter(&self, letter: &LetterId) -> Result<(LetterRow, Letter), Error> {
+        let row = self.letter_row(letter).await?;
+        let entity = EntityId::Letters(letter.workflow.clone());
+        match self.entries(&entity, letter.seq - 1, 1).await?.pop().map(|entry| entry.event) {
+            Some(Event::LetterAdded(letter)) => Ok((row, *letter)),
+            _ => Err(Error::JournalBroken { entity, why: format!("event {} is not the arrival of a letter", letter.seq) }),
+        }
+    }
+
+    /// Has a dead letter tried again: its run is retried from its step.
+    ///
+    /// # Errors
+    /// If there is no such letter, or its run cannot be retried now; the letter stays then.
+    pub async fn redrive(&self, letter: &LetterId, origin: Origin) -> Result<(), Error> {
+        let row = self.letter_row(letter).await?;
+        self.retry(&row.run, RetryRun { origin, from: RetryFrom::Step(row.step), ..RetryRun::default() })
+            .await
+    }
+
+    /// Throws a dead letter away.
+    ///
+    /// # Errors
+    /// If there is no such letter.
+    pub async fn drop_letter(&self, letter: &LetterId, origin: Origin) -> Result<(), Error> {
+        Self::check(&origin)?;
+        let (entity, command) = (EntityId::Letters(letter.workflow.clone()), DropLetter { letter: letter.seq, origin });
+        self.request(|reply| Request::Tell { entity, command: Box::new(Command::DropLetter(command)), reply })
+            .await
+            .map(drop)
+    }
+
+    async fn letter_row(&self, letter: &LetterId) -> Result<LetterRow, Error> {
+        let found = self.store()?.letter(letter).await.map_err(Error::from_store)?;
+        found.ok_or_else(|| Refusal::LetterNotFound { letter: letter.clone() }.into())
+    }
+
+    /// Who, why and the command's id are kept for ever, so they have a bound.
+    fn check(origin: &Origin) -> Result<(), Error> {
+        for (what, text, max) in [("by", &origin.by, 256), ("why", &origin.why, 4096), ("the command id", &origin.command, 256)] {
+            if let Some(text) = text
+                && (text.is_empty() || text.len() > max)
+            {
+                return Err(Error::InvalidSetting(format!("{what} has {} bytes; use 1 to {max}, or leave it out", text.len())));
+            }
+        }
+        Ok(())
     }
 
     async fn tell(&self, run: &RunId, command: Command) -> Result<Answer, Error> {
-        self.request(|reply| Request::Tell { run: run.clone(), command: Box::new(command), reply }).await
+        self.request(|reply| Request::Tell { entity: run.into(), command: Box::new(command), reply }).await
+    }
+
+    fn store(&self) -> Result<Arc<dyn Store>, Error> {
+        self.store.upgrade().ok_or(Error::Stopped)
+    }
+
+    /// What goes for all runs of a workflow, and what the caller wants beside it. Slots are asked for in the order of their keys, so that no two runs
+    /// wait for each other.
+    fn options(&self, workflow: &WorkflowName, tenant: Option<String>, keys: Vec<(String, u32)>) -> Result<RunOptions, Error> {
+        tenant.as_deref().map(steadfast_kernel::check_tenant).transpose()?;
+        let registered = self.registry.get(workflow);
+        let of_workflow = registered
+            .and_then(|registered| registered.slots)
+            .map(|slots| (LimitKey::of_workflow(workflow), slots));
+        let mut limits: Vec<_> = of_workflow.into_iter().map(|(key, slots)| Limiting { key, slots }).collect();
+        for (key, slots) in keys {
+            if slots == 0 {
+                return Err(Error::InvalidSetting(format!("the limit {key:?} has no slots; it needs at least one")));
+            }
+            limits.push(Limiting { key: LimitKey::of_key(&key)?, slots });
+        }
+        limits.sort_by(|a, b| a.key.cmp(&b.key));
+        limits.dedup_by(|a, b| a.key == b.key);
+        let recovery = registered.map_or(Recovery::Automatic, |registered| registered.recovery);
+        Ok(RunOptions { tenant, recovery, limits, parent: None })
     }
 
     fn check_size(&self, payload: &Payload) -> Result<(), Error> {
@@ -175,21 +339,25 @@ impl Engine {
     /// # Errors
     /// If there is no such run, its code is not here, or it cannot be read.
     pub async fn replay(&self, run: &RunId) -> Result<Replayed, Error> {
-        let mut journal: Vec<Entry> = Vec::new();
+        let (mut state, mut journal): (Option<Run>, Vec<Entry>) = (None, Vec::new());
         loop {
             let page = self.journal(run, journal.last().map_or(0, |entry| entry.seq), PAGE).await?;
             let last = page.len() < PAGE;
-            journal.extend(page);
+            for entry in page {
+                let broken =
+                    |illegal: steadfast_kernel::IllegalTransition| Error::JournalBroken { entity: run.into(), why: illegal.to_string() };
+                state = Some(run::evolve(run, state, &entry).map_err(broken)?);
+                journal.push(entry);
+            }
             if last {
                 break;
             }
         }
-        let Some(Event::RunStarted { workflow, .. }) = journal.first().map(|entry| &entry.event) else {
-            return Err(Refusal::RunNotFound { run: run.clone() }.into());
-        };
-        self.known(workflow.as_str())?;
-        let code = Arc::clone(&self.registry[workflow]);
-        Ok(host::compare(&*code, run.clone(), Arc::clone(&self.clock), self.config.payload_bytes_max, journal).await)
+        let Some(state) = state else { return Err(Refusal::RunNotFound { run: run.clone() }.into()) };
+        let code = Arc::clone(&self.registered(&state.workflow)?.code);
+        let (events, opening) = (journal.len(), Opening::of(&state, run::script(journal)));
+        let mismatch = host::compare(&*code, opening, Arc::clone(&self.clock), self.config.payload_bytes_max).await;
+        Ok(Replayed { events, mismatch })
     }
 
     /// Waits for the end of a run, however long it takes.
@@ -210,7 +378,13 @@ impl Engine {
     /// # Errors
     /// If there is no such run, or it cannot be read.
     pub async fn view(&self, run: &RunId) -> Result<RunView, Error> {
-        self.request(|reply| Request::View { run: run.clone(), reply }).await
+        let mut view = self.request(|reply| Request::View { run: run.clone(), reply }).await?;
+        for wait in &mut view.waits {
+            if let Wait::Slot { key, position } = wait {
+                *position = self.limit(key).await?.and_then(|limit| limit.position(run));
+            }
+        }
+        Ok(view)
     }
 
     /// The journal of a run from the entry after that one, at most `limit` entries.
@@ -218,12 +392,17 @@ impl Engine {
     /// # Errors
     /// If there is no such run, or it cannot be read.
     pub async fn journal(&self, run: &RunId, after: Seq, limit: usize) -> Result<Vec<Entry>, Error> {
-        let store = self.store.upgrade().ok_or(Error::Stopped)?;
-        let records = store.journal(run, after, limit).await.map_err(Error::from_store)?;
-        if records.is_empty() && store.run(run).await.map_err(Error::from_store)?.is_none() {
+        let entries = self.entries(&run.into(), after, limit).await?;
+        if entries.is_empty() && self.store()?.run(run).await.map_err(Error::from_store)?.is_none() {
             return Err(Refusal::RunNotFound { run: run.clone() }.into());
         }
-        let broken = |why: String| Error::JournalBroken { run: run.clone(), why };
+        Ok(entries)
+    }
+
+    /// The journal of any entity.
+    async fn entries(&self, entity: &EntityId, after: Seq, limit: usize) -> Result<Vec<Entry>, Error> {
+        let records = self.store()?.journal(entity, after, limit).await.map_err(Error::from_store)?;
+        let broken = |why: String| Error::JournalBroken { entity: entity.clone(), why };
         records
             .iter()
             .map(|record| Entry::try_from(record).map_err(|unreadable| broken(unreadable.to_string())))
@@ -270,9 +449,16 @@ impl Engine {
     }
 
     fn known(&self, name: &str) -> Result<WorkflowName, Error> {
-        let unknown = || Error::UnknownWorkflow { name: name.into(), known: self.registry.keys().map(ToString::to_string).collect() };
         let name = WorkflowName::new(name)?;
-        if self.registry.contains_key(&name) { Ok(name) } else { Err(unknown()) }
+        self.registered(&name)?;
+        Ok(name)
+    }
+
+    fn registered(&self, name: &WorkflowName) -> Result<&Registered, Error> {
+        let known = || self.registry.keys().map(ToString::to_string).collect();
+        self.registry
+            .get(name)
+            .ok_or_else(|| Error::UnknownWorkflow { name: name.to_string(), known: known() })
     }
 
     /// An id that sorts by time and does not collide within a microsecond.
@@ -304,13 +490,14 @@ async fn armed(store: &dyn Store) -> Result<DueQueue, Error> {
     }
 }
 
-/// Every run that had work under way: those that only wait are opened when what they wait for happens.
-async fn under_way(store: &dyn Store) -> Result<Vec<RunId>, Error> {
-    let (mut runs, mut after): (Vec<RunId>, Option<RunId>) = (Vec::new(), None);
+/// Every run that a restart has something to do with: those that only wait are opened when what they wait for happens.
+async fn under_way(store: &dyn Store) -> Result<Vec<RunRow>, Error> {
+    let mut runs: Vec<RunRow> = Vec::new();
     loop {
-        let page = store.open_runs(SHARD, after.as_ref(), PAGE).await.map_err(Error::from_store)?;
-        let Some(last) = page.last() else { return Ok(runs) };
-        after = Some(last.run.clone());
-        runs.extend(page.into_iter().filter(|row| row.wait.is_none()).map(|row| row.run));
+        let page = store.to_recover(SHARD, runs.last().map(|row| &row.run), PAGE).await.map_err(Error::from_store)?;
+        if page.is_empty() {
+            return Ok(runs);
+        }
+        runs.extend(page);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::{InvalidId, Refusal, RunId, code};
+use steadfast_kernel::{EntityId, InvalidId, Refusal, code};
 
 /// Why a request was not carried out.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -57,10 +57,10 @@ pub enum Error {
     #[error("the store cannot be used by this process any more")]
     Store(#[source] Arc<steadfast_store::Error>),
     /// The journal of a run says something that cannot be. The run is left as it is.
-    #[error("run {run} is set aside, and nothing of it is changed: {why}")]
+    #[error("{entity} is set aside, and nothing of it is changed: {why}")]
     JournalBroken {
-        /// The run.
-        run: RunId,
+        /// Whose journal.
+        entity: EntityId,
         /// What does not fit.
         why: String,
     },

@@ -16,11 +16,12 @@ mod config;
 mod engine;
 mod error;
 pub mod host;
+mod outbox;
 mod shard;
 mod timers;
 
 pub use config::Config;
 pub use engine::{Builder, Engine, Start};
 pub use error::Error;
-pub use host::Replayed;
+pub use host::{Registered, Replayed};
 pub use shard::RunView;

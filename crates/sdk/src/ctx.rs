@@ -154,6 +154,47 @@ impl Ctx {
     pub fn run_id(&self) -> &RunId {
         self.0.run_id()
     }
+
+    /// Inside a step or an undo: the key that is equal for all attempts of this execution, also after a crash, and for no other. Whoever is called can tell
+    /// by it that it is the same work. It changes only if a recorded success was discarded on purpose, by a retry of the run.
+    pub fn idempotency_key(&self) -> Option<String> {
+        self.0.idempotency_key()
+    }
+
+    /// Says how far the code has come; shown with the run, and in lists. It is recorded with the turn that is being taken and costs no commit.
+    ///
+    /// # Panics
+    /// If it is said outside of the workflow's own future.
+    #[track_caller]
+    pub fn note(&self, text: impl Into<String>) {
+        self.0.note(text.into()).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// Begins again with another input and without a past, under the same id: for loops without end, whose journal would grow for ever. Return what this
+    /// gives.
+    ///
+    /// ```
+    /// # use steadfast::{Ctx, DAY, Failure, workflow};
+    /// #[workflow]
+    /// async fn daily(ctx: Ctx, day: u64) -> Result<(), Failure> {
+    ///     ctx.step("report", || async move { Ok::<_, Failure>(day) }).await?;
+    ///     ctx.sleep(DAY).await?;
+    ///     ctx.continue_as_new(&(day + 1))
+    /// }
+    /// ```
+    ///
+    /// Signals that were not taken stay; what had an undo is not undone any more; children that have not ended are left to themselves.
+    ///
+    /// # Errors
+    /// Always: the failure that tells the host.
+    pub fn continue_as_new<I: Serialize + ?Sized, T>(&self, input: &I) -> Result<T, Failure> {
+        let input = encode(input, "the input")?;
+        Err(self.0.continue_as_new(input).unwrap_or_else(|error| error.failure()))
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        &self.0
+    }
 }
 
 /// A step on its way. Await it for its result.
@@ -183,6 +224,15 @@ impl<'a, T> Step<'a, T> {
         if let Ok(call) = &mut self.call {
             let policy = call.policy().clone().attempt_timeout(timeout);
             call.set_policy(policy);
+        }
+        self
+    }
+
+    /// How long an attempt may go without a [heartbeat](Ctx::heartbeat). One that is silent for longer is dropped, at the latest after twice that time, and
+    /// counts as failed with `DEADLINE_EXCEEDED`.
+    pub fn heartbeat_timeout(mut self, timeout: Duration) -> Self {
+        if let Ok(call) = &mut self.call {
+            call.set_heartbeat_timeout(timeout);
         }
         self
     }

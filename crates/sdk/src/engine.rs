@@ -1,17 +1,20 @@
 //! The engine: where workflows are registered, started and waited for.
 
+use crate::operate::{Act, Retry, Verb};
 use crate::workflow::{Hosted, Workflow};
 use crate::{Clock, Config, Error, Replayed, RunView, Store};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::fmt;
 use std::future::IntoFuture;
 use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::{Answer, Entry, Payload, RunId, WorkflowName};
+use steadfast_kernel::limit::Limit;
+use steadfast_kernel::{Answer, Entry, Failure, LimitKey, Origin, Payload, Recovery, RunId, Status, Wait, WorkflowName};
 use steadfast_runtime as runtime;
 use steadfast_store::memory::Memory;
 use steadfast_store_embedded::Embedded;
@@ -28,12 +31,25 @@ pub struct EngineBuilder {
 
 impl EngineBuilder {
     /// Adds a workflow. Runs of workflows that are not registered wait until an engine has them.
-    pub fn register<W: Workflow>(mut self, _workflow: W) -> Self {
+    pub fn register<W: Workflow>(self, workflow: W) -> Self {
+        self.register_with(workflow, Settings::default())
+    }
+
+    /// Adds a workflow, with what goes for all runs of it that are started here.
+    pub fn register_with<W: Workflow>(mut self, _workflow: W, settings: Settings) -> Self {
+        let Settings { recovery, slots } = settings;
+        if slots == Some(0) {
+            self.wrong =
+                Some(runtime::Error::InvalidSetting(format!("the limit of workflow {} is 0; it needs at least one slot", W::NAME)));
+        }
         match WorkflowName::new(W::NAME) {
             Ok(name) if self.inner.registry.contains_key(&name) => {
                 self.wrong = Some(runtime::Error::InvalidSetting(format!("workflow {name} is registered twice")));
             }
-            Ok(name) => drop(self.inner.registry.insert(name, Arc::new(Hosted::<W>(PhantomData)))),
+            Ok(name) => {
+                let code = Arc::new(Hosted::<W>(PhantomData));
+                self.inner.registry.insert(name, runtime::Registered { code, recovery, slots });
+            }
             Err(invalid) => self.wrong = Some(invalid.into()),
         }
         self
@@ -63,11 +79,37 @@ impl EngineBuilder {
     }
 }
 
+/// What goes for all runs of a workflow that are started here.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    recovery: Recovery,
+    slots: Option<u32>,
+}
+
+impl Settings {
+    /// Nothing special.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many runs of the workflow may be under way at once. Others wait in line, first come first served, with the status `READY`.
+    pub fn limit(mut self, slots: u32) -> Self {
+        self.slots = Some(slots);
+        self
+    }
+
+    /// A run whose process died with an attempt in flight or in backoff is `INTERRUPTED` and never goes on by itself: a person retries or cancels it.
+    pub fn manual_recovery(mut self) -> Self {
+        self.recovery = Recovery::Manual;
+        self
+    }
+}
+
 /// A running engine. Clones are the same one. It stops by [`shutdown`](Engine::shutdown), or as in a crash when the last clone is gone; nothing
 /// that was acknowledged is lost either way.
 #[derive(Clone)]
 pub struct Engine {
-    inner: runtime::Engine,
+    pub(crate) inner: runtime::Engine,
 }
 
 impl Engine {
@@ -93,7 +135,7 @@ impl Engine {
     /// Starts a run of a registered workflow. Await it: when it returns, the run is durable.
     pub fn start<T: Serialize + ?Sized>(&self, workflow: &str, input: &T) -> StartRun {
         let input = serde_json::to_vec(input).map(Payload::json);
-        StartRun { engine: self.clone(), workflow: workflow.into(), input, id: None, deadline: None }
+        StartRun { engine: self.clone(), workflow: workflow.into(), input, id: None, deadline: None, tenant: None, limits: Vec::new() }
     }
 
     /// The run of that id, which may have been started by an earlier process. Whether it exists shows when it is asked for something.
@@ -111,6 +153,32 @@ impl Engine {
     /// If there is no such run, its code is not registered, or it cannot be read now.
     pub async fn replay(&self, id: &str) -> Result<Replayed, Error> {
         self.run(id)?.replay().await
+    }
+
+    /// Why a run does not move now: the same as [`Run::why`].
+    ///
+    /// # Errors
+    /// If there is no such run, or it cannot be read now.
+    pub async fn why(&self, id: &str) -> Result<Why, Error> {
+        self.run(id)?.why().await
+    }
+
+    /// Who holds a slot of the limit with that key, and who waits for one; nothing if nobody ever asked for one.
+    ///
+    /// # Errors
+    /// If the key is not allowed, or it cannot be read now.
+    pub async fn limit(&self, key: &str) -> Result<Option<Limit>, Error> {
+        let key = LimitKey::of_key(key).map_err(runtime::Error::from)?;
+        Ok(self.inner.limit(&key).await?)
+    }
+
+    /// The same of the limit of a workflow.
+    ///
+    /// # Errors
+    /// If the name is not allowed, or it cannot be read now.
+    pub async fn limit_of(&self, workflow: &str) -> Result<Option<Limit>, Error> {
+        let workflow = WorkflowName::new(workflow).map_err(runtime::Error::from)?;
+        Ok(self.inner.limit(&LimitKey::of_workflow(&workflow)).await?)
     }
 
     /// How many durable commits were made since the store was opened; zero once the engine has stopped.
@@ -132,6 +200,8 @@ pub struct StartRun {
     input: Result<Payload, serde_json::Error>,
     id: Option<String>,
     deadline: Option<Duration>,
+    tenant: Option<String>,
+    limits: Vec<(String, u32)>,
 }
 
 impl StartRun {
@@ -147,11 +217,31 @@ impl StartRun {
         self
     }
 
+    /// Whose work it is; [lists](Engine::list) can be asked for one tenant's runs.
+    pub fn tenant(mut self, tenant: impl Into<String>) -> Self {
+        self.tenant = Some(tenant.into());
+        self
+    }
+
+    /// Has the run wait for a slot before it begins: of all runs that are started with that key, so many may be under way at once. What was said last about
+    /// a key counts. Can be said for several keys.
+    pub fn limit(mut self, key: impl Into<String>, slots: u32) -> Self {
+        self.limits.push((key.into(), slots));
+        self
+    }
+
     async fn send(self) -> Result<Run, Error> {
         let input = self
             .input
             .map_err(|source| Error::Unreadable { what: format!("the input of {}", self.workflow), source })?;
-        let start = runtime::Start { workflow: self.workflow, input, id: self.id, deadline: self.deadline };
+        let start = runtime::Start {
+            workflow: self.workflow,
+            input,
+            id: self.id,
+            deadline: self.deadline,
+            tenant: self.tenant,
+            limits: self.limits,
+        };
         let engine = self.engine.inner;
         let (id, answer) = engine.start(start).await?;
         Ok(Run { engine, id, is_new: answer == Answer::Created })
@@ -170,8 +260,8 @@ impl IntoFuture for StartRun {
 /// A handle to a run.
 #[derive(Clone)]
 pub struct Run {
-    engine: runtime::Engine,
-    id: RunId,
+    pub(crate) engine: runtime::Engine,
+    pub(crate) id: RunId,
     is_new: bool,
 }
 
@@ -207,8 +297,43 @@ impl Run {
 
     /// Calls the run off. Await it: when it returns, that is on record. What the run did is undone; wait for [`result`](Run::result) to see
     /// the end.
-    pub fn cancel(&self) -> Cancel {
-        Cancel { run: self.clone(), by: None, why: None }
+    pub fn cancel(&self) -> Act {
+        self.act(Verb::Cancel)
+    }
+
+    /// Ends the run at once; nothing is undone. For runs that cannot be cancelled: their code is gone, or their undo does not work.
+    pub fn terminate(&self) -> Act {
+        self.act(Verb::Terminate)
+    }
+
+    /// Begins nothing new until the run is [resumed](Run::resume). Attempts in flight end and are recorded. Sleeps, backoffs and deadlines keep the time that
+    /// is left.
+    pub fn pause(&self) -> Act {
+        self.act(Verb::Pause)
+    }
+
+    /// Goes on after a [pause](Run::pause), with the time that was left.
+    pub fn resume(&self) -> Act {
+        self.act(Verb::Resume)
+    }
+
+    fn act(&self, verb: Verb) -> Act {
+        Act { run: self.clone(), verb, origin: Origin::default() }
+    }
+
+    /// Begins another life of a run that has failed, was cancelled or interrupted, waits, or has completed: at the step it failed at, unless something else
+    /// is said. What was recorded before that is kept.
+    pub fn retry(&self) -> Retry {
+        Retry::new(self.clone())
+    }
+
+    /// Why the run does not move now.
+    ///
+    /// # Errors
+    /// If there is no such run, or it cannot be read now.
+    pub async fn why(&self) -> Result<Why, Error> {
+        let RunView { id, status, waits, ended, note, .. } = self.view().await?;
+        Ok(Why { run: id, status, waits, failure: ended.and_then(|ended| ended.outcome.err()), note })
     }
 
     /// Says what became of a step that is in doubt, or what to do about an undo that has failed.
@@ -287,34 +412,35 @@ impl IntoFuture for SendSignal {
     }
 }
 
-/// A cancellation that is being put together. Await it.
-#[must_use = "a run is cancelled when this is awaited"]
-pub struct Cancel {
-    run: Run,
-    by: Option<String>,
-    why: Option<String>,
+/// Why a run does not move now. Its text is meant for people.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Why {
+    /// The run.
+    pub run: RunId,
+    /// Where it stands.
+    pub status: Status,
+    /// What it waits for: what a person has to see to first, then what ends first.
+    pub waits: Vec<Wait>,
+    /// Why it failed, if it has.
+    pub failure: Option<Failure>,
+    /// What the code said last of how far it has come.
+    pub note: Option<String>,
 }
 
-impl Cancel {
-    /// Who wants it; kept on record.
-    pub fn by(mut self, who: impl Into<String>) -> Self {
-        self.by = Some(who.into());
-        self
-    }
-
-    /// Why; kept on record.
-    pub fn why(mut self, why: impl Into<String>) -> Self {
-        self.why = Some(why.into());
-        self
-    }
-}
-
-impl IntoFuture for Cancel {
-    type Output = Result<(), Error>;
-    type IntoFuture = BoxFuture<'static, Self::Output>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        async move { Ok(self.run.engine.cancel(&self.run.id, self.by, self.why).await?) }.boxed()
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "run {} is {}", self.run, self.status.as_str())?;
+        if let Some(note) = &self.note {
+            write!(f, " ({note})")?;
+        }
+        if let Some(failure) = &self.failure {
+            write!(f, "\n  {failure}")?;
+        }
+        if self.status == Status::Interrupted {
+            write!(f, "\n  its process died with work under way, and it does not go on by itself; retry it, or cancel it")?;
+        }
+        self.waits.iter().try_for_each(|wait| write!(f, "\n  {wait}"))
     }
 }
 

@@ -36,25 +36,37 @@
 //! that was in flight when the process died runs again, so it should be safe to repeat.
 
 mod branches;
+mod children;
 mod ctx;
 mod engine;
 mod error;
 mod graph;
+mod heartbeat;
+mod letters;
+mod list;
+mod operate;
 mod workflow;
 
 pub use branches::{Join, Race};
+pub use children::{Child, StartChild};
 pub use ctx::{Ctx, Signal, Sleep, Step};
-pub use engine::{Cancel, Engine, EngineBuilder, Resolution, Run, SendSignal, StartRun};
+pub use engine::{Engine, EngineBuilder, Resolution, Run, SendSignal, Settings, StartRun, Why};
 pub use error::Error;
 pub use graph::{Graph, GraphError, Outputs};
-pub use steadfast_kernel::run::{Ended, RetryContext};
+pub use heartbeat::Heartbeat;
+pub use letters::{DeadLetter, LetterPage};
+pub use list::{ListRuns, RunPage};
+pub use operate::{Act, Retry};
+pub use steadfast_kernel::limit::Limit;
+pub use steadfast_kernel::run::{Ended, Preview, RetryContext};
 pub use steadfast_kernel::{
-    Class, Code, Entry, Event, Failure, FailureError, Jitter, MaxRetriesExceeded, Policy, RunId, Status, Strategy, Timestamp, Wait,
+    Class, Code, Entry, Event, Failure, FailureError, Jitter, LimitKey, MaxRetriesExceeded, Policy, Recovery, RunId, Status, StepId,
+    Strategy, Timestamp, Wait,
 };
 pub use steadfast_macros::workflow;
 pub use steadfast_runtime::clock::{Clock, SystemClock, VirtualClock};
 pub use steadfast_runtime::{Config, Replayed, RunView};
-pub use steadfast_store::{Store, memory};
+pub use steadfast_store::{LetterRow, RunRow, Store, memory};
 pub use workflow::{Workflow, WorkflowResult};
 
 use std::time::Duration;

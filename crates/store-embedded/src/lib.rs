@@ -24,9 +24,9 @@ use readers::Readers;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use steadfast_kernel::{Record, RunId, Seq, Timer};
-use steadfast_store::{Batch, Commit, Error, Head, RunRow, ShardId, Store, TimerKey};
-use tables::{events, runs, shards, timers};
+use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Timer};
+use steadfast_store::{Batch, Commit, Error, Head, LetterCursor, LetterRow, RunCursor, RunFilter, RunRow, ShardId, Store, TimerKey};
+use tables::{events, letters, outbox, runs, shards, timers};
 use writer::Writer;
 
 /// A store in a folder of the local disk. Clones are the same store.
@@ -74,9 +74,9 @@ impl Store for Embedded {
         self.0.readers.read("read where a shard stands", move |db| shards::head(db, shard)).await
     }
 
-    async fn journal(&self, run: &RunId, after: Seq, limit: usize) -> Result<Vec<Record>, Error> {
-        let run = run.clone();
-        self.0.readers.read("read a journal", move |db| events::journal(db, &run, after, limit)).await
+    async fn journal(&self, entity: &EntityId, after: Seq, limit: usize) -> Result<Vec<Record>, Error> {
+        let entity = entity.clone();
+        self.0.readers.read("read a journal", move |db| events::journal(db, &entity, after, limit)).await
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
@@ -84,9 +84,32 @@ impl Store for Embedded {
         self.0.readers.read("read a run", move |db| runs::get(db, &run)).await
     }
 
-    async fn open_runs(&self, shard: ShardId, after: Option<&RunId>, limit: usize) -> Result<Vec<RunRow>, Error> {
+    async fn runs(&self, filter: &RunFilter, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
+        let (filter, after) = (filter.clone(), after.cloned());
+        self.0.readers.read("list runs", move |db| runs::list(db, &filter, after.as_ref(), limit)).await
+    }
+
+    async fn to_recover(&self, shard: ShardId, after: Option<&RunId>, limit: usize) -> Result<Vec<RunRow>, Error> {
         let after = after.cloned();
-        self.0.readers.read("list open runs", move |db| runs::open(db, shard, after.as_ref(), limit)).await
+        self.0
+            .readers
+            .read("list runs to recover", move |db| runs::to_recover(db, shard, after.as_ref(), limit))
+            .await
+    }
+
+    async fn outbox(&self, shard: ShardId, after: Option<&(EntityId, u64)>, limit: usize) -> Result<Vec<Envelope>, Error> {
+        let after = after.cloned();
+        self.0.readers.read("list messages", move |db| outbox::list(db, shard, after.as_ref(), limit)).await
+    }
+
+    async fn letter(&self, letter: &LetterId) -> Result<Option<LetterRow>, Error> {
+        let letter = letter.clone();
+        self.0.readers.read("read a dead letter", move |db| letters::get(db, &letter)).await
+    }
+
+    async fn letters(&self, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error> {
+        let after = after.cloned();
+        self.0.readers.read("list dead letters", move |db| letters::list(db, after.as_ref(), limit)).await
     }
 
     async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error> {

@@ -1,7 +1,7 @@
 //! The schema as a whole: what is made, and whether a file has it.
 
 use crate::error;
-use crate::tables::{events, runs, shards, timers};
+use crate::tables::{events, letters, outbox, runs, shards, timers};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +15,8 @@ pub(crate) const VERSION: u32 = 1;
 
 /// Every statement, in the order of execution.
 fn statements() -> impl Iterator<Item = &'static str> {
-    [shards::SCHEMA, events::SCHEMA, runs::SCHEMA, timers::SCHEMA].into_iter().flatten().copied()
+    let tables = [shards::SCHEMA, events::SCHEMA, runs::SCHEMA, timers::SCHEMA, outbox::SCHEMA, letters::SCHEMA];
+    tables.into_iter().flatten().copied()
 }
 
 /// Makes the schema in an empty file, in one transaction.

@@ -3,7 +3,7 @@
 use crate::checkpointer::{self, Bell};
 use crate::error::{self, stopped};
 use crate::tables::shards::Advance;
-use crate::tables::{events, runs, shards, timers};
+use crate::tables::{events, letters, outbox, runs, shards, timers};
 use futures_util::FutureExt;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use std::path::Path;
@@ -59,7 +59,9 @@ impl Writer {
 
     /// A request that nobody takes any more is dropped, and its answer with it.
     fn send(&self, request: Request) {
-        let _dropped = self.line.as_ref().map(|line| line.send(request));
+        if let Some(line) = &self.line {
+            let _dropped = line.send(request);
+        }
     }
 }
 
@@ -133,6 +135,12 @@ fn apply(db: &Connection, path: &Path, batch: &Batch) -> Result<(), Error> {
     for change in &batch.timers {
         timers::change(db, change).map_err(trouble)?;
     }
+    for change in &batch.outbox {
+        outbox::change(db, change).map_err(trouble)?;
+    }
+    for change in &batch.letters {
+        letters::change(db, change).map_err(trouble)?;
+    }
     Ok(())
 }
 
@@ -147,7 +155,7 @@ fn check(&Fence { shard, term, after, .. }: &Fence, advance: Advance) -> Result<
 fn append_error(path: &Path, append: &Append, error: rusqlite::Error) -> Error {
     match error.sqlite_error_code() {
         Some(ErrorCode::ConstraintViolation) => {
-            Error::unavailable(format!("event {} of run {} is there already", append.record.seq, append.run), error)
+            Error::unavailable(format!("event {} of {} is there already", append.record.seq, append.entity), error)
         }
         _ => error::sqlite(path, "commit", error),
     }

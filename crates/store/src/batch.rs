@@ -1,19 +1,26 @@
 //! What one commit makes durable: whole, or absent.
 
 use crate::ShardId;
-use steadfast_kernel::{Record, Run, RunId, Status, Timer, TimerName, Timestamp, WorkflowName};
+use steadfast_kernel::run::Recover;
+use steadfast_kernel::{
+    EntityId, Entry, Envelope, Event, Failure, LetterId, Record, Run, RunId, Status, StepId, Timer, TimerName, Timestamp, WorkflowName,
+};
 
 /// One durable commit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
     /// One per shard concerned.
     pub fences: Vec<Fence>,
-    /// Journal entries; those of one run are in order.
+    /// Journal entries; those of one entity are in order.
     pub events: Vec<Append>,
     /// Rows put; a later one of the same run replaces an earlier one.
     pub runs: Vec<RunRow>,
     /// Timers armed and disarmed, applied in order.
     pub timers: Vec<TimerChange>,
+    /// Messages added and settled, applied in order.
+    pub outbox: Vec<OutboxChange>,
+    /// Dead letters put and removed, applied in order.
+    pub letters: Vec<LetterChange>,
 }
 
 /// Who writes a shard, and which of its batches these are: applied only if the shard stands at (`term`, `after`), which then is (`term`, `upto`).
@@ -29,11 +36,11 @@ pub struct Fence {
     pub upto: u64,
 }
 
-/// A journal entry of a run.
+/// A journal entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Append {
     /// Whose journal.
-    pub run: RunId,
+    pub entity: EntityId,
     /// The entry.
     pub record: Record,
 }
@@ -47,10 +54,16 @@ pub struct RunRow {
     pub run: RunId,
     /// The code it executes.
     pub workflow: WorkflowName,
+    /// Whose work it is.
+    pub tenant: Option<String>,
     /// Its status.
     pub status: Status,
-    /// The reason of its primary wait, if it only waits: such a run need not be hosted.
+    /// The reason of its primary wait, if nothing of it moves now.
     pub wait: Option<String>,
+    /// What people look for: why it failed, or what it said last of how far it has come.
+    pub text: Option<String>,
+    /// What a restart has to do with it.
+    pub recover: Option<Recover>,
     /// When it began.
     pub started_at: Timestamp,
     /// When it ended.
@@ -60,16 +73,87 @@ pub struct RunRow {
 impl RunRow {
     /// The row of a run in that state.
     pub fn of(shard: ShardId, run: &Run) -> Self {
-        let status = run.status();
         let wait = run.is_waiting().then(|| run.waits().first().map(|wait| wait.reason().to_string())).flatten();
+        let failure = run.ended().and_then(|ended| ended.outcome.as_ref().err());
         RunRow {
             shard,
             run: run.id.clone(),
             workflow: run.workflow.clone(),
-            status,
+            tenant: run.options.tenant.clone(),
+            status: run.status(),
             wait,
+            text: failure.map(|failure| failure.message.clone()).or_else(|| run.note.clone()),
+            recover: run.recover(),
             started_at: run.started_at,
             ended_at: run.ended().map(|ended| ended.at),
+        }
+    }
+}
+
+/// A message added or settled.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "none lives longer than its commit")]
+pub enum OutboxChange {
+    /// It is to be delivered.
+    Add {
+        /// The shard of its sender.
+        shard: ShardId,
+        /// The message.
+        envelope: Envelope,
+    },
+    /// It was heard: it is removed, if it is there.
+    Settle {
+        /// Who said it.
+        from: EntityId,
+        /// Its place in the sender's outbox.
+        seq: u64,
+    },
+}
+
+/// What lists need to know of a dead letter; its bytes are in the journal of its box.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LetterRow {
+    /// The shard of its box.
+    pub shard: ShardId,
+    /// Its id.
+    pub letter: LetterId,
+    /// The run.
+    pub run: RunId,
+    /// The step.
+    pub step: StepId,
+    /// Whose work it is.
+    pub tenant: Option<String>,
+    /// Why.
+    pub failure: Failure,
+    /// Since when.
+    pub added_at: Timestamp,
+}
+
+/// A dead letter put or removed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LetterChange {
+    /// It is there.
+    Put(LetterRow),
+    /// It is gone.
+    Remove(LetterId),
+}
+
+impl LetterChange {
+    /// What an entry of a letter box changes.
+    pub fn of(shard: ShardId, workflow: &WorkflowName, entry: &Entry) -> Option<Self> {
+        let id = |seq| LetterId { workflow: workflow.clone(), seq };
+        match &entry.event {
+            Event::LetterAdded(letter) => Some(LetterChange::Put(LetterRow {
+                shard,
+                letter: id(entry.seq),
+                run: letter.run.clone(),
+                step: letter.step.clone(),
+                tenant: letter.tenant.clone(),
+                failure: letter.failure.clone(),
+                added_at: entry.at,
+            })),
+            Event::LetterRedriven { letter } | Event::LetterDropped { letter, .. } => Some(LetterChange::Remove(id(*letter))),
+            _ => None,
         }
     }
 }
@@ -105,11 +189,13 @@ impl Batch {
         self.events.extend(next.events);
         self.runs.extend(next.runs);
         self.timers.extend(next.timers);
+        self.outbox.extend(next.outbox);
+        self.letters.extend(next.letters);
     }
 
     /// A rough number of bytes, for bounding how much is merged.
     pub fn size(&self) -> usize {
         let event = |append: &Append| 128 + append.record.body.len() + append.record.payload.as_ref().map_or(0, |payload| payload.len());
-        self.events.iter().map(event).sum::<usize>() + 128 * (self.runs.len() + self.timers.len())
+        self.events.iter().map(event).sum::<usize>() + 128 * (self.runs.len() + self.timers.len() + self.outbox.len() + self.letters.len())
     }
 }

@@ -7,14 +7,16 @@
 mod batch;
 pub mod contract;
 mod error;
+mod filter;
 pub mod memory;
 
-pub use batch::{Append, Batch, Fence, RunRow, TimerChange};
+pub use batch::{Append, Batch, Fence, LetterChange, LetterRow, OutboxChange, RunRow, TimerChange};
 pub use error::Error;
+pub use filter::{RunCursor, RunFilter};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-use steadfast_kernel::{Record, RunId, Seq, Timer, TimerName, Timestamp};
+use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Timer, TimerName, Timestamp};
 
 /// The number of a shard.
 pub type ShardId = u32;
@@ -51,14 +53,29 @@ pub trait Store: Send + Sync + 'static {
     /// Where a shard stands.
     async fn head(&self, shard: ShardId) -> Result<Head, Error>;
 
-    /// A run's journal in order, from the entry after that one, at most `limit` entries.
-    async fn journal(&self, run: &RunId, after: Seq, limit: usize) -> Result<Vec<Record>, Error>;
+    /// The journal of an entity in order, from the entry after that one, at most `limit` entries.
+    async fn journal(&self, entity: &EntityId, after: Seq, limit: usize) -> Result<Vec<Record>, Error>;
 
     /// The row of a run.
     async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error>;
 
-    /// The rows of a shard's runs that have not ended, in the order of their ids, from the one after `after`, at most `limit`.
-    async fn open_runs(&self, shard: ShardId, after: Option<&RunId>, limit: usize) -> Result<Vec<RunRow>, Error>;
+    /// The rows of runs that the filter lets through, newest first: by the time of their beginning and then by id, both descending. From the one
+    /// after `after`, at most `limit`.
+    async fn runs(&self, filter: &RunFilter, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error>;
+
+    /// The rows of a shard's runs that a restart has something to do with, in the order of their ids, from the one after `after`, at most `limit`.
+    async fn to_recover(&self, shard: ShardId, after: Option<&RunId>, limit: usize) -> Result<Vec<RunRow>, Error>;
+
+    /// The messages of a shard's entities that are not settled, in the order (sender as text, sequence), from the one after `after`, at
+    /// most `limit`.
+    async fn outbox(&self, shard: ShardId, after: Option<&(EntityId, u64)>, limit: usize) -> Result<Vec<Envelope>, Error>;
+
+    /// A dead letter.
+    async fn letter(&self, letter: &LetterId) -> Result<Option<LetterRow>, Error>;
+
+    /// Dead letters, newest first: by the time of their arrival and then by id (workflow, then sequence), all descending. From the one after
+    /// `after`, at most `limit`.
+    async fn letters(&self, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error>;
 
     /// The timers of a shard in the order (due, run, name), from the one after `after`, at most `limit`.
     async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error>;
@@ -81,5 +98,20 @@ pub struct TimerKey {
 impl From<&Timer> for TimerKey {
     fn from(timer: &Timer) -> Self {
         TimerKey { due: timer.due, run: timer.run.clone(), name: timer.name.clone() }
+    }
+}
+
+/// The place of a dead letter in lists.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LetterCursor {
+    /// When it arrived.
+    pub added_at: Timestamp,
+    /// Its id.
+    pub letter: LetterId,
+}
+
+impl From<&LetterRow> for LetterCursor {
+    fn from(row: &LetterRow) -> Self {
+        LetterCursor { added_at: row.added_at, letter: row.letter.clone() }
     }
 }

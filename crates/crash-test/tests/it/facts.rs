@@ -100,7 +100,7 @@ impl Facts {
         runtime.block_on(async {
             let mut journals = Journals::new();
             for (id, _) in &self.runs {
-                let records = store.journal(&RunId::new(id).unwrap(), 0, 1000).await.unwrap();
+                let records = store.journal(&RunId::new(id).unwrap().into(), 0, 1000).await.unwrap();
                 let journal: Vec<Entry> = records.iter().map(|record| Entry::try_from(record).unwrap()).collect();
                 if !journal.is_empty() {
                     journals.insert(id.clone(), journal);

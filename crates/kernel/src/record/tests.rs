@@ -12,34 +12,98 @@ fn failure() -> Failure {
     failure
 }
 
+fn origin() -> Origin {
+    Origin { by: Some("ada".into()), why: Some("ordered twice".into()), command: Some("c-1".into()) }
+}
+
+fn run() -> RunId {
+    RunId::new("parcel-7").unwrap()
+}
+
+fn workflow() -> WorkflowName {
+    WorkflowName::new("checkout").unwrap()
+}
+
+fn options() -> RunOptions {
+    let limit = |key, slots| Limiting { key, slots };
+    RunOptions {
+        tenant: Some("acme".into()),
+        recovery: Recovery::Manual,
+        limits: vec![limit(LimitKey::of_workflow(&workflow()), 4), limit(LimitKey::of_key("card/7").unwrap(), 1)],
+        parent: Some(Parent { run: run(), child: step(), detached: true }),
+    }
+}
+
+/// At least one event of every type, the first five in this order.
 fn every_event() -> Vec<Event> {
     let at = Timestamp::from_micros;
+    let started = |deadline_at, options| Event::RunStarted {
+        workflow: workflow(),
+        input: Payload::json("{\"a\":\u{0}}"),
+        seed: Seed([9; 32]),
+        deadline_at,
+        options,
+    };
+    let retry = |details| Event::RetryScheduled {
+        step: step(),
+        attempt: 2,
+        of: 5,
+        delay: Duration::from_micros(2_346_500),
+        due_at: at(77),
+        failure: failure(),
+        details,
+    };
+    let child = |deadline, options| Event::ChildStarted {
+        child: step(),
+        run: run(),
+        workflow: workflow(),
+        input: Payload::json("2"),
+        deadline,
+        options,
+    };
+    let retried = Retried {
+        origin: origin(),
+        from: Some(step()),
+        cut: 4,
+        reset: vec![step(), StepId::sleep("", 1)],
+        supplied: vec![(step(), Payload::json("7")), (StepId::sleep("", 2), Payload::json(""))],
+        input: Some(Payload::json("19")),
+    };
+    let empty = Retried { origin: Origin::default(), from: None, cut: 2, reset: vec![], supplied: vec![], input: None };
+    let letter = |tenant| Letter { run: run(), step: step(), attempt: 3, tenant, failure: failure(), payload: Payload::json("{}") };
     vec![
-        Event::RunStarted {
-            workflow: WorkflowName::new("checkout").unwrap(),
-            input: Payload::json("{\"a\":\u{0}}"),
-            seed: Seed([9; 32]),
-            deadline_at: Some(at(99)),
-        },
+        started(Some(at(99)), RunOptions::default()),
         Event::StepCompleted { step: step(), attempt: 2, output: Payload::json("1"), undoable: true },
         Event::StepCompleted { step: step(), attempt: 2, output: Payload::json("1"), undoable: false },
         Event::StepFailed { step: step(), attempt: 3, failure: failure() },
-        Event::RetryScheduled {
-            step: step(),
-            attempt: 2,
-            of: 5,
-            delay: Duration::from_micros(2_346_500),
-            due_at: at(77),
-            failure: failure(),
-        },
+        retry(None),
+        started(None, options()),
+        retry(Some(Payload::json("7"))),
         Event::TimerSet { sleep: step(), due_at: at(5) },
         Event::TimerFired { sleep: step() },
         Event::StepStarted { step: step(), attempt: 3 },
+        Event::StepHeartbeat { step: step(), attempt: 3, details: Payload::json("8") },
+        Event::ProgressNoted { note: StepId::note("left", 1), text: "half of it".into() },
+        Event::ProgressNoted { note: StepId::note("left", 2), text: String::new() },
         Event::SignalAwaited { wait: step(), name: "approve".into(), until: Some(at(9)) },
         Event::SignalAwaited { wait: step(), name: "approve".into(), until: None },
         Event::SignalReceived { name: "approve".into(), id: Some("one".into()), payload: Payload::json("{}") },
         Event::SignalTaken { wait: step(), signal: 7 },
-        Event::RunCancelRequested { by: Some("ada".into()), why: None },
+        child(None, options()),
+        child(Some(Duration::from_millis(7)), RunOptions::default()),
+        Event::ChildEnded { child: step(), outcome: Ok(Payload::json("3")) },
+        Event::ChildEnded { child: step(), outcome: Err(failure()) },
+        Event::ChildTaken { child: step() },
+        Event::SlotAcquired { key: LimitKey::of_key("card/7").unwrap() },
+        Event::RunPaused { origin: origin() },
+        Event::RunPaused { origin: Origin::default() },
+        Event::RunResumed { origin: origin() },
+        Event::RunInterrupted,
+        Event::RunRetried(Box::new(retried)),
+        Event::RunRetried(Box::new(empty)),
+        Event::RunContinued { input: Payload::json("20") },
+        Event::RunCancelRequested { origin: origin(), terminate: true },
+        Event::RunCancelRequested { origin: Origin { by: Some("ada".into()), ..Origin::default() }, terminate: false },
         Event::RunCompensating { failure: Some(failure()) },
         Event::RunCompensating { failure: None },
         Event::UndoCompleted { step: step(), attempt: 1 },
@@ -47,29 +111,44 @@ fn every_event() -> Vec<Event> {
         Event::RunCancelled,
         Event::RunCompleted { output: Payload::json("null") },
         Event::RunFailed { failure: failure() },
+        Event::SlotRequested { run: run(), epoch: 3, slots: 4 },
+        Event::SlotGranted { run: run() },
+        Event::SlotReleased { run: run() },
+        Event::LetterAdded(Box::new(letter(Some("acme".into())))),
+        Event::LetterAdded(Box::new(letter(None))),
+        Event::LetterRedriven { letter: 8 },
+        Event::LetterDropped { letter: 8, origin: origin() },
     ]
 }
 
+/// How many types of events there are.
+const TYPES: usize = 34;
+
 #[test]
 fn every_event_survives_being_stored() {
-    for (in_flight, event) in [None, Some(0), Some(3)].into_iter().cycle().zip(every_event()) {
+    let heard = [None, Some(Heard { from: run().into(), seq: 3 }), Some(Heard { from: EntityId::Letters(workflow()), seq: 1 })];
+    let mut kinds = std::collections::BTreeSet::new();
+    for ((in_flight, heard), event) in [None, Some(0), Some(3)].into_iter().zip(heard).cycle().zip(every_event()) {
         let entry = Entry {
             seq: 4,
-            epoch: 1,
+            epoch: 2,
             at: Timestamp::from_micros(1_700_000),
             in_flight,
             abandoned: vec![TimerName::Sleep(step()), TimerName::Retry(step())],
+            heard,
             event,
         };
         let record = Record::from(&entry);
         assert_eq!(record.kind, entry.event.kind());
+        kinds.insert(record.kind.clone());
         assert_eq!(Entry::try_from(&record), Ok(entry));
     }
+    assert_eq!(kinds.len(), TYPES, "a type is missing in the list");
 }
 
 #[test]
 fn what_people_query_is_a_column() {
-    let entry = Entry { seq: 1, epoch: 1, at: Timestamp::EPOCH, in_flight: None, abandoned: Vec::new(), event: every_event().remove(4) };
+    let entry = Entry::new(1, 1, Timestamp::EPOCH, every_event().remove(4));
     let record = Record::from(&entry);
     assert_eq!((record.subject.as_deref(), record.attempt), (Some("left/charge#2"), Some(2)));
     assert_eq!((record.backoff_ms, record.reason.as_deref()), (Some(2347), Some("no")));
@@ -77,7 +156,7 @@ fn what_people_query_is_a_column() {
 
 #[test]
 fn damaged_records_are_named() {
-    let entry = Entry { seq: 6, epoch: 1, at: Timestamp::EPOCH, in_flight: None, abandoned: Vec::new(), event: every_event().remove(1) };
+    let entry = Entry::new(6, 1, Timestamp::EPOCH, every_event().remove(1));
     let good = Record::from(&entry);
     let why = |record: Record| Entry::try_from(&record).unwrap_err().to_string();
     assert_eq!(why(Record { attempt: None, ..good.clone() }), "event 6 (STEP_COMPLETED) cannot be read: attempt is missing or wrong");

@@ -1,20 +1,29 @@
 //! Call the run off. The host puts the end of the code in its place among what the code was told; where no host can, the run ends here if nothing has to
 //! be undone.
-//! open --CancelRun--> open: RUN_CANCEL_REQUESTED, unless it was asked for before · running --CancelRun, blocked, nothing to undo--> ended
+//! open --CancelRun--> open: RUN_CANCEL_REQUESTED, unless it was asked for before · ready or blocked, nothing to undo --CancelRun--> ended
 
+use super::evolve::evolve;
 use super::turn::disarm_all;
-use super::{Decision, Phase, Run, Stage};
+use super::{Decision, Run, Stage};
 use crate::{Answer, CancelRun, Completion, Effect, Event, Refusal, Timestamp};
 
 pub(super) fn decide(run: &Run, command: CancelRun, now: Timestamp) -> Result<Decision, Refusal> {
-    let Phase::Open(open) = &run.phase else { return Err(Refusal::Ended { run: run.id.clone() }) };
-    let CancelRun { by, why, blocked } = command;
-    let mut decision = Decision::default();
-    if !open.cancel_requested {
-        decision.entries.push(run.entry(0, now, None, Event::RunCancelRequested { by, why }));
-        decision.effects.push(Effect::Deliver(Completion::Stopped { failure: None }));
+    let CancelRun { origin, blocked } = command;
+    if run.has_done(&origin) && !blocked {
+        return Ok(Decision::answer(Answer::CancelRequested));
     }
-    if blocked && open.stage == Stage::Running && open.undoable.is_empty() {
+    let Some(open) = run.open() else { return Err(Refusal::Ended { run: run.id.clone() }) };
+    let mut decision = Decision::default();
+    if !open.cancel_requested || open.stands_still() {
+        let entry = run.entry(0, now, None, Event::RunCancelRequested { origin, terminate: false });
+        if open.stands_still() {
+            let timers = evolve(&run.id, Some(run.clone()), &entry).map(|next| next.timers()).unwrap_or_default();
+            decision.effects.extend(timers.into_iter().map(Effect::Arm).chain([Effect::Resume]));
+        }
+        decision.effects.push(Effect::Deliver(Completion::Stopped { failure: None }));
+        decision.entries.push(entry);
+    }
+    if (blocked || run.is_ready()) && open.stage == Stage::Running && open.undoable.is_empty() {
         decision.entries.push(run.entry(decision.entries.len(), now, Some(0), Event::RunCancelled));
         decision.effects = disarm_all(run);
         decision.effects.push(Effect::AnnounceEnd);

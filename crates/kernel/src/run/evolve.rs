@@ -1,146 +1,312 @@
 //! The fold: one entry after another gives the state. The same function live and at recovery.
 
-use super::{Await, DEADLINE_REVISION, Ended, Open, Phase, RetryContext, Run, Sleep, Stage, Step};
-use crate::{Code, Entry, Event, Failure, Payload, RunId, Seq, TimerName, Timestamp};
-
-/// A journal that says something that cannot be: a bug or a damaged store. The evidence is kept, nothing is guessed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the journal of run {run} cannot be followed at event {seq} ({kind}): {why}")]
-pub struct IllegalTransition {
-    /// The run.
-    pub run: RunId,
-    /// The event that does not fit.
-    pub seq: Seq,
-    /// Its type.
-    pub kind: &'static str,
-    /// What it does not fit.
-    pub why: String,
-}
+use super::retry::begin_again;
+use super::said::said;
+use super::signal::answers_a_question;
+use super::{Await, Child, Deadline, Ended, Generations, How, Open, Paused, Phase, RetryContext, Run, Settled, Sleep, Slots, Stage, Step};
+use crate::machine::{IllegalTransition, envelopes, illegal};
+use crate::random::{Seed, Stream};
+use crate::{Class, Code, EntityId, Entry, Envelope, Event, Failure, Heard, Payload, RunId, Seq, TimerName, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// Folds one entry into the state; `None` is the state of a run that does not exist yet.
 ///
 /// # Errors
 /// [`IllegalTransition`] if the entry cannot come next: a gap, another epoch, or anything the machine does not list.
 pub fn evolve(id: &RunId, state: Option<Run>, entry: &Entry) -> Result<Run, IllegalTransition> {
-    let illegal = |why: String| IllegalTransition { run: id.clone(), seq: entry.seq, kind: entry.event.kind(), why };
+    advance(id, state, entry).map(|(run, _)| run)
+}
+
+/// Folds one entry into the state, and tells what it says to others.
+///
+/// # Errors
+/// [`IllegalTransition`] if the entry cannot come next.
+pub fn advance(id: &RunId, state: Option<Run>, entry: &Entry) -> Result<(Run, Vec<Envelope>), IllegalTransition> {
+    let me = EntityId::from(id);
     let next = state.as_ref().map_or(1, |run| run.seq + 1);
     if entry.seq != next {
-        return Err(illegal(format!("event {next} is missing")));
+        return Err(illegal(&me, entry, format!("event {next} is missing")));
     }
-    let Some(mut run) = state else { return begin(id, entry).ok_or_else(|| illegal("a journal begins with RUN_STARTED".into())) };
-    if entry.epoch != run.epoch {
-        return Err(illegal(format!("it belongs to epoch {}, the run is in epoch {}", entry.epoch, run.epoch)));
-    }
-    run.may_follow(&entry.event).map_err(illegal)?;
+    let mut run = match state {
+        None => begin(id, entry).ok_or_else(|| illegal(&me, entry, "a journal begins with RUN_STARTED"))?,
+        Some(run) => {
+            let epoch = run.epoch + u32::from(opens_an_epoch(&entry.event));
+            if entry.epoch != epoch {
+                return Err(illegal(&me, entry, format!("it belongs to epoch {}, the run is in epoch {}", entry.epoch, run.epoch)));
+            }
+            run.may_follow(&entry.event).map_err(|why| illegal(&me, entry, why))?;
+            run
+        }
+    };
+    let said = envelopes(&me, run.sent, said(&run, entry));
+    run.sent += said.len() as u64;
     apply(&mut run, entry);
+    if let Some(Heard { from, seq }) = &entry.heard {
+        run.heard.insert(from.clone(), *seq);
+    }
     run.seq = entry.seq;
-    Ok(run)
+    Ok((run, said))
+}
+
+/// What begins another life of the run.
+pub(super) fn opens_an_epoch(event: &Event) -> bool {
+    matches!(event, Event::RunRetried(_) | Event::RunContinued { .. })
 }
 
 fn begin(id: &RunId, entry: &Entry) -> Option<Run> {
-    let Event::RunStarted { workflow, input, seed, deadline_at } = &entry.event else { return None };
-    debug_assert_eq!(entry.seq, DEADLINE_REVISION);
+    let Event::RunStarted { workflow, input, seed, deadline_at, options } = &entry.event else { return None };
+    let deadline = deadline_at.map(|at| Deadline { at, allowed: at.saturating_since(entry.at), revision: entry.seq });
     Some(Run {
         id: id.clone(),
         workflow: workflow.clone(),
         input: input.clone(),
+        given: input.clone(),
         seed: *seed,
+        options: options.clone(),
         epoch: entry.epoch,
         seq: entry.seq,
+        sent: 0,
+        heard: BTreeMap::new(),
+        commands: BTreeSet::new(),
         started_at: entry.at,
-        deadline_at: *deadline_at,
+        deadline,
         retry_context: None,
+        generations: Generations::default(),
+        supplied: BTreeMap::new(),
+        letters: BTreeSet::new(),
+        slots: Slots::default(),
+        note: None,
         phase: Phase::Open(Open { in_flight: 1, ..Open::default() }),
     })
 }
 
 fn apply(run: &mut Run, entry: &Entry) {
+    match &entry.event {
+        Event::RunStarted { options, .. } => {
+            return run.slots = Slots { epoch: run.epoch, asked: options.limits.len().min(1), held: 0 };
+        }
+        Event::RunRetried(retried) => return begin_again(run, entry, retried),
+        Event::RunContinued { input } => return continue_as_new(run, entry, input),
+        Event::SlotAcquired { .. } => {
+            run.slots.held += 1;
+            run.slots.asked = run.options.limits.len().min(run.slots.held + 1);
+            return;
+        }
+        Event::RetryScheduled { attempt, delay, .. } => {
+            run.retry_context = Some(RetryContext { current_attempt: *attempt, last_backoff: *delay });
+        }
+        Event::ProgressNoted { text, .. } => run.note = Some(text.clone()),
+        Event::StepFailed { step, failure, .. } if failure.class == Class::Poison => drop(run.letters.insert(step.clone())),
+        Event::RunPaused { origin } | Event::RunResumed { origin } | Event::RunCancelRequested { origin, .. } => {
+            run.commands.extend(origin.command.clone());
+        }
+        _ => {}
+    }
     let Phase::Open(open) = &mut run.phase else { return };
     if let Some(in_flight) = entry.in_flight {
         open.in_flight = in_flight;
     }
+    if let Some(gone_on) = goes_on(open, entry)
+        && let Some(deadline) = &mut run.deadline
+    {
+        deadline.at = deadline.at.saturating_add(gone_on);
+    }
+    record(open, entry);
+    entry.abandoned.iter().for_each(|name| abandon(open, name, entry.seq)); // after the event: it may have been asked for in the same turn
+    if let Some((outcome, cancelled)) = end(&entry.event) {
+        let left = std::mem::take(open);
+        run.phase = Phase::Ended(Ended { at: entry.at, outcome, cancelled }, Box::new(left));
+        run.slots = Slots::default();
+    }
+}
+
+/// What is kept of an event.
+fn record(open: &mut Open, entry: &Entry) {
+    let (since, revision) = (entry.at, entry.seq);
     match &entry.event {
-        Event::StepStarted { step, attempt } => {
-            open.steps.insert(step.clone(), Step::Started { attempt: *attempt });
-        }
+        Event::StepStarted { step, attempt } => drop(open.steps.insert(step.clone(), Step::Started { attempt: *attempt })),
         Event::StepCompleted { step, undoable, .. } => {
-            open.steps.insert(step.clone(), Step::Done);
+            open.steps.insert(step.clone(), Step::Done { at: revision, how: How::Completed });
             if *undoable {
                 open.undoable.insert(step.clone());
             }
         }
-        Event::StepFailed { step, .. } => {
-            open.steps.insert(step.clone(), Step::Done);
+        Event::StepFailed { step, failure, .. } => {
+            open.steps.insert(step.clone(), Step::Done { at: revision, how: How::Failed(failure.clone()) });
         }
-        Event::RetryScheduled { step, attempt, of, delay, due_at, failure } => {
+        Event::RetryScheduled { step, attempt, of, due_at, failure, .. } => {
             let (attempt, of, due_at, failure) = (*attempt, *of, *due_at, failure.clone());
-            open.steps.insert(step.clone(), Step::Backoff { attempt, of, due_at, revision: entry.seq, failure });
-            run.retry_context = Some(RetryContext { current_attempt: attempt, last_backoff: *delay });
+            open.steps.insert(step.clone(), Step::Backoff { attempt, of, due_at, since, revision, failure });
         }
         Event::TimerSet { sleep, due_at } => {
-            open.sleeps.insert(sleep.clone(), Sleep::Pending { due_at: *due_at, revision: entry.seq });
+            open.sleeps.insert(sleep.clone(), Sleep { due_at: *due_at, since, revision, fired: None });
         }
-        Event::TimerFired { sleep } => {
-            if open.awaits.remove(sleep).is_none() {
-                open.sleeps.insert(sleep.clone(), Sleep::Fired);
-            }
-        }
+        Event::TimerFired { sleep } => match open.awaits.get_mut(sleep) {
+            Some(awaited) => awaited.settled = Some(Settled { at: revision, signal: None }),
+            None => drop(open.sleeps.get_mut(sleep).map(|sleep| sleep.fired = Some(revision))),
+        },
         Event::SignalAwaited { wait, name, until } => {
-            open.awaits.insert(wait.clone(), Await { name: name.clone(), until: *until, revision: entry.seq });
+            open.awaits
+                .insert(wait.clone(), Await { name: name.clone(), until: *until, since, revision, settled: None });
         }
         Event::SignalReceived { name, id, .. } => {
-            open.signal_ids.extend(id.clone());
-            open.signals.insert(entry.seq, name.clone());
+            open.signal_ids.extend(id.clone().map(|id| (id, revision)));
+            open.signals.insert(revision, name.clone());
         }
         Event::SignalTaken { wait, signal } => {
-            open.awaits.remove(wait);
             open.signals.remove(signal);
+            if let Some(awaited) = open.awaits.get_mut(wait) {
+                awaited.settled = Some(Settled { at: revision, signal: Some(*signal) });
+            }
         }
+        Event::ChildStarted { child, run, options, .. } => {
+            let detached = options.parent.as_ref().is_some_and(|parent| parent.detached);
+            let new = Child { run: run.clone(), detached, started: revision, ended: false, failure: None, taken: None, cancelled: false };
+            open.children.insert(child.clone(), new);
+        }
+        Event::ChildEnded { child, outcome } => {
+            if let Some(child) = open.children.get_mut(child) {
+                (child.ended, child.failure) = (true, outcome.as_ref().err().cloned());
+            }
+        }
+        Event::ChildTaken { child } => drop(open.children.get_mut(child).map(|child| child.taken = Some(revision))),
+        Event::RunPaused { origin } => open.paused = Some(Paused { at: since, origin: origin.clone() }),
+        Event::RunInterrupted => open.interrupted = Some(since),
         Event::RunCancelRequested { .. } => open.cancel_requested = true,
-        Event::RunCompensating { failure } => compensate(open, failure.clone()),
+        Event::RunCompensating { failure } => compensate(open, failure.clone(), revision),
         Event::UndoCompleted { step, .. } => {
             open.undoable.remove(step);
-            open.steps.insert(step.undo(), Step::Done);
+            open.steps.insert(step.undo(), Step::Done { at: revision, how: How::Completed });
+            if let Some(Step::Done { how, .. }) = open.steps.get_mut(step) {
+                *how = How::Undone;
+            }
         }
-        Event::UndoFailed { step, .. } => {
-            open.steps.remove(&step.undo()); // a person may have it tried again, from the first attempt on
-        }
-        Event::RunCompleted { output } => run.phase = ended(entry.at, Ok(output.clone())),
-        Event::RunFailed { failure } => run.phase = ended(entry.at, Err(failure.clone())),
-        Event::RunCancelled => {
-            let failure = Failure::new(Code::Cancelled, "the run was cancelled");
-            run.phase = Phase::Ended(Ended { at: entry.at, outcome: Err(failure), cancelled: true });
-        }
-        Event::RunStarted { .. } => {} // `may_follow` never lets a second one through
-    }
-    if let Phase::Open(open) = &mut run.phase {
-        entry.abandoned.iter().for_each(|name| abandon(open, name)); // after the event: it may have been asked for in the same turn
+        Event::UndoFailed { step, .. } => drop(open.steps.remove(&step.undo())), // a person may have it tried again, from the first attempt on
+        Event::RunFailed { .. } | Event::RunCancelled => cancel_children(open),
+        _ => {}
     }
 }
 
-fn ended(at: Timestamp, outcome: Result<Payload, Failure>) -> Phase {
-    Phase::Ended(Ended { at, outcome, cancelled: false })
+fn end(event: &Event) -> Option<(Result<Payload, Failure>, bool)> {
+    match event {
+        Event::RunCompleted { output } => Some((Ok(output.clone()), false)),
+        Event::RunFailed { failure } => Some((Err(failure.clone()), false)),
+        Event::RunCancelled => Some((Err(Failure::new(Code::Cancelled, "the run was cancelled")), true)),
+        _ => None,
+    }
+}
+
+/// How long the run's own time stood still, if that event makes it go on.
+fn goes_on(open: &mut Open, entry: &Entry) -> Option<Duration> {
+    matches!(entry.event, Event::RunResumed { .. } | Event::RunCancelRequested { .. }).then(|| go_on(open, entry.at))?
+}
+
+/// The run's own time goes on, if it stood still: what is pending keeps the time that was left. How long it stood still.
+pub(super) fn go_on(open: &mut Open, now: Timestamp) -> Option<Duration> {
+    let still = open.still_since()?;
+    (open.paused, open.interrupted) = (None, None);
+    let later = |due: &mut Timestamp, since: Timestamp| *due = due.saturating_add(now.saturating_since(still.max(since)));
+    for step in open.steps.values_mut() {
+        if let Step::Backoff { due_at, since, .. } = step {
+            later(due_at, *since);
+        }
+    }
+    open.sleeps
+        .values_mut()
+        .filter(|sleep| sleep.fired.is_none())
+        .for_each(|sleep| later(&mut sleep.due_at, sleep.since));
+    for awaited in open.awaits.values_mut().filter(|awaited| awaited.is_open()) {
+        if let Some(until) = &mut awaited.until {
+            later(until, awaited.since);
+        }
+    }
+    Some(now.saturating_since(still))
 }
 
 /// The code does not wait for it any more, and nothing of it may fire.
-fn abandon(open: &mut Open, name: &TimerName) {
+fn abandon(open: &mut Open, name: &TimerName, at: Seq) {
     match name {
-        TimerName::Retry(step) => drop(open.steps.insert(step.clone(), Step::Done)),
-        TimerName::Sleep(sleep) if open.awaits.remove(sleep).is_some() => {}
-        TimerName::Sleep(sleep) => drop(open.sleeps.insert(sleep.clone(), Sleep::Fired)),
+        TimerName::Retry(step) => match open.steps.get(step) {
+            Some(Step::Done { .. }) => {}
+            _ => drop(open.steps.insert(step.clone(), Step::Done { at, how: How::Abandoned })),
+        },
+        TimerName::Sleep(id) => {
+            if let Some(awaited) = open.awaits.get_mut(id) {
+                awaited.settled.get_or_insert(Settled { at, signal: None });
+            } else if let Some(sleep) = open.sleeps.get_mut(id) {
+                sleep.fired.get_or_insert(at);
+            } else if let Some(child) = open.children.get_mut(id) {
+                child.taken.get_or_insert(at);
+            }
+        }
         TimerName::Deadline => {}
     }
 }
 
 /// The code is gone, and with it everything it waited for.
-fn compensate(open: &mut Open, failure: Option<Failure>) {
-    open.stage = Stage::Compensating { failure };
+fn compensate(open: &mut Open, failure: Option<Failure>, at: Seq) {
+    open.stage = Stage::Compensating { failure, at };
     open.in_flight = open.in_flight.max(1);
-    open.awaits.clear();
-    for step in open.steps.values_mut() {
-        *step = Step::Done;
+    for step in open.steps.values_mut().filter(|step| !step.is_done()) {
+        *step = Step::Done { at, how: How::Abandoned };
     }
     for sleep in open.sleeps.values_mut() {
-        *sleep = Sleep::Fired;
+        sleep.fired.get_or_insert(at);
     }
+    for awaited in open.awaits.values_mut() {
+        awaited.settled.get_or_insert(Settled { at, signal: None });
+    }
+    cancel_children(open);
+}
+
+fn cancel_children(open: &mut Open) {
+    for child in open.children.values_mut().filter(|child| !child.detached && !child.ended) {
+        child.cancelled = true;
+    }
+}
+
+/// The code begins again without a past; what was sent to it and not taken is still there, and so are its slots. Children that have not ended are
+/// left to themselves, and letters to people.
+fn continue_as_new(run: &mut Run, entry: &Entry, input: &Payload) {
+    let Phase::Open(open) = &mut run.phase else { return };
+    forget_answers(open);
+    *open = Open {
+        in_flight: 1,
+        signals: std::mem::take(&mut open.signals),
+        signal_ids: std::mem::take(&mut open.signal_ids),
+        cancel_requested: open.cancel_requested,
+        paused: open.paused.take(),
+        ..Open::default()
+    };
+    let discarded = run.generations.of.values().max().copied().unwrap_or_default();
+    run.generations = Generations { base: run.generations.base + discarded + 1, of: BTreeMap::new() };
+    run.epoch = entry.epoch;
+    run.input = input.clone();
+    run.seed = next_seed(&run.seed);
+    run.supplied.clear();
+    run.letters.clear();
+    (run.retry_context, run.note) = (None, None);
+}
+
+/// The questions of a life end with it, and an answer is not kept for a later question.
+pub(super) fn forget_answers(open: &mut Open) {
+    let answers: Vec<Seq> = open
+        .signals
+        .iter()
+        .filter(|(_, name)| answers_a_question(name))
+        .map(|(signal, _)| *signal)
+        .collect();
+    open.signals.retain(|signal, _| !answers.contains(signal));
+    open.signal_ids.retain(|_, signal| !answers.contains(signal));
+}
+
+/// A seed for the next life, whose chance is not that of this one.
+pub(super) fn next_seed(seed: &Seed) -> Seed {
+    let mut stream = Stream::new(seed, "", "next-seed");
+    let mut next = [0; 32];
+    for chunk in next.chunks_mut(8) {
+        chunk.copy_from_slice(&stream.next_u64().to_le_bytes());
+    }
+    Seed(next)
 }

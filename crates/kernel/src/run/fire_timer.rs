@@ -2,33 +2,33 @@
 //! open --FireTimer--> open (retry, sleep) | ended (deadline) · any --FireTimer, replaced, gone or too early--> unchanged
 
 use super::turn::disarm_all;
-use super::{Await, DEADLINE_REVISION, Decision, Phase, Run, Sleep, Step};
+use super::{Await, Decision, Run, Stage, Step};
 use crate::{Answer, Code, Completion, Effect, Event, Failure, FireTimer, Timer, TimerName, Timestamp};
 
 pub(super) fn decide(run: &Run, fire: &FireTimer, now: Timestamp) -> Decision {
-    let superseded = pass_on(Effect::Answer(Answer::Superseded));
-    let Phase::Open(open) = &run.phase else { return superseded };
+    let superseded = Decision::answer(Answer::Superseded);
+    let Some(open) = run.open().filter(|open| !open.stands_still()) else { return superseded };
     let (due, revision, fired) = match &fire.name {
+        TimerName::Retry(_) | TimerName::Sleep(_) if run.is_ready() => return superseded, // armed when it begins
         TimerName::Retry(step) => match open.steps.get(step) {
             Some(Step::Backoff { attempt, due_at, revision, .. }) => {
                 (*due_at, *revision, pass_on(Effect::StartAttempt { step: step.clone(), attempt: *attempt }))
             }
             _ => return superseded,
         },
-        TimerName::Sleep(sleep) => match open.sleeps.get(sleep) {
-            Some(Sleep::Pending { due_at, revision }) => {
-                (*due_at, *revision, pass_on(Effect::Deliver(Completion::TimerFired { sleep: sleep.clone() })))
-            }
-            _ => match open.awaits.get(sleep) {
-                Some(Await { until: Some(due), revision, .. }) => {
-                    (*due, *revision, pass_on(Effect::Deliver(Completion::TimerFired { sleep: sleep.clone() })))
-                }
+        TimerName::Sleep(id) => {
+            let over = || pass_on(Effect::Deliver(Completion::TimerFired { sleep: id.clone() }));
+            match (open.sleeps.get(id).filter(|sleep| sleep.fired.is_none()), open.awaits.get(id)) {
+                (Some(sleep), _) => (sleep.due_at, sleep.revision, over()),
+                (None, Some(Await { until: Some(due), revision, settled: None, .. })) => (*due, *revision, over()),
                 _ => return superseded,
-            },
-        },
-        TimerName::Deadline => match run.deadline(open) {
-            Some(due) if open.undoable.is_empty() => (due, DEADLINE_REVISION, end(run, now)),
-            Some(due) => (due, DEADLINE_REVISION, pass_on(Effect::Deliver(Completion::Stopped { failure: Some(out_of_time()) }))),
+            }
+        }
+        TimerName::Deadline => match run.deadline.filter(|_| open.stage == Stage::Running) {
+            Some(deadline) if open.undoable.is_empty() => (deadline.at, deadline.revision, end(run, now)),
+            Some(deadline) => {
+                (deadline.at, deadline.revision, pass_on(Effect::Deliver(Completion::Stopped { failure: Some(out_of_time()) })))
+            }
             None => return superseded,
         },
     };

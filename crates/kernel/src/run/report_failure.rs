@@ -11,26 +11,28 @@ pub(super) fn decide(run: &Run, report: ReportFailure, now: Timestamp) -> Result
     if report.epoch != run.epoch {
         return stale(format!("the run is in epoch {}, not {}", run.epoch, report.epoch));
     }
-    match open.may_be_tried(&report.step, report.attempt) {
+    match run.may_go_on().and_then(|()| open.may_be_tried(&report.step, report.attempt)) {
         Ok(()) => {
             let in_flight = open.still_in_flight(report.in_flight, &report.unanswered);
-            Ok(judge(run, run.deadline(open), ReportFailure { in_flight, ..report }, now))
+            Ok(judge(run, open.stands_still(), ReportFailure { in_flight, ..report }, now))
         }
         Err(why) => stale(why),
     }
 }
 
-fn judge(run: &Run, deadline: Option<Timestamp>, report: ReportFailure, now: Timestamp) -> Decision {
-    let ReportFailure { step, attempt, failure, policy, asked_at, in_flight, .. } = report;
-    let out_of_time = [deadline, policy.deadline_at(asked_at)].into_iter().flatten().min();
+/// While the run stands still no timer is armed; it is when the run goes on.
+fn judge(run: &Run, stands_still: bool, report: ReportFailure, now: Timestamp) -> Decision {
+    let ReportFailure { step, attempt, failure, policy, asked_at, in_flight, details, .. } = report;
+    let out_of_time = [run.deadline_seen_from(now), policy.deadline_at(asked_at)].into_iter().flatten().min();
     let draw = Stream::new(&run.seed, step.as_str(), "backoff").at(u64::from(attempt));
     match policy.after(attempt, &failure, now, out_of_time, draw) {
         Verdict::RetryIn { delay, of } => {
             let due_at = now.saturating_add(delay);
-            let event = Event::RetryScheduled { step: step.clone(), attempt: attempt + 1, of, delay, due_at, failure };
+            let event = Event::RetryScheduled { step: step.clone(), attempt: attempt + 1, of, delay, due_at, failure, details };
             let entry = run.entry(0, now, Some(in_flight), event);
             let timer = Timer { run: run.id.clone(), name: TimerName::Retry(step), due: due_at, revision: entry.seq };
-            Decision { entries: vec![entry], effects: vec![Effect::Arm(timer), Effect::Answer(Answer::RetryScheduled)] }
+            let armed = (!stands_still).then_some(Effect::Arm(timer));
+            Decision { entries: vec![entry], effects: armed.into_iter().chain([Effect::Answer(Answer::RetryScheduled)]).collect() }
         }
         Verdict::GiveUp(why) => {
             let failure = why.failure(failure, attempt);

@@ -10,12 +10,12 @@ pub const SIGNALS_MAX: usize = 1000;
 pub(super) fn decide(run: &Run, command: SendSignal, now: Timestamp) -> Result<Decision, Refusal> {
     let Phase::Open(open) = &run.phase else { return Err(Refusal::Ended { run: run.id.clone() }) };
     let SendSignal { name, payload, id } = command;
-    if id.as_ref().is_some_and(|id| open.signal_ids.contains(id)) {
-        return Ok(Decision { entries: Vec::new(), effects: vec![Effect::Answer(Answer::SignalKnown)] });
+    if id.as_ref().is_some_and(|id| open.signal_ids.contains_key(id)) {
+        return Ok(Decision::answer(Answer::SignalKnown));
     }
     if answers_a_question(&name) {
         // never kept out by what nobody takes, and never kept for a question that is yet to come
-        let asked = open.awaits.values().filter(|awaited| awaited.name == name).count();
+        let asked = open.open_awaits().filter(|(_, awaited)| awaited.name == name).count();
         let answered = open.signals.values().filter(|there| **there == name).count();
         if answered >= asked {
             return Err(Refusal::NotAsked { run: run.id.clone(), name });
@@ -29,6 +29,6 @@ pub(super) fn decide(run: &Run, command: SendSignal, now: Timestamp) -> Result<D
 }
 
 /// True for a person's word on what is in doubt, or on an undo that has failed. No code can ask for a signal of such a name.
-fn answers_a_question(name: &str) -> bool {
+pub(super) fn answers_a_question(name: &str) -> bool {
     name.contains(':')
 }

@@ -1,24 +1,26 @@
 //! Begin a run, or find the one of that id.
-//! – --StartRun--> open · any --StartRun, the same again--> unchanged
+//! – --StartRun--> running | ready · any --StartRun, the same again--> unchanged
 
-use super::{DEADLINE_REVISION, Decision, Run};
+use super::{Decision, Run};
 use crate::{Answer, Effect, Entry, Event, Refusal, StartRun, Timer, TimerName, Timestamp};
+use std::collections::BTreeSet;
 
 pub(super) fn begin(command: StartRun, now: Timestamp) -> Decision {
-    let StartRun { run, workflow, input, seed, deadline } = command;
+    let StartRun { run, workflow, input, seed, deadline, mut options } = command;
+    let mut keys = BTreeSet::new();
+    options.limits.retain(|limit| keys.insert(limit.key.clone())); // a run has one slot of a limit at the most
     let deadline_at = deadline.map(|deadline| now.saturating_add(deadline));
-    let event = Event::RunStarted { workflow, input, seed, deadline_at };
-    let deadline = deadline_at.map(|due| Effect::Arm(Timer { run, name: TimerName::Deadline, due, revision: DEADLINE_REVISION }));
-    Decision {
-        entries: vec![Entry { seq: 1, epoch: 1, at: now, in_flight: None, abandoned: Vec::new(), event }],
-        effects: deadline.into_iter().chain([Effect::Open, Effect::Answer(Answer::Created)]).collect(),
-    }
+    let opens = options.limits.is_empty().then_some(Effect::Open); // otherwise it waits for its slots
+    let entry = Entry::new(1, 1, now, Event::RunStarted { workflow, input, seed, deadline_at, options });
+    let deadline = deadline_at.map(|due| Effect::Arm(Timer { run, name: TimerName::Deadline, due, revision: entry.seq }));
+    let effects = deadline.into_iter().chain(opens).chain([Effect::Answer(Answer::Created)]).collect();
+    Decision { entries: vec![entry], effects }
 }
 
 /// The id makes a start idempotent: the same again is answered with the run that is there.
 pub(super) fn repeat(run: &Run, command: &StartRun) -> Result<Decision, Refusal> {
-    if run.workflow == command.workflow && run.input == command.input {
-        return Ok(Decision { entries: Vec::new(), effects: vec![Effect::Answer(Answer::Exists)] });
+    if run.workflow == command.workflow && run.given == command.input {
+        return Ok(Decision::answer(Answer::Exists));
     }
     Err(Refusal::RunExists { run: run.id.clone() })
 }

@@ -11,6 +11,7 @@ pub(super) fn decide(run: &Run, command: TakeTurn) -> Result<Decision, Refusal> 
     if command.epoch != run.epoch {
         return Err(stale(format!("the run is in epoch {}, not {}", run.epoch, command.epoch)));
     }
+    run.may_go_on().map_err(stale)?;
     if command.abandoned.contains(&TimerName::Deadline) {
         return Err(stale("the deadline cannot be abandoned".into()));
     }
@@ -24,10 +25,18 @@ pub(super) fn decide(run: &Run, command: TakeTurn) -> Result<Decision, Refusal> 
     }
     if let Some(last) = decision.entries.last_mut() {
         last.in_flight = Some(open.still_in_flight(command.in_flight, &command.unanswered));
-        decision.effects.extend(command.abandoned.iter().cloned().map(Effect::Disarm));
+        if !open.stands_still() {
+            decision.effects.extend(command.abandoned.iter().cloned().map(Effect::Disarm));
+        }
         last.abandoned = command.abandoned;
         if closes_the_code(&last.event) {
             decision.effects = disarm_all(run);
+        }
+        if let Event::RunContinued { .. } = last.event {
+            last.epoch += 1;
+            decision.effects.retain(|effect| *effect != Effect::Disarm(TimerName::Deadline));
+            decision.effects.push(Effect::Close);
+            decision.effects.extend((!open.stands_still()).then_some(Effect::Host));
         }
         if last.event.is_end() {
             decision.effects.push(Effect::AnnounceEnd);
@@ -39,7 +48,7 @@ pub(super) fn decide(run: &Run, command: TakeTurn) -> Result<Decision, Refusal> 
 
 /// Nothing that the code waited for may fire after it.
 fn closes_the_code(event: &Event) -> bool {
-    event.is_end() || matches!(event, Event::RunCompensating { .. })
+    event.is_end() || matches!(event, Event::RunCompensating { .. } | Event::RunContinued { .. })
 }
 
 /// Every proposal must fit the state, no two of a turn may be about the same thing, and an end comes last.
@@ -71,11 +80,27 @@ fn check(run: &Run, proposals: &[Proposal]) -> Result<(), String> {
     Ok(())
 }
 
-/// Retries, arrivals and starts are the engine's to record.
+/// What only a host can say; retries, arrivals, starts and what operators want are the engine's to record.
 fn is_of_the_host(event: &Event) -> bool {
-    !matches!(
+    matches!(
         event,
-        Event::RunStarted { .. } | Event::RetryScheduled { .. } | Event::SignalReceived { .. } | Event::RunCancelRequested { .. }
+        Event::StepStarted { .. }
+            | Event::StepCompleted { .. }
+            | Event::StepFailed { .. }
+            | Event::TimerSet { .. }
+            | Event::TimerFired { .. }
+            | Event::SignalAwaited { .. }
+            | Event::SignalTaken { .. }
+            | Event::ProgressNoted { .. }
+            | Event::ChildStarted { .. }
+            | Event::ChildTaken { .. }
+            | Event::RunCompensating { .. }
+            | Event::UndoCompleted { .. }
+            | Event::UndoFailed { .. }
+            | Event::RunContinued { .. }
+            | Event::RunCompleted { .. }
+            | Event::RunFailed { .. }
+            | Event::RunCancelled
     )
 }
 
@@ -101,6 +126,9 @@ enum Kind {
     /// A sleep, or the end of a wait for a signal: taken and too late exclude each other.
     Sleep,
     SignalAsked,
+    Note,
+    ChildStart,
+    ChildEnd,
 }
 
 impl Kind {
@@ -108,6 +136,9 @@ impl Kind {
         match event {
             Event::TimerSet { .. } | Event::TimerFired { .. } | Event::SignalTaken { .. } => Kind::Sleep,
             Event::SignalAwaited { .. } => Kind::SignalAsked,
+            Event::ProgressNoted { .. } => Kind::Note,
+            Event::ChildStarted { .. } => Kind::ChildStart,
+            Event::ChildTaken { .. } => Kind::ChildEnd,
             Event::StepStarted { .. } => Kind::StepStart,
             _ => Kind::Step,
         }
@@ -115,7 +146,7 @@ impl Kind {
 }
 
 fn timers(run: &Run, entry: &crate::Entry) -> Option<Effect> {
-    let Phase::Open(open) = &run.phase else { return None };
+    let open = run.open().filter(|open| !open.stands_still())?; // its timers are armed when it goes on
     match &entry.event {
         Event::StepStarted { step, .. } | Event::StepCompleted { step, .. } | Event::StepFailed { step, .. } => {
             open.steps.contains_key(step).then(|| Effect::Disarm(TimerName::Retry(step.clone())))

@@ -1,7 +1,8 @@
 //! The fold: what the machine does not list cannot be followed, and says so in words.
 
 use crate::support::*;
-use steadfast_kernel::run::decide;
+use std::time::Duration;
+use steadfast_kernel::run::{Deadline, Slots, decide};
 use steadfast_kernel::{Attempt, Command, Completion, Effect, Entry, Event, Policy, ReportFailure, Run, Status, TimerName};
 
 /// That entry cannot come after that history, and the message says why.
@@ -9,7 +10,7 @@ use steadfast_kernel::{Attempt, Command, Completion, Effect, Entry, Event, Polic
 fn illegal(history: &[Entry], next: Entry, message: &str) {
     folded(history);
     let illegal = fold(&[history, std::slice::from_ref(&next)].concat()).expect_err("an entry that does not fit");
-    assert_eq!((illegal.run.clone(), illegal.seq, illegal.kind), (run_id(), next.seq, next.event.kind()));
+    assert_eq!((illegal.entity.clone(), illegal.seq, illegal.kind), (run_id().into(), next.seq, next.event.kind()));
     assert_eq!(illegal.to_string(), message);
 }
 
@@ -17,7 +18,7 @@ fn illegal(history: &[Entry], next: Entry, message: &str) {
 #[track_caller]
 fn does_not_follow(history: &[Entry], event: Event, why: &str) {
     let next = entry(history.len() as u64 + 1, 0, event);
-    let message = format!("the journal of run order-17 cannot be followed at event {} ({}): {why}", next.seq, next.event.kind());
+    let message = format!("the journal of order-17 cannot be followed at event {} ({}): {why}", next.seq, next.event.kind());
     illegal(history, next, &message);
 }
 
@@ -28,20 +29,20 @@ fn open() -> Vec<Entry> {
 #[test]
 fn a_gap_cannot_be_followed() {
     let next = entry(3, 0, run_completed("18"));
-    illegal(&open(), next, "the journal of run order-17 cannot be followed at event 3 (RUN_COMPLETED): event 2 is missing");
+    illegal(&open(), next, "the journal of order-17 cannot be followed at event 3 (RUN_COMPLETED): event 2 is missing");
 }
 
 #[test]
 fn an_entry_a_second_time_cannot_be_followed() {
     let twice = [open(), vec![entry(2, 0, step_completed("charge#1", 1, "18"))]].concat();
     let again = entry(2, 0, step_completed("charge#1", 1, "18"));
-    illegal(&twice, again, "the journal of run order-17 cannot be followed at event 2 (STEP_COMPLETED): event 3 is missing");
+    illegal(&twice, again, "the journal of order-17 cannot be followed at event 2 (STEP_COMPLETED): event 3 is missing");
 }
 
 #[test]
 fn a_journal_that_lacks_its_first_entry_cannot_be_followed() {
     let next = entry(2, 0, step_completed("charge#1", 1, "18"));
-    illegal(&[], next, "the journal of run order-17 cannot be followed at event 2 (STEP_COMPLETED): event 1 is missing");
+    illegal(&[], next, "the journal of order-17 cannot be followed at event 2 (STEP_COMPLETED): event 1 is missing");
 }
 
 /// One event of every type but the first.
@@ -99,7 +100,7 @@ fn an_entry_of_another_epoch_cannot_be_followed() {
     for epoch in [0, 2] {
         let other = Entry { epoch, ..entry(2, 0, run_completed("18")) };
         let why = format!("it belongs to epoch {epoch}, the run is in epoch 1");
-        illegal(&open(), other, &format!("the journal of run order-17 cannot be followed at event 2 (RUN_COMPLETED): {why}"));
+        illegal(&open(), other, &format!("the journal of order-17 cannot be followed at event 2 (RUN_COMPLETED): {why}"));
     }
 }
 
@@ -195,7 +196,9 @@ fn after_a_restart_exactly_the_attempts_that_are_not_on_record_remain() {
 fn the_first_entry_says_all_that_is_known_of_a_new_run() {
     let run = folded(&[entry(1, 70, run_started_until(9000))]).expect("a run");
     assert_eq!((run.id.clone(), run.workflow.clone(), run.seed), (run_id(), workflow("checkout"), SEED));
-    assert_eq!((run.epoch, run.seq, run.started_at, run.deadline_at), (1, 1, at(70), Some(at(9000))));
+    assert_eq!((run.epoch, run.seq, run.started_at), (1, 1, at(70)));
+    let deadline = Deadline { at: at(9000), allowed: Duration::from_millis(8930), revision: 1 };
+    assert_eq!((run.deadline, run.slots, run.sent), (Some(deadline), Slots { epoch: 1, asked: 0, held: 0 }, 0));
     assert_eq!((run.status(), run.ended().is_none(), Run::waits(&run)), (Status::Running, true, vec![]));
 }
 
@@ -219,7 +222,7 @@ fn a_signal_is_taken_once_by_somebody_who_asked_for_its_name() {
     let events = arrived.iter().map(|entry| entry.event.clone());
     let taken = history(events.chain([signal_taken("signal:approve#1", 2), signal_awaited("signal:approve#2", "approve")]));
     does_not_follow(&taken, signal_taken("signal:approve#2", 2), "there is no signal 2 to be taken");
-    does_not_follow(&taken, signal_taken("signal:approve#1", 2), "signal:approve#1 was never asked for");
+    does_not_follow(&taken, signal_taken("signal:approve#1", 2), "signal:approve#1 is settled already");
     let other = history([run_started(), signal_received("another", None), signal_awaited("signal:approve#1", "approve")]);
     does_not_follow(&other, signal_taken("signal:approve#1", 2), "signal 2 is another, not approve");
 }
@@ -259,8 +262,8 @@ fn nothing_that_the_code_waited_for_outlives_it() {
         run_compensating(None),
     ]);
     does_not_follow(&waiting, timer_fired("sleep#1"), "sleep#1 has fired already");
-    does_not_follow(&waiting, timer_fired("signal:approve#1"), "signal:approve#1 was never set");
-    does_not_follow(&waiting, signal_taken("signal:approve#1", 5), "signal:approve#1 was never asked for");
+    does_not_follow(&waiting, timer_fired("signal:approve#1"), "signal:approve#1 is settled already");
+    does_not_follow(&waiting, signal_taken("signal:approve#1", 5), "signal:approve#1 is settled already");
     let run = folded(&waiting).expect("a run");
     assert_eq!((run.status(), run.waits(), run.timers()), (Status::Compensating, vec![], vec![]));
 }

@@ -139,7 +139,8 @@ fn journal_3_retry() {
     const DRAWN: Duration = Duration::from_micros(1_061_644);
     let policy = Policy::exponential(SECOND).max_attempts(3);
     let due_at = at(500).saturating_add(DRAWN);
-    let scheduled = Event::RetryScheduled { step: id("charge#1"), attempt: 2, of: 3, delay: DRAWN, due_at, failure: timeout() };
+    let scheduled =
+        Event::RetryScheduled { step: id("charge#1"), attempt: 2, of: 3, delay: DRAWN, due_at, failure: timeout(), details: None };
 
     let mut story = started();
     story.tell(

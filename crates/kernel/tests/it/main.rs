@@ -8,4 +8,5 @@ mod error_pages;
 mod evolve;
 mod facts;
 mod journals;
+mod script;
 mod support;

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 use steadfast_kernel::random::Seed;
-use steadfast_kernel::run::{Decision, evolve};
+use steadfast_kernel::run::{advance, evolve};
 use steadfast_kernel::{
-    Answer, Attempt, CancelRun, Code, Command, Completion, Effect, Entry, Event, Failure, FireTimer, IllegalTransition, Payload, Policy,
-    Proposal, Record, ReportFailure, Run, RunId, SendSignal, Seq, StartRun, StepId, TakeTurn, Timer, TimerName, Timestamp, WorkflowName,
+    Answer, Attempt, CancelRun, Code, Command, Completion, Decision, Effect, EntityId, Entry, Envelope, Epoch, Event, Failure, FireTimer,
+    Heard, IllegalTransition, LimitKey, Limiting, Message, Origin, Parent, Payload, Policy, Proposal, Record, Recovery, ReportFailure,
+    Retried, RetryFrom, RetryRun, Run, RunId, RunOptions, SendSignal, Seq, StartRun, StepId, TakeTurn, Timer, TimerName, Timestamp,
+    WorkflowName,
 };
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -13,6 +15,10 @@ pub(crate) const SEED: Seed = Seed([7; 32]);
 
 pub(crate) fn run_id() -> RunId {
     RunId::new("order-17").expect("a run id")
+}
+
+pub(crate) fn other_run(name: &str) -> RunId {
+    RunId::new(name).expect("a run id")
 }
 
 pub(crate) fn workflow(name: &str) -> WorkflowName {
@@ -42,6 +48,11 @@ pub(crate) fn after(attempts: Attempt, mut failure: Failure) -> Failure {
     failure
 }
 
+/// What needs a person: a dead letter.
+pub(crate) fn poison() -> Failure {
+    Failure::poison("not a receipt")
+}
+
 /// What the code is told when a step that kept timing out has used up all its attempts.
 pub(crate) fn gave_up(max: u32) -> Failure {
     let message = format!("gave up after {max} of {max} attempts: connection timeout");
@@ -61,14 +72,52 @@ pub(crate) fn deadline_exceeded() -> Failure {
     Failure::permanent("the run did not end before its deadline").code(Code::DeadlineExceeded)
 }
 
+/// Who wants something of a run in the tests, and why.
+pub(crate) fn ada() -> Origin {
+    Origin { by: Some("ada".into()), why: Some("ordered twice".into()), command: None }
+}
+
+/// The same request under an id.
+pub(crate) fn ada_with(command: &str) -> Origin {
+    Origin { command: Some(command.into()), ..ada() }
+}
+
+/// A run that does not go on by itself after its process died.
+pub(crate) fn manual() -> RunOptions {
+    RunOptions { recovery: Recovery::Manual, ..RunOptions::default() }
+}
+
+pub(crate) fn limit_key(key: &str) -> LimitKey {
+    LimitKey::of_key(key).expect("a key")
+}
+
+pub(crate) fn limit_id(key: &str) -> EntityId {
+    EntityId::Limit(limit_key(key))
+}
+
+/// A run that needs one slot of each of those limits, which have two.
+pub(crate) fn limited(keys: &[&str]) -> RunOptions {
+    let limits = keys.iter().map(|key| Limiting { key: limit_key(key), slots: 2 }).collect();
+    RunOptions { limits, ..RunOptions::default() }
+}
+
+/// A child of that run, which knows it by that name.
+pub(crate) fn child_of(run: &RunId, child: &str, detached: bool) -> RunOptions {
+    RunOptions { parent: Some(Parent { run: run.clone(), child: id(child), detached }), ..RunOptions::default() }
+}
+
 // Events.
 
 pub(crate) fn run_started() -> Event {
-    Event::RunStarted { workflow: workflow("checkout"), input: Payload::json("17"), seed: SEED, deadline_at: None }
+    run_started_with(None, RunOptions::default())
 }
 
 pub(crate) fn run_started_until(deadline_ms: i64) -> Event {
-    Event::RunStarted { workflow: workflow("checkout"), input: Payload::json("17"), seed: SEED, deadline_at: Some(at(deadline_ms)) }
+    run_started_with(Some(deadline_ms), RunOptions::default())
+}
+
+pub(crate) fn run_started_with(deadline_ms: Option<i64>, options: RunOptions) -> Event {
+    Event::RunStarted { workflow: workflow("checkout"), input: Payload::json("17"), seed: SEED, deadline_at: deadline_ms.map(at), options }
 }
 
 pub(crate) fn step_completed(step: &str, attempt: Attempt, output: &'static str) -> Event {
@@ -81,7 +130,7 @@ pub(crate) fn step_failed(step: &str, attempt: Attempt, failure: Failure) -> Eve
 
 /// A retry that is due at `due_ms`, after a delay of one second.
 pub(crate) fn retry_scheduled(step: &str, attempt: Attempt, of: Attempt, due_ms: i64) -> Event {
-    Event::RetryScheduled { step: id(step), attempt, of, delay: SECOND, due_at: at(due_ms), failure: timeout() }
+    Event::RetryScheduled { step: id(step), attempt, of, delay: SECOND, due_at: at(due_ms), failure: timeout(), details: None }
 }
 
 pub(crate) fn timer_set(sleep: &str, due_ms: i64) -> Event {
@@ -120,7 +169,7 @@ pub(crate) fn signal_taken(wait: &str, signal: Seq) -> Event {
 }
 
 pub(crate) fn cancel_requested() -> Event {
-    Event::RunCancelRequested { by: Some("ada".into()), why: Some("ordered twice".into()) }
+    Event::RunCancelRequested { origin: ada(), terminate: false }
 }
 
 /// Nothing as the reason means that the run was called off.
@@ -136,6 +185,60 @@ pub(crate) fn undo_failed(step: &str, attempt: Attempt, failure: Failure) -> Eve
     Event::UndoFailed { step: id(step), attempt, failure }
 }
 
+pub(crate) fn run_paused() -> Event {
+    Event::RunPaused { origin: ada() }
+}
+
+pub(crate) fn run_resumed() -> Event {
+    Event::RunResumed { origin: ada() }
+}
+
+pub(crate) fn slot_acquired(key: &str) -> Event {
+    Event::SlotAcquired { key: limit_key(key) }
+}
+
+/// A child that the code waits for; it is the run of that id.
+pub(crate) fn child_started(child: &str, run: &str) -> Event {
+    started_child(child, run, false)
+}
+
+/// A child that nobody waits for.
+pub(crate) fn detached_started(child: &str, run: &str) -> Event {
+    started_child(child, run, true)
+}
+
+fn started_child(child: &str, run: &str, detached: bool) -> Event {
+    let (run, workflow, input) = (other_run(run), workflow("parcel"), Payload::json("1"));
+    let options = child_of(&run_id(), child, detached);
+    Event::ChildStarted { child: id(child), run, workflow, input, deadline: None, options }
+}
+
+pub(crate) fn child_ended(child: &str, outcome: Result<&'static str, Failure>) -> Event {
+    Event::ChildEnded { child: id(child), outcome: outcome.map(Payload::json) }
+}
+
+pub(crate) fn child_taken(child: &str) -> Event {
+    Event::ChildTaken { child: id(child) }
+}
+
+pub(crate) fn noted(note: &str, text: &str) -> Event {
+    Event::ProgressNoted { note: id(note), text: text.into() }
+}
+
+/// Another life, from that step, that discards everything from the cut on and what is on record of those.
+pub(crate) fn retried(from: Option<&str>, cut: Seq, reset: &[&str]) -> Retried {
+    let reset = reset.iter().map(|step| id(step)).collect();
+    Retried { origin: ada(), from: from.map(id), cut, reset, supplied: Vec::new(), input: None }
+}
+
+pub(crate) fn run_retried(from: Option<&str>, cut: Seq, reset: &[&str]) -> Event {
+    Event::RunRetried(Box::new(retried(from, cut, reset)))
+}
+
+pub(crate) fn run_continued(input: &'static str) -> Event {
+    Event::RunContinued { input: Payload::json(input) }
+}
+
 pub(crate) fn run_completed(output: &'static str) -> Event {
     Event::RunCompleted { output: Payload::json(output) }
 }
@@ -148,7 +251,7 @@ pub(crate) fn run_failed(failure: Failure) -> Event {
 
 /// An entry of the first epoch that says nothing about attempts in flight.
 pub(crate) fn entry(seq: Seq, at_ms: i64, event: Event) -> Entry {
-    Entry { seq, epoch: 1, at: at(at_ms), in_flight: None, abandoned: Vec::new(), event }
+    Entry::new(seq, 1, at(at_ms), event)
 }
 
 pub(crate) trait Leaving {
@@ -157,6 +260,12 @@ pub(crate) trait Leaving {
 
     /// The same entry, saying what the code no longer waits for.
     fn abandoning(self, abandoned: impl Into<Vec<TimerName>>) -> Self;
+
+    /// The same entry in another life.
+    fn in_epoch(self, epoch: Epoch) -> Self;
+
+    /// The same entry, saying which message it came of.
+    fn heard(self, from: impl Into<EntityId>, seq: u64) -> Self;
 }
 
 impl Leaving for Entry {
@@ -169,17 +278,38 @@ impl Leaving for Entry {
         self.abandoned = abandoned.into();
         self
     }
+
+    fn in_epoch(mut self, epoch: Epoch) -> Self {
+        self.epoch = epoch;
+        self
+    }
+
+    fn heard(mut self, from: impl Into<EntityId>, seq: u64) -> Self {
+        self.heard = Some(Heard { from: from.into(), seq });
+        self
+    }
 }
 
-/// Entries from 1 on, all at the beginning of time.
+/// Entries from 1 on, all at the beginning of time, each in its epoch.
 pub(crate) fn history(events: impl IntoIterator<Item = Event>) -> Vec<Entry> {
-    (1..).zip(events).map(|(seq, event)| entry(seq, 0, event)).collect()
+    let in_order = (1..).zip(events).scan(1, |epoch, (seq, event)| {
+        *epoch += Epoch::from(matches!(event, Event::RunRetried(_) | Event::RunContinued { .. }));
+        Some(entry(seq, 0, event).in_epoch(*epoch))
+    });
+    in_order.collect()
 }
 
 // Commands.
 
 pub(crate) fn start_run() -> StartRun {
-    StartRun { run: run_id(), workflow: workflow("checkout"), input: Payload::json("17"), seed: SEED, deadline: None }
+    StartRun {
+        run: run_id(),
+        workflow: workflow("checkout"),
+        input: Payload::json("17"),
+        seed: SEED,
+        deadline: None,
+        options: RunOptions::default(),
+    }
 }
 
 pub(crate) fn start() -> Command {
@@ -212,11 +342,37 @@ pub(crate) fn send_signal(name: &str, id: Option<&str>) -> Command {
 
 /// The same, where the code cannot go on or can.
 pub(crate) fn cancel_where(blocked: bool) -> Command {
-    Command::CancelRun(CancelRun { by: Some("ada".into()), why: Some("ordered twice".into()), blocked })
+    Command::CancelRun(CancelRun { origin: ada(), blocked })
 }
 
 pub(crate) fn cancel() -> Command {
-    Command::CancelRun(CancelRun { by: Some("ada".into()), why: Some("ordered twice".into()), blocked: false })
+    Command::CancelRun(CancelRun { origin: ada(), blocked: false })
+}
+
+pub(crate) fn pause() -> Command {
+    Command::PauseRun(ada())
+}
+
+pub(crate) fn resume() -> Command {
+    Command::ResumeRun(ada())
+}
+
+pub(crate) fn terminate() -> Command {
+    Command::TerminateRun(ada())
+}
+
+pub(crate) fn retry_from(from: RetryFrom) -> RetryRun {
+    RetryRun { origin: ada(), from, ..RetryRun::default() }
+}
+
+/// At the step that it failed at, or where it stopped.
+pub(crate) fn retry_run() -> Command {
+    Command::RetryRun(retry_from(RetryFrom::Failed))
+}
+
+/// What another entity says to the run of the tests.
+pub(crate) fn hear(from: impl Into<EntityId>, seq: u64, message: Message) -> Command {
+    Command::Hear(Box::new(Envelope { from: from.into(), seq, to: run_id().into(), message }))
 }
 
 /// A report that a step, asked for at the beginning of time, has timed out; nothing else is in flight.
@@ -230,6 +386,7 @@ pub(crate) fn report_timeout(step: &str, attempt: Attempt, policy: &Policy) -> R
         asked_at: at(0),
         in_flight: 0,
         unanswered: Vec::new(),
+        details: None,
     }
 }
 
@@ -302,6 +459,14 @@ pub(crate) fn decision(entries: impl Into<Vec<Entry>>, effects: impl Into<Vec<Ef
 /// The state after those entries, from scratch; nothing where there are none.
 pub(crate) fn fold(entries: &[Entry]) -> Result<Option<Run>, IllegalTransition> {
     entries.iter().try_fold(None, |state, entry| evolve(&run_id(), state, entry).map(Some))
+}
+
+/// What the last of those entries says to others, with its place in the outbox.
+#[track_caller]
+pub(crate) fn said(entries: &[Entry]) -> Vec<(u64, EntityId, Message)> {
+    let (last, before) = entries.split_last().expect("an entry");
+    let (_, said) = advance(&run_id(), folded(before), last).unwrap_or_else(|illegal| panic!("{illegal}"));
+    said.into_iter().map(|Envelope { seq, to, message, .. }| (seq, to, message)).collect()
 }
 
 /// The state after a journal that is known to be good.

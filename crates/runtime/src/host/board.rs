@@ -7,26 +7,29 @@
 //!             +------------------- Failed --RETRY_SCHEDULED--> Waiting
 //!                                      +----given up---------> Handed
 //!           a step that had begun when the journal ends, and may not be repeated, is InDoubt
-//!   sleep, signal: Asked --turn committed--> Waiting --fires, arrives--> Handed --delivered--> Delivered
+//!   sleep, signal, child: Asked --turn committed--> Waiting --fires, arrives, ends--> Handed --delivered--> Delivered
 //! ```
 //!
 //! The code only ever moves on when something is delivered. An attempt that finishes inside a poll hands its outcome over and stays pending; the
 //! session delivers one outcome at a time. That is what makes the order the journal's and not the poll's.
 
+mod beats;
 mod hosting;
 mod replaying;
 
 use super::CannotAsk;
 use super::branch::Branch;
 use super::step::UndoFn;
+use super::{Opening, replay};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::task::Waker;
 use std::thread::ThreadId;
 use steadfast_kernel::random::Seed;
-use steadfast_kernel::{Attempt, Code, Event, Failure, Payload, Policy, Seq, StepId, TimerName, Timestamp};
+use steadfast_kernel::run::Generations;
+use steadfast_kernel::{Attempt, Code, Event, Failure, Payload, Policy, RunId, Seq, StepId, TimerName, Timestamp};
 
 /// What is asked for: kinds are counted and named apart.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,22 +39,23 @@ pub(super) enum Key {
     Undo(StepId),
     Sleep(StepId),
     Signal(StepId),
+    Child(StepId),
 }
 
 impl Key {
     /// What it is the step, sleep or wait of.
     pub(super) fn id(&self) -> &StepId {
         match self {
-            Key::Step(id) | Key::Undo(id) | Key::Sleep(id) | Key::Signal(id) => id,
+            Key::Step(id) | Key::Undo(id) | Key::Sleep(id) | Key::Signal(id) | Key::Child(id) => id,
         }
     }
 
     /// What attempts are made of, and under which id they are reported.
-    fn attempted(&self) -> Option<StepId> {
+    pub(super) fn attempted(&self) -> Option<StepId> {
         match self {
             Key::Step(id) => Some(id.clone()),
             Key::Undo(id) => Some(id.undo()),
-            Key::Sleep(_) | Key::Signal(_) => None,
+            Key::Sleep(_) | Key::Signal(_) | Key::Child(_) => None,
         }
     }
 
@@ -64,11 +68,12 @@ impl Key {
     }
 
     /// The timer that may be armed for it.
-    fn timer(&self) -> TimerName {
+    fn timer(&self) -> Option<TimerName> {
         match self {
-            Key::Step(id) => TimerName::Retry(id.clone()),
-            Key::Undo(id) => TimerName::Retry(id.undo()),
-            Key::Sleep(id) | Key::Signal(id) => TimerName::Sleep(id.clone()),
+            Key::Step(id) => Some(TimerName::Retry(id.clone())),
+            Key::Undo(id) => Some(TimerName::Retry(id.undo())),
+            Key::Sleep(id) | Key::Signal(id) => Some(TimerName::Sleep(id.clone())),
+            Key::Child(_) => None,
         }
     }
 }
@@ -94,6 +99,7 @@ pub(super) enum Ask {
     Step { policy: Policy, asked_at: Timestamp, undo: Option<Undo>, not_repeatable: bool },
     Sleep { due_at: Timestamp, recorded: bool },
     Signal { name: String, until: Option<Timestamp>, recorded: bool },
+    Child { started: Box<Event>, recorded: bool },
 }
 
 /// How a step is undone.
@@ -151,6 +157,8 @@ pub(super) enum Gate {
 
 pub(super) struct Board {
     pub(super) seed: Seed,
+    run: RunId,
+    generations: Generations,
     inner: Mutex<Inner>,
 }
 
@@ -175,6 +183,18 @@ struct Inner {
     orphans: BTreeMap<StepId, Undo>,
     /// Successes of such steps that are not on record yet.
     kept: Vec<Handed>,
+    /// Children that have ended and whose outcome was not taken.
+    children: BTreeMap<StepId, Result<Payload, Failure>>,
+    /// Steps that are not executed, and what they are to have returned.
+    supplied: BTreeMap<StepId, Payload>,
+    /// What attempts have said of how far they have come: the last of each step, and whether the session has seen it.
+    beats: BTreeMap<StepId, Beat>,
+    /// What the attempt before said last, by step.
+    details: BTreeMap<StepId, Payload>,
+    /// The notes on record.
+    notes: BTreeSet<StepId>,
+    /// The code wants to begin again with this.
+    next_input: Option<Payload>,
     /// The versions on record.
     versions: BTreeMap<StepId, u32>,
     /// The version that the run is on and the code does not know: what is on record, and what the code knows.
@@ -186,8 +206,19 @@ struct Inner {
     branch: Arc<Branch>,
     /// Who polls the code right now.
     polled_by: Option<ThreadId>,
-    /// The attempt that is being polled.
-    attempt: Option<Attempt>,
+    /// The attempt that is being polled, and of what.
+    attempt: Option<(Key, Attempt)>,
+    /// Wakes the session when an attempt says something from elsewhere.
+    session: Option<Waker>,
+}
+
+/// What an attempt says of how far it has come.
+struct Beat {
+    attempt: Attempt,
+    details: Payload,
+    /// How many there were.
+    count: u64,
+    seen: bool,
 }
 
 impl Inner {
@@ -213,8 +244,10 @@ impl Inner {
 
 /// What the code asks for.
 impl Board {
-    pub(super) fn new(seed: Seed, now: Timestamp, versions: BTreeMap<StepId, u32>) -> Self {
-        Board { seed, inner: Mutex::new(Inner { now, versions, replaying: true, ..Inner::default() }) }
+    pub(super) fn new(seed: Seed, now: Timestamp, opening: &Opening) -> Self {
+        let (versions, notes) = (replay::versions(&opening.script), replay::notes(&opening.script));
+        let inner = Inner { now, versions, notes, supplied: opening.supplied.clone(), replaying: true, ..Inner::default() };
+        Board { seed, run: opening.run.clone(), generations: opening.generations.clone(), inner: Mutex::new(inner) }
     }
 
     /// The time of what was delivered last.
@@ -228,7 +261,7 @@ impl Board {
     /// If it is not the run's own code that asks.
     pub(super) fn branch(&self) -> Result<Arc<Branch>, CannotAsk> {
         let inner = self.inner.lock();
-        match (inner.polled_by == Some(std::thread::current().id()), inner.attempt) {
+        match (inner.polled_by == Some(std::thread::current().id()), &inner.attempt) {
             (false, _) => Err(CannotAsk::Outside),
             (true, Some(_)) => Err(CannotAsk::InsideAStep),
             (true, None) => Ok(Arc::clone(&inner.branch)),
@@ -240,14 +273,25 @@ impl Board {
         std::mem::replace(&mut self.inner.lock().branch, branch)
     }
 
-    /// The attempt that is being polled, if one is.
-    pub(super) fn attempt(&self) -> Option<Attempt> {
-        self.inner.lock().attempt
+    /// The attempt that is being polled, and of what, if one is.
+    pub(super) fn attempt(&self) -> Option<(Key, Attempt)> {
+        self.inner.lock().attempt.clone()
     }
 
     /// That attempt is about to be polled, or is no longer.
-    pub(super) fn attempting(&self, attempt: Option<Attempt>) {
+    pub(super) fn attempting(&self, attempt: Option<(Key, Attempt)>) {
         self.inner.lock().attempt = attempt;
+    }
+
+    /// The key that is equal for all attempts of one execution of a step or undo, and for no other.
+    pub(super) fn idempotency_key(&self, key: &Key) -> String {
+        let undo = if matches!(key, Key::Undo(_)) { "/undo" } else { "" };
+        format!("{}{undo}", self.generations.key(&self.run, key.id()))
+    }
+
+    /// How often a child of that name was discarded.
+    pub(super) fn generation(&self, child: &StepId) -> u32 {
+        self.generations.get(child)
     }
 
     /// The code is about to be polled, or is no longer.
@@ -258,9 +302,31 @@ impl Board {
     pub(super) fn ask(&self, key: &Key, ask: Ask) {
         let mut inner = self.inner.lock();
         inner.asks += 1;
-        let op = Op { state: State::Asked(1), ask, waker: None, order: inner.asks, since: inner.replayed, begun: None, retried: false };
-        inner.asked.push((key.clone(), record(key, &op)));
+        let mut op = Op { state: State::Asked(1), ask, waker: None, order: inner.asks, since: inner.replayed, begun: None, retried: false };
+        match inner.supplied.get(key.id()).filter(|_| matches!(key, Key::Step(_))).cloned() {
+            Some(output) => {
+                op.state = State::Handed;
+                let undoable = matches!(op.ask, Ask::Step { undo: Some(_), .. });
+                inner
+                    .handed
+                    .push_back(Handed { key: key.clone(), attempt: 1, outcome: Ok(output), signal: None, undoable });
+            }
+            None => inner.asked.push((key.clone(), record(key, &op))),
+        }
         inner.ops.insert(key.clone(), op);
+    }
+
+    /// Says how far the code has come, once.
+    pub(super) fn note(&self, id: StepId, text: String) {
+        let mut inner = self.inner.lock();
+        if inner.notes.insert(id.clone()) {
+            inner.asked.push((Key::Step(id.clone()), Some(Event::ProgressNoted { note: id, text })));
+        }
+    }
+
+    /// The code begins again with that input, once it has returned.
+    pub(super) fn continue_with(&self, input: Payload) {
+        self.inner.lock().next_input = Some(input);
     }
 
     /// Where something stands that was asked for; its outcome is taken with this.
@@ -341,9 +407,10 @@ impl Board {
         let on_record = match op.ask {
             Ask::Step { .. } => matches!(op.state, State::Waiting | State::Failed(..)) || op.begun.is_some() || op.retried,
             Ask::Sleep { recorded, .. } | Ask::Signal { recorded, .. } => recorded,
+            Ask::Child { .. } => false,
         };
         if on_record {
-            inner.disarmed.push(key.timer());
+            inner.disarmed.extend(key.timer());
         }
     }
 
@@ -375,6 +442,7 @@ fn record(key: &Key, op: &Op) -> Option<Event> {
         (Key::Signal(id), Ask::Signal { name, until, .. }, _) => {
             Some(Event::SignalAwaited { wait: id.clone(), name: name.clone(), until: *until })
         }
+        (Key::Child(_), Ask::Child { started, .. }, _) => Some((**started).clone()),
         (Key::Step(id), Ask::Step { not_repeatable: true, .. }, State::Asked(attempt)) => {
             Some(Event::StepStarted { step: id.clone(), attempt: *attempt })
         }
@@ -386,7 +454,7 @@ impl Op {
     /// It is on record that it was asked for. False if it was already.
     fn set_recorded(&mut self) -> bool {
         match &mut self.ask {
-            Ask::Sleep { recorded, .. } | Ask::Signal { recorded, .. } => !std::mem::replace(recorded, true),
+            Ask::Sleep { recorded, .. } | Ask::Signal { recorded, .. } | Ask::Child { recorded, .. } => !std::mem::replace(recorded, true),
             Ask::Step { .. } => true,
         }
     }

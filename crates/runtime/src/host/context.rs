@@ -3,13 +3,16 @@
 use super::board::{Board, Key};
 use super::branch::Branch;
 use super::signal::SignalCall;
-use super::step::{Attempts, StepCall};
-use super::{Fork, SleepCall};
+use super::step::{Attempts, StepCall, bounded};
+use super::{Fork, Heartbeat, SleepCall, StartChild};
 use crate::clock::Clock;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::{Attempt, Code, Failure, InvalidId, Policy, RunId, StepId, Timestamp};
+use steadfast_kernel::{Attempt, Code, Failure, InvalidId, Payload, Policy, RunId, StepId, Timestamp, WorkflowName};
+
+/// The longest note, in characters; the rest is cut off.
+const NOTE_MAX: usize = 1000;
 
 /// What the code of a run holds. Clones are the same run; what is asked for belongs to the branch that is being polled.
 #[derive(Clone)]
@@ -65,7 +68,71 @@ impl Context {
 
     /// The number of the attempt that is being made, from 1; nothing outside of a step.
     pub fn attempt(&self) -> Option<Attempt> {
-        self.inner.board.attempt()
+        self.inner.board.attempt().map(|(_, attempt)| attempt)
+    }
+
+    /// The key that is equal for all attempts of this execution of the step or undo, and for no other; nothing outside of a step.
+    pub fn idempotency_key(&self) -> Option<String> {
+        self.inner.board.attempt().map(|(key, _)| self.inner.board.idempotency_key(&key))
+    }
+
+    /// How the attempt that is being made says how far it has come; nothing outside of a step.
+    pub fn heartbeat(&self) -> Option<Heartbeat> {
+        let (key, attempt) = self.inner.board.attempt()?;
+        Some(Heartbeat::new(Arc::clone(&self.inner.board), key.attempted()?, attempt, self.inner.payload_bytes_max))
+    }
+
+    /// What the attempt before the one that is being made said last; nothing outside of a step.
+    pub fn last_heartbeat(&self) -> Option<Payload> {
+        let (key, _) = self.inner.board.attempt()?;
+        self.inner.board.details(&key.attempted()?)
+    }
+
+    /// Says how far the code has come.
+    ///
+    /// # Errors
+    /// If it is said outside of the workflow's own future.
+    pub fn note(&self, text: String) -> Result<(), CannotAsk> {
+        let branch = self.branch()?;
+        let text = text.chars().take(NOTE_MAX).collect();
+        self.inner.board.note(StepId::note(&branch.path, branch.count("note", "")), text);
+        Ok(())
+    }
+
+    /// The code begins again with that input and without a past, once it has returned the failure that this gives.
+    ///
+    /// # Errors
+    /// If it is asked for outside of the workflow's own future.
+    pub fn continue_as_new(&self, input: Payload) -> Result<Failure, CannotAsk> {
+        self.branch()?;
+        Ok(match bounded("the input", input, self.inner.payload_bytes_max) {
+            Ok(input) => {
+                self.inner.board.continue_with(input);
+                continues()
+            }
+            Err(too_large) => too_large,
+        })
+    }
+
+    /// Another run, started by this one.
+    ///
+    /// # Errors
+    /// If the workflow's name is not allowed, or it is asked for outside of the workflow's own future.
+    pub fn start(&self, workflow: &str, input: Payload) -> Result<StartChild, CannotAsk> {
+        let branch = self.branch()?;
+        let id = StepId::child(&branch.path, workflow, branch.count("child", workflow))?;
+        Ok(StartChild {
+            board: Arc::clone(&self.inner.board),
+            parent: self.inner.run.clone(),
+            id,
+            workflow: WorkflowName::new(workflow)?,
+            input: bounded("the input", input, self.inner.payload_bytes_max),
+            run: None,
+            deadline: None,
+            tenant: None,
+            limits: Vec::new(),
+            detached: false,
+        })
     }
 
     /// The next number of the stream of that name in this branch: the same in replay.
@@ -145,4 +212,9 @@ impl Context {
     fn branch(&self) -> Result<Arc<Branch>, CannotAsk> {
         self.inner.board.branch()
     }
+}
+
+/// What the code returns when it is to begin again.
+pub(super) fn continues() -> Failure {
+    Failure::permanent("the run continues as new; return this failure as it is").code(Code::Cancelled)
 }

@@ -6,8 +6,10 @@
 
 mod board;
 mod branch;
+mod child;
 mod context;
 mod doubt;
+mod heartbeat;
 mod replay;
 mod session;
 mod signal;
@@ -16,7 +18,9 @@ mod step;
 mod undo;
 
 pub use branch::{Fork, Scoped};
+pub use child::{Child, StartChild};
 pub use context::{CannotAsk, Context};
+pub use heartbeat::Heartbeat;
 pub use signal::SignalCall;
 pub use sleep::SleepCall;
 pub use step::{Attempts, Probe, StepCall, UndoFn};
@@ -26,7 +30,11 @@ use futures_util::future::BoxFuture;
 use session::{Session, Workflow};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steadfast_kernel::{Attempt, Completion, Entry, Failure, Payload, ReportFailure, RunId, StepId, TakeTurn, Wait, WorkflowName};
+use steadfast_kernel::run::Generations;
+use steadfast_kernel::{
+    Attempt, Completion, Entry, Epoch, Failure, Payload, RecordHeartbeat, Recovery, ReportFailure, Run, RunId, StepId, TakeTurn, Wait,
+    WorkflowName,
+};
 use tokio::sync::mpsc;
 
 /// The code of a workflow, as the host sees it: bytes in, bytes out.
@@ -35,8 +43,19 @@ pub trait Code: Send + Sync + 'static {
     fn begin(&self, context: Context, input: Payload) -> BoxFuture<'static, Result<Payload, Failure>>;
 }
 
+/// A workflow that this process has the code of, and what goes for all runs of it that are started here.
+#[derive(Clone)]
+pub struct Registered {
+    /// Its code.
+    pub code: Arc<dyn Code>,
+    /// Whether its runs go on by themselves after their process died.
+    pub recovery: Recovery,
+    /// How many of its runs may be under way at once.
+    pub slots: Option<u32>,
+}
+
 /// The workflows that this process has the code of.
-pub type Registry = BTreeMap<WorkflowName, Arc<dyn Code>>;
+pub type Registry = BTreeMap<WorkflowName, Registered>;
 
 /// Which opening of a run a message belongs to. What an older session says is dropped unread.
 pub(crate) type SessionId = u64;
@@ -54,6 +73,10 @@ pub(crate) enum ToHost {
     StartAttempt { step: StepId, attempt: Attempt },
     /// To be delivered in the next turn.
     Deliver(Completion),
+    /// Begin nothing new; what is in flight goes on.
+    Pause,
+    /// Go on.
+    Resume,
     /// Begin nothing new; end when nothing is in flight.
     Drain,
     /// Drop everything.
@@ -83,6 +106,8 @@ pub(crate) enum Says {
     Turn(TakeTurn),
     /// An attempt has failed.
     Failed(ReportFailure),
+    /// An attempt says how far it has come.
+    Heartbeat(RecordHeartbeat),
     /// The run cannot go on with this code; the session has ended.
     Blocked(Wait),
     /// The session has ended, and nothing of it is left to record.
@@ -95,21 +120,45 @@ pub(crate) struct Host {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) reports: mpsc::UnboundedSender<Report>,
     pub(crate) payload_bytes_max: usize,
+    pub(crate) heartbeat_every: std::time::Duration,
+}
+
+/// What a session is opened with.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    pub(crate) run: RunId,
+    pub(crate) workflow: WorkflowName,
+    pub(crate) epoch: Epoch,
+    pub(crate) generations: Generations,
+    /// Steps that are not executed, and what they are to have returned.
+    pub(crate) supplied: BTreeMap<StepId, Payload>,
+    /// Nothing is begun until it is told to go on.
+    pub(crate) paused: bool,
+    /// What of the journal still counts.
+    pub(crate) script: Vec<Entry>,
+}
+
+impl Opening {
+    pub(crate) fn of(run: &Run, script: Vec<Entry>) -> Self {
+        Opening {
+            run: run.id.clone(),
+            workflow: run.workflow.clone(),
+            epoch: run.epoch,
+            generations: run.generations.clone(),
+            supplied: run.supplied.clone(),
+            paused: run.open().is_some_and(steadfast_kernel::run::Open::stands_still),
+            script,
+        }
+    }
 }
 
 impl Host {
-    /// Begins to host a run from its journal. The way to talk to the session, or nothing if its code is not here.
-    pub(crate) fn open(
-        &self,
-        run: RunId,
-        workflow: &WorkflowName,
-        session: SessionId,
-        journal: Vec<Entry>,
-    ) -> Option<mpsc::UnboundedSender<ToHost>> {
-        let code = Arc::clone(self.registry.get(workflow)?);
+    /// Begins to host a run. The way to talk to the session, or nothing if its code is not here.
+    pub(crate) fn open(&self, session: SessionId, opening: Opening) -> Option<mpsc::UnboundedSender<ToHost>> {
+        let code = Arc::clone(&self.registry.get(&opening.workflow)?.code);
         let (sender, inbox) = mpsc::unbounded_channel();
-        let session = Session::new(self, run, session, inbox);
-        tokio::spawn(session.host(code, journal));
+        let session = Session::new(self, &opening, session, inbox);
+        tokio::spawn(session.host(code, opening));
         Some(sender)
     }
 }
@@ -117,19 +166,16 @@ impl Host {
 /// What a replay found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replayed {
-    /// How many entries the journal has.
+    /// How many entries the journal has, those of earlier lives included.
     pub events: usize,
     /// Where the code and the journal part, if they do: always a [`Wait::Mismatch`].
     pub mismatch: Option<Wait>,
 }
 
 /// Replays a journal against code. Nothing is carried out: steps begin only in a session.
-pub(crate) async fn compare(code: &dyn Code, run: RunId, clock: Arc<dyn Clock>, payload_bytes_max: usize, journal: Vec<Entry>) -> Replayed {
-    let events = journal.len();
-    let Some(mut workflow) = Workflow::begin(code, run, clock, payload_bytes_max, &journal) else {
-        return Replayed { events, mismatch: None };
-    };
-    let mismatch = replay::replay(&mut workflow, journal).await.err();
+pub(crate) async fn compare(code: &dyn Code, opening: Opening, clock: Arc<dyn Clock>, payload_bytes_max: usize) -> Option<Wait> {
+    let mut workflow = Workflow::begin(code, &opening, clock, payload_bytes_max)?;
+    let mismatch = replay::replay(&mut workflow, opening.script).await.err();
     workflow.close();
-    Replayed { events, mismatch }
+    mismatch
 }

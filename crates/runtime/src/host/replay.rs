@@ -4,7 +4,7 @@
 
 use super::board::Key;
 use super::session::Workflow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use steadfast_kernel::{Code, Entry, Event, Failure, Payload, StepId, Timestamp, Wait};
 
 /// Brings the code to where the journal ends.
@@ -33,13 +33,23 @@ pub(super) async fn replay(workflow: &mut Workflow, journal: Vec<Entry>) -> Resu
 
 /// What happens to a run without its code having any part in it.
 fn is_arrival(event: &Event) -> bool {
-    matches!(event, Event::SignalReceived { .. } | Event::RunCancelRequested { .. })
+    matches!(
+        event,
+        Event::SignalReceived { .. }
+            | Event::ChildEnded { .. }
+            | Event::StepHeartbeat { .. }
+            | Event::SlotAcquired { .. }
+            | Event::RunPaused { .. }
+            | Event::RunResumed { .. }
+            | Event::RunInterrupted
+            | Event::RunCancelRequested { .. }
+    )
 }
 
 /// The versions that are on record. They are needed before their entries come, because the code does not wait for them.
 pub(super) fn versions(journal: &[Entry]) -> BTreeMap<StepId, u32> {
     let version = |entry: &Entry| match &entry.event {
-        Event::StepCompleted { step, output, .. } if is_version(step) => {
+        Event::StepCompleted { step, output, .. } if step.is_version() => {
             Some((step.clone(), std::str::from_utf8(&output.bytes).ok()?.parse().ok()?))
         }
         _ => None,
@@ -47,8 +57,10 @@ pub(super) fn versions(journal: &[Entry]) -> BTreeMap<StepId, u32> {
     journal.iter().filter_map(version).collect()
 }
 
-fn is_version(step: &StepId) -> bool {
-    step.as_str().rsplit('/').next().is_some_and(|name| name.starts_with("version:"))
+/// The notes that are on record; the code does not wait for them either.
+pub(super) fn notes(journal: &[Entry]) -> BTreeSet<StepId> {
+    let note = |entry: &Entry| if let Event::ProgressNoted { note, .. } = &entry.event { Some(note.clone()) } else { None };
+    journal.iter().filter_map(note).collect()
 }
 
 /// Delivers one entry, if the code waits for what it says.
@@ -80,7 +92,8 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
             true
         }
         Event::StepStarted { step, attempt } => board.begun_recorded(step, *attempt),
-        Event::StepCompleted { step, .. } if is_version(step) => true, // the code has it from `versions`
+        Event::StepCompleted { step, .. } if step.is_version() => true, // the code has it from `versions`
+        Event::ProgressNoted { .. } => true,                            // likewise, from `notes`
         Event::StepCompleted { step, undoable, .. } if !board.undoable_recorded(step, *undoable) => {
             return Err(mismatch(entry, "the code no longer says how to undo it".into()));
         }
@@ -88,7 +101,23 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
             board.deliver(&Key::Step(step.clone()), Ok(output.clone()), *at) || board.adopt(step, output)
         }
         Event::StepFailed { step, failure, .. } => board.deliver(&Key::Step(step.clone()), Err(failure.clone()), *at),
-        Event::RetryScheduled { step, .. } => board.retry_recorded(step),
+        Event::RetryScheduled { step, details, .. } => {
+            details.iter().for_each(|details| board.details_recorded(step, details));
+            board.retry_recorded(step)
+        }
+        Event::StepHeartbeat { step, details, .. } => {
+            board.details_recorded(step, details);
+            true
+        }
+        Event::ChildStarted { child, .. } => board.set_recorded(&Key::Child(child.clone())),
+        Event::ChildEnded { child, outcome } => {
+            let (child, outcome) = (child.clone(), outcome.clone());
+            board.line_up(steadfast_kernel::Completion::ChildEnded { child, outcome });
+            true
+        }
+        Event::ChildTaken { child } => board
+            .take_child(child)
+            .is_some_and(|outcome| board.deliver(&Key::Child(child.clone()), outcome, *at)),
         Event::TimerSet { sleep, .. } => board.set_recorded(&Key::Sleep(sleep.clone())),
         Event::TimerFired { sleep } => match board.too_late(sleep) {
             Some(failure) => board.deliver(&Key::Signal(sleep.clone()), Err(failure), *at),
@@ -114,6 +143,14 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
         Event::UndoFailed { step, failure, .. } => board.deliver(&Key::Undo(step.clone()), Err(failure.clone()), *at),
         Event::RunCompleted { .. } => false,
         Event::RunFailed { .. } | Event::RunCancelled | Event::RunCancelRequested { .. } => true, // called off, or out of time
+        Event::RunPaused { .. } | Event::RunResumed { .. } | Event::RunInterrupted | Event::SlotAcquired { .. } => true,
+        Event::RunRetried(_) | Event::RunContinued { .. } => true, // never part of a script
+        Event::SlotRequested { .. }
+        | Event::SlotGranted { .. }
+        | Event::SlotReleased { .. }
+        | Event::LetterAdded(_)
+        | Event::LetterRedriven { .. }
+        | Event::LetterDropped { .. } => false,
     };
     if fits { Ok(()) } else { Err(mismatch(entry, format!("the code waits for {}", workflow.board.waits_for()))) }
 }

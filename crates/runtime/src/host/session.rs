@@ -11,19 +11,22 @@ use super::board::{Board, Handed, Key};
 use super::branch::Branch;
 use super::step::{bounded, panicked};
 use super::undo::compensate;
-use super::{Code, Context, Host, Report, Says, SessionId, ToHost, What};
+use super::{Code, Context, Host, Opening, Report, Says, SessionId, ToHost, What};
 use crate::clock::Clock;
 use crate::error::STORE_RETRY_AFTER;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::task::{ArcWake, AtomicWaker, waker};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll};
-use steadfast_kernel::{Class, Completion, Entry, Epoch, Event, Failure, Payload, Proposal, RunId, StepId, TakeTurn, Timestamp, Wait};
+use std::time::Duration;
+use steadfast_kernel::{
+    Class, Completion, Epoch, Event, Failure, Payload, Proposal, RecordHeartbeat, RunId, StepId, TakeTurn, Timestamp, Wait,
+};
 use tokio::sync::mpsc;
 
 /// A future that keeps waking itself is polled this often before others get their turn on the thread.
@@ -45,6 +48,11 @@ pub(super) struct Session {
     again: BTreeSet<What>,
     patience: Option<BoxFuture<'static, ()>>,
     draining: bool,
+    /// Nothing is begun; what may begin once the run goes on.
+    paused: Option<Vec<Key>>,
+    heartbeat_every: Duration,
+    /// When the heartbeat of a step was last said.
+    said_at: BTreeMap<StepId, Timestamp>,
 }
 
 /// A turn on its way.
@@ -119,11 +127,11 @@ enum News {
 }
 
 impl Session {
-    pub(super) fn new(host: &Host, run: RunId, id: SessionId, inbox: mpsc::UnboundedReceiver<ToHost>) -> Self {
+    pub(super) fn new(host: &Host, opening: &Opening, id: SessionId, inbox: mpsc::UnboundedReceiver<ToHost>) -> Self {
         Session {
-            run,
+            run: opening.run.clone(),
             id,
-            epoch: 1,
+            epoch: opening.epoch,
             clock: Arc::clone(&host.clock),
             payload_bytes_max: host.payload_bytes_max,
             inbox,
@@ -133,30 +141,33 @@ impl Session {
             again: BTreeSet::new(),
             patience: None,
             draining: false,
+            paused: opening.paused.then(Vec::new),
+            heartbeat_every: host.heartbeat_every,
+            said_at: BTreeMap::new(),
         }
     }
 
     /// Hosts the run until it ends, is closed, or cannot go on.
-    pub(super) async fn host(mut self, code: Arc<dyn Code>, journal: Vec<Entry>) {
+    pub(super) async fn host(mut self, code: Arc<dyn Code>, opening: Opening) {
         let mut farewell = Farewell { reports: self.reports.clone(), last: Some(self.report(Says::Closed)) };
-        let (run, clock) = (self.run.clone(), Arc::clone(&self.clock));
-        let Some(mut workflow) = Workflow::begin(&*code, run, clock, self.payload_bytes_max, &journal) else { return };
-        self.epoch = journal.last().map_or(1, |entry| entry.epoch);
-        let exit = self.drive(&mut workflow, journal).await;
+        let Some(mut workflow) = Workflow::begin(&*code, &opening, Arc::clone(&self.clock), self.payload_bytes_max) else { return };
+        let exit = self.drive(&mut workflow, opening).await;
         workflow.close();
         if let Exit::Blocked(wait) = exit {
             farewell.last = Some(self.report(Says::Blocked(wait)));
         }
     }
 
-    async fn drive(&mut self, workflow: &mut Workflow, journal: Vec<Entry>) -> Exit {
-        self.stop = journal.iter().any(|entry| matches!(entry.event, Event::RunCancelRequested { .. })).then_some(None);
-        if let Err(mismatch) = super::replay::replay(workflow, journal).await {
+    async fn drive(&mut self, workflow: &mut Workflow, opening: Opening) -> Exit {
+        let called_off = |entry: &steadfast_kernel::Entry| matches!(entry.event, Event::RunCancelRequested { .. });
+        self.stop = opening.script.iter().any(called_off).then_some(None);
+        if let Err(mismatch) = super::replay::replay(workflow, opening.script).await {
             return Exit::Blocked(mismatch);
         }
         loop {
             self.report_failures(workflow, workflow.board.take_failed());
-            if self.turn.is_none() {
+            self.report_heartbeats(workflow);
+            if self.turn.is_none() && (self.paused.is_none() || workflow.board.has_handed()) {
                 self.take_turn(workflow).await;
             }
             if self.draining && self.turn.is_none() && !workflow.board.is_busy() {
@@ -187,22 +198,29 @@ impl Session {
                 self.patience.get_or_insert_with(|| self.clock.sleep(STORE_RETRY_AFTER));
             }
             ToHost::Drain => self.draining = true,
+            ToHost::Pause => drop(self.paused.get_or_insert_default()),
+            ToHost::Resume => {
+                let held = self.paused.take().unwrap_or_default();
+                self.open(workflow, &held);
+            }
             ToHost::StartAttempt { .. } | ToHost::TurnTaken | ToHost::Close => {}
         }
     }
 
     /// The turn is committed: what it asked for may begin.
-    fn go_on(&self, workflow: &mut Workflow, turn: &Turn) {
+    fn go_on(&mut self, workflow: &mut Workflow, turn: &Turn) {
         self.open(workflow, &turn.asked);
         if turn.then == Then::Undo && !self.draining {
             workflow.undo();
         }
     }
 
-    /// What was asked for may begin; while draining nothing does.
-    fn open(&self, workflow: &Workflow, asked: &[Key]) {
-        if !self.draining {
-            workflow.board.open(asked);
+    /// What was asked for may begin; while draining nothing does, and while paused it has to wait.
+    fn open(&mut self, workflow: &Workflow, asked: &[Key]) {
+        match &mut self.paused {
+            Some(held) => held.extend_from_slice(asked),
+            None if self.draining => {}
+            None => workflow.board.open(asked),
         }
     }
 
@@ -227,10 +245,23 @@ impl Session {
         reports.into_iter().for_each(|report| self.say(Says::Failed(report)));
     }
 
+    /// Passes on what attempts say of how far they have come, not more often than it is worth a record. What is left out is said with the failure.
+    fn report_heartbeats(&mut self, workflow: &Workflow) {
+        let now = self.clock.now();
+        for (step, attempt, details) in workflow.board.take_beats() {
+            let recently = self.said_at.get(&step).is_some_and(|at| now.saturating_since(*at) < self.heartbeat_every);
+            if !recently {
+                self.said_at.insert(step.clone(), now);
+                self.say(Says::Heartbeat(RecordHeartbeat { epoch: self.epoch, step, attempt, details }));
+            }
+        }
+    }
+
     /// One turn: everything that is handed over, delivered one at a time. Sent if anything of it must be recorded.
     async fn take_turn(&mut self, workflow: &mut Workflow) {
         let (mut proposals, mut asked) = (Vec::new(), Vec::new());
-        collect_asked(workflow, &mut proposals, &mut asked);
+        let paused = self.paused.is_some();
+        collect_asked(workflow, paused, &mut proposals, &mut asked);
         while workflow.outcome.is_none()
             && let Some(handed) = workflow.board.next_handed()
         {
@@ -239,7 +270,7 @@ impl Session {
             proposals.push(Proposal { at, event: completion(handed) });
             workflow.board.deliver(&key, outcome, at);
             workflow.settle().await;
-            collect_asked(workflow, &mut proposals, &mut asked);
+            collect_asked(workflow, paused, &mut proposals, &mut asked);
         }
         for kept in workflow.board.take_kept() {
             if let (Key::Step(step), Ok(output)) = (&kept.key, &kept.outcome) {
@@ -257,7 +288,7 @@ impl Session {
             Some(event) => {
                 workflow.close();
                 drop(workflow.board.take_disarmed());
-                let then = if event.is_end() { Then::End } else { Then::Undo };
+                let then = if matches!(event, Event::RunCompensating { .. }) { Then::Undo } else { Then::End };
                 let at = self.time(workflow);
                 workflow.board.set_now(at); // what is undone is asked for now, not when the code was last told something
                 proposals.push(Proposal { at, event });
@@ -278,6 +309,9 @@ impl Session {
             (Some(failure), Some(_), _) => return Some(failed_or_cancelled(failure.clone())),
             (Some(_), None, _) | (None, None, None) => return None,
             (None, Some(Ok(output)), _) => return Some(Event::RunCompleted { output: output.clone() }),
+            (None, Some(Err(failure)), _) if *failure == super::context::continues() => {
+                return workflow.board.next_input().map(|input| Event::RunContinued { input });
+            }
             (None, Some(Err(failure)), _) => Some(failure.clone()),
             (None, None, Some(stop)) => stop.clone(),
         };
@@ -302,9 +336,14 @@ impl Session {
             if self.patience.as_mut().is_some_and(|patience| patience.as_mut().poll(cx).is_ready()) {
                 return Poll::Ready(News::SayAgain);
             }
+            workflow.board.wake_on_beat(cx.waker());
             workflow.poll_for(cx);
-            let ended = workflow.outcome.is_some() && self.turn.is_none();
-            if ended || workflow.board.has_news(self.turn.is_some()) { Poll::Ready(News::Progress) } else { Poll::Pending }
+            let ended = workflow.outcome.is_some() && self.turn.is_none() && self.paused.is_none();
+            if ended || workflow.board.has_news(self.turn.is_some(), self.paused.is_some()) {
+                Poll::Ready(News::Progress)
+            } else {
+                Poll::Pending
+            }
         })
         .await
     }
@@ -320,11 +359,11 @@ impl Session {
 
 impl Workflow {
     /// Begins the code of a run from the first entry of its journal.
-    pub(super) fn begin(code: &dyn Code, run: RunId, clock: Arc<dyn Clock>, payload_bytes_max: usize, journal: &[Entry]) -> Option<Self> {
-        let first = journal.first()?;
+    pub(super) fn begin(code: &dyn Code, opening: &Opening, clock: Arc<dyn Clock>, payload_bytes_max: usize) -> Option<Self> {
+        let first = opening.script.first()?;
         let Event::RunStarted { input, seed, .. } = &first.event else { return None };
-        let board = Arc::new(Board::new(*seed, first.at, super::replay::versions(journal)));
-        let context = Context::new(run, Arc::clone(&board), clock, payload_bytes_max);
+        let board = Arc::new(Board::new(*seed, first.at, opening));
+        let context = Context::new(opening.run.clone(), Arc::clone(&board), clock, payload_bytes_max);
         let mut workflow = Workflow {
             board,
             context: context.clone(),
@@ -389,7 +428,9 @@ impl Workflow {
             self.board.polled_by(None);
             match polled {
                 Ok(Poll::Pending) => {}
-                Ok(Poll::Ready(outcome)) => self.outcome = Some(outcome.and_then(|output| bounded(output, self.payload_bytes_max))),
+                Ok(Poll::Ready(outcome)) => {
+                    self.outcome = Some(outcome.and_then(|output| bounded("the result", output, self.payload_bytes_max)))
+                }
                 Err(panic) => self.outcome = Some(Err(panicked_workflow(&*panic))),
             }
             if self.outcome.is_some() {
@@ -407,13 +448,15 @@ impl Workflow {
     }
 }
 
-fn collect_asked(workflow: &Workflow, proposals: &mut Vec<Proposal>, asked: &mut Vec<Key>) {
+fn collect_asked(workflow: &Workflow, paused: bool, proposals: &mut Vec<Proposal>, asked: &mut Vec<Key>) {
     let at = workflow.board.now();
     for (key, record) in workflow.board.take_asked() {
         proposals.extend(record.map(|event| Proposal { at, event }));
         asked.push(key);
     }
-    workflow.board.match_signals();
+    if !paused {
+        workflow.board.match_arrivals();
+    }
 }
 
 fn completion(handed: Handed) -> Event {
@@ -421,6 +464,7 @@ fn completion(handed: Handed) -> Event {
     match (key, outcome, signal) {
         (Key::Signal(wait), _, Some(signal)) => Event::SignalTaken { wait, signal },
         (Key::Sleep(sleep) | Key::Signal(sleep), _, _) => Event::TimerFired { sleep },
+        (Key::Child(child), _, _) => Event::ChildTaken { child },
         (Key::Step(step), Ok(output), _) => Event::StepCompleted { step, attempt, output, undoable },
         (Key::Step(step), Err(failure), _) => Event::StepFailed { step, attempt, failure },
         (Key::Undo(step), Ok(_), _) => Event::UndoCompleted { step, attempt },

@@ -35,6 +35,7 @@ pub struct StepCall<'a> {
     asked_at: Option<Timestamp>,
     running: Option<Running<'a>>,
     doubt: Doubt<'a>,
+    heartbeat_timeout: Option<Duration>,
     /// Why the attempt that is in doubt was cut off, if it was: should it not have happened, that is its failure.
     cut_off: Option<Failure>,
 }
@@ -44,6 +45,8 @@ struct Running<'a> {
     number: Attempt,
     future: BoxFuture<'a, Result<Payload, Failure>>,
     timeout: Option<(Duration, BoxFuture<'static, ()>)>,
+    /// How often it had said something when the wait for its next word began, and how long that may take.
+    silence: Option<(u64, Duration, BoxFuture<'static, ()>)>,
 }
 
 /// How an attempt has come to its end.
@@ -68,6 +71,7 @@ impl<'a> StepCall<'a> {
             attempts,
             asked_at: None,
             running: None,
+            heartbeat_timeout: None,
             cut_off: None,
         }
     }
@@ -102,6 +106,11 @@ impl<'a> StepCall<'a> {
         self.doubt.set_probe(probe);
     }
 
+    /// How long an attempt may be silent. Has no effect once the step is polled.
+    pub fn set_heartbeat_timeout(&mut self, timeout: Duration) {
+        self.heartbeat_timeout = Some(timeout);
+    }
+
     fn ask(&mut self) {
         if self.asked_at.is_none() {
             let asked_at = self.board.now();
@@ -115,14 +124,19 @@ impl<'a> StepCall<'a> {
     fn attempt(&mut self, number: Attempt, cx: &mut TaskContext<'_>) -> Poll<Ended> {
         if self.running.as_ref().is_none_or(|running| running.number != number) {
             match catch_unwind(AssertUnwindSafe(|| (self.attempts)())) {
-                Ok(future) => self.running = Some(Running { number, future, timeout: self.timeout() }),
+                Ok(future) => self.running = Some(Running { number, future, timeout: self.timeout(), silence: self.silence() }),
                 Err(panic) => return Poll::Ready(Ended::CutOff(panicked("a step", &*panic))),
             }
         }
         let Some(running) = &mut self.running else { return Poll::Pending };
         match catch_unwind(AssertUnwindSafe(|| running.future.as_mut().poll(cx))) {
-            Ok(Poll::Ready(outcome)) => Poll::Ready(Ended::Told(outcome.and_then(|output| bounded(output, self.payload_bytes_max)))),
-            Ok(Poll::Pending) => running.out_of_time(cx).map(Ended::CutOff),
+            Ok(Poll::Ready(outcome)) => {
+                Poll::Ready(Ended::Told(outcome.and_then(|output| bounded("the output", output, self.payload_bytes_max))))
+            }
+            Ok(Poll::Pending) => match running.out_of_time(cx) {
+                Poll::Ready(failure) => Poll::Ready(Ended::CutOff(failure)),
+                Poll::Pending => self.silent_for_too_long(cx).map(Ended::CutOff),
+            },
             Err(panic) => Poll::Ready(Ended::CutOff(panicked("a step", &*panic))),
         }
     }
@@ -133,6 +147,28 @@ impl<'a> StepCall<'a> {
         let left = deadline.map(|deadline| deadline.saturating_since(self.clock.now()));
         let limit = self.policy.attempt_timeout_for().into_iter().chain(left).min()?;
         Some((limit, self.clock.sleep(limit)))
+    }
+
+    fn silence(&self) -> Option<(u64, Duration, BoxFuture<'static, ()>)> {
+        self.heartbeat_timeout.map(|limit| (self.board.beats(&self.key), limit, self.clock.sleep(limit)))
+    }
+
+    /// An attempt that says nothing for too long is stuck. Every word begins the wait anew.
+    fn silent_for_too_long(&mut self, cx: &mut TaskContext<'_>) -> Poll<Failure> {
+        loop {
+            let Some(Running { silence: Some((beats, limit, wait)), .. }) = &mut self.running else { return Poll::Pending };
+            let limit = *limit;
+            if wait.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            if self.board.beats(&self.key) == *beats {
+                return Poll::Ready(Failure::new(Code::DeadlineExceeded, format!("the attempt said nothing for {limit:?}")));
+            }
+            let silence = self.silence();
+            if let Some(running) = &mut self.running {
+                running.silence = silence;
+            }
+        }
     }
 
     /// An attempt has come to its end. One that was cut off may have happened all the same, which matters if it may not be repeated.
@@ -188,7 +224,7 @@ impl Future for StepCall<'_> {
                 Poll::Ready(outcome)
             }
             Gate::Run(number) => {
-                this.board.attempting(Some(number));
+                this.board.attempting(Some((this.key.clone(), number)));
                 let polled = this.attempt(number, cx);
                 this.board.attempting(None);
                 if let Poll::Ready(ended) = polled {
@@ -198,7 +234,7 @@ impl Future for StepCall<'_> {
                 Poll::Pending
             }
             Gate::Doubt { attempt, ask_a_person } => {
-                this.board.attempting(Some(attempt)); // a probe is not the code of the run either
+                this.board.attempting(Some((this.key.clone(), attempt))); // a probe is not the code of the run either
                 let polled = this.doubt.poll(ask_a_person, cx);
                 this.board.attempting(None);
                 match polled {
@@ -220,13 +256,13 @@ impl Drop for StepCall<'_> {
     }
 }
 
-/// The output, unless it is larger than allowed.
-pub(super) fn bounded(output: Payload, max: usize) -> Result<Payload, Failure> {
-    let bytes = output.len();
+/// The payload, unless it is larger than allowed.
+pub(super) fn bounded(what: &str, payload: Payload, max: usize) -> Result<Payload, Failure> {
+    let bytes = payload.len();
     if bytes <= max {
-        return Ok(output);
+        return Ok(payload);
     }
-    let message = format!("the output has {bytes} bytes, at most {max} are allowed; keep large data elsewhere and return its address");
+    let message = format!("{what} has {bytes} bytes, at most {max} are allowed; keep large data elsewhere and pass its address");
     Err(Failure::permanent(message).code(Code::ResourceExhausted))
 }
 

@@ -1,15 +1,18 @@
 //! Commands through the kernel: decide, move the cached state on, submit.
 
-use super::{Ask, Follow, From, Health, Memory, Pending, RunView, Shard, Then};
+use super::{Ask, Follow, From, Health, Look, Memory, Pending, RunView, Seen, Shard, Then};
 use crate::error::{Error, STORE_RETRY_AFTER};
 use crate::timers::Order;
 use std::sync::Arc;
-use steadfast_kernel::{Command, Decision, Effect, FireTimer, Record, Refusal, Run, RunId, Timer, TimerName, run};
-use steadfast_store::{Append, Batch, Fence, RunRow, TimerChange};
+use steadfast_kernel::{
+    Command, Decision, Effect, Entity, EntityId, Envelope, FireTimer, IllegalTransition, Record, Refusal, Run, Timer, TimerName, machine,
+    run,
+};
+use steadfast_store::{Append, Batch, Fence, LetterChange, OutboxChange, RunRow, TimerChange};
 
 impl Shard {
-    /// Takes up something asked of a run, now or once the run is in memory.
-    pub(super) fn ask(&mut self, id: RunId, ask: Ask) {
+    /// Takes up something asked of an entity, now or once it is in memory.
+    pub(super) fn ask(&mut self, id: EntityId, ask: Ask) {
         if let Health::Healing(error) | Health::Over(error) = &self.state.health {
             let error = Arc::clone(error);
             self.turn_away(&id, ask, &error);
@@ -20,7 +23,7 @@ impl Shard {
         match &mut slot.memory {
             Memory::Loading(waiting) => waiting.push(ask),
             Memory::Absent => self.load(id, ask),
-            Memory::Ready(Some(run)) if hosting && slot.session.is_none() && slot.blocked.is_none() && ask.needs_host(run) => {
+            Memory::Ready(Some(Entity::Run(run))) if hosting && slot.session.is_none() && slot.blocked.is_none() && ask.needs_host(run) => {
                 self.load(id, ask);
             }
             Memory::Ready(_) => self.answer(&id, ask),
@@ -28,20 +31,35 @@ impl Shard {
     }
 
     /// Answers from memory.
-    pub(super) fn answer(&mut self, id: &RunId, ask: Ask) {
+    pub(super) fn answer(&mut self, id: &EntityId, ask: Ask) {
         match ask {
             Ask::Command(command, from) => self.decide(id, *command, from),
             Ask::Await(reply) => self.wait_for_end(id, reply),
-            Ask::View(reply) => match self.view(id) {
-                Ok(view) => self.follow(id, From::Viewer(reply, Box::new(view)), Ok(Follow::default())),
-                Err(error) => drop(reply.send(Err(error))),
-            },
+            Ask::Look(look) => self.look(id, look),
             Ask::Resume => {}
         }
         self.tidy(id);
     }
 
-    fn decide(&mut self, id: &RunId, mut command: Command, from: From) {
+    /// What is seen is told once it is durable.
+    fn look(&mut self, id: &EntityId, look: Look) {
+        let slot = self.slot(id);
+        let seen = match (look, &slot.memory) {
+            (Look::Run(reply), Memory::Ready(Some(Entity::Run(run)))) => {
+                Seen::Run(reply, Box::new(RunView::of(run, slot.blocked.as_ref())))
+            }
+            (Look::Preview(command, reply), Memory::Ready(Some(Entity::Run(run)))) => {
+                let command = steadfast_kernel::RetryRun { blocked: slot.blocked.is_some(), ..*command };
+                Seen::Preview(reply, run::preview(run, command).map(Box::new))
+            }
+            (Look::Limit(reply), Memory::Ready(Some(Entity::Limit(limit)))) => Seen::Limit(reply, Some(Box::new(limit.clone()))),
+            (Look::Limit(reply), _) => Seen::Limit(reply, None),
+            (look, _) => return look.fail(not_found(id)),
+        };
+        self.follow(id, From::Viewer(seen), Ok(Follow::default()));
+    }
+
+    fn decide(&mut self, id: &EntityId, mut command: Command, from: From) {
         if let From::Turn(session) | From::Failure(session, _) = &from
             && !self.is_current(id, *session)
         {
@@ -52,13 +70,15 @@ impl Shard {
             return from.fail(Error::busy("runs_live_max"));
         }
         let slot = self.slot(id);
-        if let Command::CancelRun(cancel) = &mut command {
-            cancel.blocked = slot.blocked.is_some();
+        match &mut command {
+            Command::CancelRun(cancel) => cancel.blocked = slot.blocked.is_some(),
+            Command::RetryRun(retry) => retry.blocked = slot.blocked.is_some(),
+            _ => {}
         }
         let Memory::Ready(state) = &slot.memory else { return };
-        match run::decide(id, state.as_ref(), command, now) {
+        match machine::decide(id, state.as_ref(), command, now) {
             Ok(decision) if decision.entries.is_empty() => {
-                self.follow(id, from, Ok(Follow { effects: decision.effects, entries: Vec::new() }));
+                self.follow(id, from, Ok(Follow { effects: decision.effects, ..Follow::default() }));
             }
             Ok(decision) => self.submit(id, decision, from),
             Err(refusal) => self.follow(id, from, Err(refusal)),
@@ -66,47 +86,61 @@ impl Shard {
     }
 
     /// Moves the cached state on and hands the batch to the committer; the rest follows the commit.
-    fn submit(&mut self, id: &RunId, decision: Decision, from: From) {
-        let (shard, after, term) = (self.id, self.state.submitted, self.committed.term);
+    fn submit(&mut self, id: &EntityId, decision: Decision, from: From) {
+        let shard = self.id;
         let slot = self.slot(id);
         let Memory::Ready(state) = std::mem::take(&mut slot.memory) else { return };
-        let before = state.as_ref().map(|run| RunRow::of(shard, run));
-        let run = match fold(id, state, &decision) {
-            Ok(run) => run,
+        let before = state.as_ref().and_then(Entity::run).map(|run| RunRow::of(shard, run));
+        let (entity, said) = match fold(id, state, &decision) {
+            Ok(folded) => folded,
             Err(bug) => {
-                from.fail(Error::JournalBroken { run: id.clone(), why: bug.to_string() });
+                from.fail(Error::JournalBroken { entity: id.clone(), why: bug.to_string() });
                 return self.set_aside(id, bug.to_string());
             }
         };
-        let row = RunRow::of(shard, &run);
-        slot.memory = Memory::Ready(Some(run));
-        slot.changed = after + 1;
+        let row = entity
+            .run()
+            .map(|run| RunRow::of(shard, run))
+            .filter(|row| slot.row_says_blocked || before.as_ref() != Some(row));
+        slot.row_says_blocked = false;
+        slot.memory = Memory::Ready(Some(entity));
         slot.stale = 0;
-        self.state.submitted = after + 1;
 
-        let append = |entry| Append { run: id.clone(), record: Record::from(entry) };
+        let append = |entry| Append { entity: id.clone(), record: Record::from(entry) };
+        let letter = |entry| if let EntityId::Letters(workflow) = id { LetterChange::of(shard, workflow, entry) } else { None };
         let batch = Batch {
-            fences: vec![Fence { shard, term, after, upto: after + 1 }],
             events: decision.entries.iter().map(append).collect(),
-            runs: if before.as_ref() == Some(&row) { Vec::new() } else { vec![row] },
+            runs: row.into_iter().collect(),
             timers: decision.effects.iter().filter_map(|effect| timer_change(shard, id, effect)).collect(),
+            outbox: said.iter().map(|envelope| OutboxChange::Add { shard, envelope: envelope.clone() }).collect(),
+            letters: decision.entries.iter().filter_map(letter).collect(),
+            ..Batch::default()
         };
+        let follow = Follow { effects: decision.effects, entries: decision.entries, said };
+        let seq = self.write(id, batch, Then::Follow(from, Ok(follow)));
+        self.slot(id).changed = seq;
+    }
+
+    /// Hands a batch to the committer, and keeps what is to be done once it is durable. Its number.
+    pub(super) fn write(&mut self, id: &EntityId, mut batch: Batch, then: Then) -> u64 {
+        let (after, term) = (self.state.submitted, self.committed.term);
+        let seq = after + 1;
+        batch.fences = vec![Fence { shard: self.id, term, after, upto: seq }];
+        self.state.submitted = seq;
         let _committer_outlives_the_shard = self.ports.batches.send(batch);
-        let outcome = Ok(Follow { effects: decision.effects, entries: decision.entries });
-        self.state
-            .pending
-            .push_back(Pending { seq: after + 1, run: id.clone(), then: Then::Follow(from, outcome) });
+        self.state.pending.push_back(Pending { seq, id: id.clone(), then });
+        seq
     }
 
     /// Does what follows a decision that writes nothing: now, or after the commit of what it was decided on.
-    fn follow(&mut self, id: &RunId, from: From, outcome: Result<Follow, Refusal>) {
+    fn follow(&mut self, id: &EntityId, from: From, outcome: Result<Follow, Refusal>) {
         let changed = self.slot(id).changed;
         if changed <= self.committed.seq {
             return self.perform(id, from, outcome);
         }
         self.state
             .pending
-            .push_back(Pending { seq: self.state.submitted, run: id.clone(), then: Then::Follow(from, outcome) });
+            .push_back(Pending { seq: self.state.submitted, id: id.clone(), then: Then::Follow(from, outcome) });
     }
 
     /// A timer is due.
@@ -115,7 +149,7 @@ impl Shard {
             return; // its row stays, and it fires after the next start
         }
         let command = Command::FireTimer(FireTimer { name: timer.name.clone(), revision: timer.revision });
-        self.ask(timer.run.clone(), Ask::Command(Box::new(command), From::Keeper(timer)));
+        self.ask(EntityId::from(&timer.run), Ask::Command(Box::new(command), From::Keeper(timer)));
     }
 
     /// A timer that could not be dealt with now is due again soon.
@@ -127,54 +161,69 @@ impl Shard {
         let _keeper_is_gone = self.ports.timers.send(Order::Arm(Timer { due, ..timer }));
     }
 
-    pub(super) fn turn_away(&mut self, id: &RunId, ask: Ask, error: &Arc<steadfast_store::Error>) {
+    pub(super) fn turn_away(&mut self, id: &EntityId, ask: Ask, error: &Arc<steadfast_store::Error>) {
         match ask {
             Ask::Command(_, from) => from.unavailable(self, id, error),
             Ask::Await(reply) => drop(reply.send(Err(Error::from_store(Arc::clone(error))))),
-            Ask::View(reply) => drop(reply.send(Err(Error::from_store(Arc::clone(error))))),
+            Ask::Look(look) => look.fail(Error::from_store(Arc::clone(error))),
             Ask::Resume => {}
         }
     }
+}
 
-    fn view(&mut self, id: &RunId) -> Result<RunView, Error> {
-        let slot = self.slot(id);
-        match &slot.memory {
-            Memory::Ready(Some(run)) => Ok(RunView::of(run, slot.blocked.as_ref())),
-            _ => Err(Refusal::RunNotFound { run: id.clone() }.into()),
-        }
+/// What is told of a run that does not exist. Nobody asks for another entity that way.
+pub(super) fn not_found(id: &EntityId) -> Error {
+    match id {
+        EntityId::Run(run) => Refusal::RunNotFound { run: run.clone() }.into(),
+        EntityId::Limit(_) | EntityId::Letters(_) => Error::JournalBroken { entity: id.clone(), why: "it is no run".into() },
     }
 }
 
 impl Ask {
     /// True if it leads to something only a host can do.
     pub(super) fn needs_host(&self, run: &Run) -> bool {
-        if run.ended().is_some() {
+        let stands_still = run.open().is_none_or(run::Open::stands_still);
+        if run.ended().is_some() || run.is_ready() {
             return false;
         }
         match self {
-            Ask::Resume => true,
+            Ask::Resume => !stands_still,
             Ask::Command(command, _) => match &**command {
-                Command::FireTimer(FireTimer { name: TimerName::Deadline, .. }) => run.has_undoable(),
-                Command::FireTimer(_) | Command::SendSignal(_) | Command::CancelRun(_) => true,
-                Command::StartRun(_) | Command::TakeTurn(_) | Command::ReportFailure(_) => false,
+                Command::FireTimer(FireTimer { name: TimerName::Deadline, .. }) => run.has_undoable() && !stands_still,
+                Command::FireTimer(_) | Command::SendSignal(_) => !stands_still,
+                Command::CancelRun(_) | Command::ResumeRun(_) => true,
+                Command::Hear(_) => !stands_still,
+                Command::StartRun(_)
+                | Command::TakeTurn(_)
+                | Command::ReportFailure(_)
+                | Command::TerminateRun(_)
+                | Command::PauseRun(_)
+                | Command::RetryRun(_)
+                | Command::InterruptRun
+                | Command::RecordHeartbeat(_)
+                | Command::DropLetter(_) => false,
             },
-            Ask::Await(_) | Ask::View(_) => false,
+            Ask::Await(_) | Ask::Look(_) => false,
         }
     }
 }
 
-fn fold(id: &RunId, state: Option<Run>, decision: &Decision) -> Result<Run, run::IllegalTransition> {
-    let mut state = state;
+fn fold(id: &EntityId, state: Option<Entity>, decision: &Decision) -> Result<(Entity, Vec<Envelope>), IllegalTransition> {
+    let (mut state, mut said) = (state, Vec::new());
     for entry in &decision.entries {
-        state = Some(run::evolve(id, state, entry)?);
+        let (next, says) = machine::advance(id, state.take(), entry)?;
+        said.extend(says);
+        state = Some(next);
     }
-    state.ok_or_else(|| unreachable!("a decision that is submitted has entries"))
+    state
+        .map(|state| (state, said))
+        .ok_or_else(|| unreachable!("a decision that is submitted has entries"))
 }
 
-fn timer_change(shard: u32, id: &RunId, effect: &Effect) -> Option<TimerChange> {
-    match effect {
-        Effect::Arm(timer) => Some(TimerChange::Arm { shard, timer: timer.clone() }),
-        Effect::Disarm(name) => Some(TimerChange::Disarm { run: id.clone(), name: name.clone() }),
+fn timer_change(shard: u32, id: &EntityId, effect: &Effect) -> Option<TimerChange> {
+    match (effect, id) {
+        (Effect::Arm(timer), _) => Some(TimerChange::Arm { shard, timer: timer.clone() }),
+        (Effect::Disarm(name), EntityId::Run(run)) => Some(TimerChange::Disarm { run: run.clone(), name: name.clone() }),
         _ => None,
     }
 }

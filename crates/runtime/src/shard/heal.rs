@@ -8,6 +8,7 @@ use crate::host::ToHost;
 use futures_util::FutureExt;
 use std::sync::Arc;
 use std::time::Duration;
+use steadfast_kernel::EntityId;
 use steadfast_store::{Batch, Error, Fence, Head, Store};
 
 /// The store is asked again after this, then after twice as long, up to the maximum.
@@ -22,13 +23,14 @@ impl Shard {
             self.state.health = Health::Healing(Arc::clone(&error));
         }
         while self.state.pending.front().is_some_and(|pending| pending.seq <= upto) {
-            if let Some(Pending { run, then, .. }) = self.state.pending.pop_front() {
-                self.forget(&run);
+            if let Some(Pending { id, then, .. }) = self.state.pending.pop_front() {
+                self.forget(&id);
                 match then {
-                    Then::Follow(from, _) => from.unavailable(self, &run, &error),
-                    Then::Ask(ask) => self.turn_away(&run, ask, &error),
+                    Then::Follow(from, _) => from.unavailable(self, &id, &error),
+                    Then::Ask(ask) => self.turn_away(&id, ask, &error),
+                    Then::Settled { .. } | Then::Nothing => {}
                 }
-                self.tidy(&run);
+                self.tidy(&id);
             }
         }
     }
@@ -43,14 +45,14 @@ impl Shard {
         }
     }
 
-    /// What is cached of a run is ahead of the store: it is read again when somebody asks.
-    fn forget(&mut self, run: &steadfast_kernel::RunId) {
+    /// What is cached of an entity is ahead of the store: it is read again when somebody asks.
+    fn forget(&mut self, id: &EntityId) {
         let committed = self.committed.seq;
-        let slot = self.slot(run);
+        let slot = self.slot(id);
         if slot.changed > committed && matches!(slot.memory, Memory::Ready(_)) {
             slot.memory = Memory::Absent;
             slot.changed = 0;
-            self.state.in_doubt.insert(run.clone());
+            self.state.in_doubt.insert(id.clone());
         }
     }
 
@@ -80,9 +82,10 @@ impl Shard {
                 self.committed = head;
                 self.state.submitted = head.seq;
                 self.state.health = Health::Well;
-                for run in std::mem::take(&mut self.state.in_doubt) {
-                    self.ask(run, Ask::Resume); // it may be there after all, and nobody hosts it
+                for id in std::mem::take(&mut self.state.in_doubt) {
+                    self.ask(id, Ask::Resume); // it may be there after all, and nobody hosts it
                 }
+                self.read_outbox();
             }
             Err(error) => self.give_up(error),
         }

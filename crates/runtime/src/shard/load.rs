@@ -1,51 +1,61 @@
 //! Runs come into memory: read, folded, and hosted if something asks for it. Reading goes on beside the shard's other work.
 
-use super::{Ask, Done, Memory, Pending, Shard, Then};
+use super::{Ask, Done, From, Memory, Pending, Shard, Then};
 use crate::error::{Error, STORE_RETRY_AFTER};
+use crate::host::ToHost;
 use crate::timers::Order;
 use futures_util::FutureExt;
 use std::sync::Arc;
-use steadfast_kernel::{Entry, Run, RunId, run};
-use steadfast_store::Store;
+use steadfast_kernel::run::Recover;
+use steadfast_kernel::{Command, Completion, Entity, EntityId, Entry, Event, machine, run};
+use steadfast_store::{RunRow, Store};
 
 /// How many entries are read at once.
 const PAGE: usize = 1000;
 
 impl Shard {
-    /// Begins to read a run; `first` and what comes meanwhile is taken up when it is there.
-    pub(super) fn load(&mut self, id: RunId, first: Ask) {
+    /// Begins to read an entity; `first` and what comes meanwhile is taken up when it is there.
+    pub(super) fn load(&mut self, id: EntityId, first: Ask) {
         if self.slot(&id).changed > self.committed.seq {
-            let pending = Pending { seq: self.state.submitted, run: id, then: Then::Ask(first) }; // the store does not have all of it yet
+            let pending = Pending { seq: self.state.submitted, id, then: Then::Ask(first) }; // the store does not have all of it yet
             return self.state.pending.push_back(pending);
         }
         self.slot(&id).memory = Memory::Loading(vec![first]);
         let store = Arc::clone(&self.store);
         let read = async move {
             let result = read(&*store, &id).await;
-            Done::Loaded { run: id, result }
+            Done::Loaded { id, result }
         };
         self.state.tasks.push(read.boxed());
     }
 
-    /// Goes on with runs that had work under way when the process ended.
-    pub(crate) fn resume(&mut self, runs: Vec<RunId>) {
+    /// Goes on with runs that had work under way when the process ended; those that do not go on by themselves are interrupted.
+    pub(crate) fn resume(&mut self, runs: Vec<RunRow>) {
         self.state.submitted = self.committed.seq;
         if !runs.is_empty() {
             tracing::info!(shard = self.id, runs = runs.len(), "going on with runs that were under way");
         }
-        for run in runs {
-            self.ask(run, Ask::Resume);
+        for RunRow { run, recover, wait, .. } in runs {
+            let id = EntityId::Run(run);
+            match recover {
+                Some(Recover::Interrupt) => self.ask(id, Ask::Command(Box::new(Command::InterruptRun), From::Nobody)),
+                Some(Recover::Host) | None => {
+                    self.slot(&id).row_says_blocked = wait.is_some(); // a run that has to be hosted waits for nothing else
+                    self.ask(id, Ask::Resume);
+                }
+            }
         }
     }
 
     pub(super) fn done(&mut self, done: Done) {
         match done {
-            Done::Loaded { run, result } => self.loaded(&run, result),
+            Done::Loaded { id, result } => self.loaded(&id, result),
+            Done::Outbox(result) => self.outbox_read(result),
             Done::Healed(result) => self.healed(result),
         }
     }
 
-    fn loaded(&mut self, id: &RunId, result: Result<Option<(Run, Vec<Entry>)>, Error>) {
+    fn loaded(&mut self, id: &EntityId, result: Result<Option<(Entity, Vec<Entry>)>, Error>) {
         let over = matches!(self.state.health, super::Health::Over(_));
         let slot = self.slot(id);
         let Memory::Loading(waiting) = std::mem::take(&mut slot.memory) else { return };
@@ -53,14 +63,15 @@ impl Shard {
             Ok(_) if over => waiting.into_iter().for_each(|ask| self.ask(id.clone(), ask)), // they are turned away
             Ok(found) => {
                 let hosted = slot.session.is_some() || slot.blocked.is_some();
-                let open = !hosted && found.as_ref().is_some_and(|(run, _)| waiting.iter().any(|ask| ask.needs_host(run)));
+                let run = found.as_ref().and_then(|(entity, _)| entity.run());
+                let open = !hosted && run.is_some_and(|run| waiting.iter().any(|ask| ask.needs_host(run)));
                 self.remember(id, found, open);
                 for ask in waiting {
                     self.ask(id.clone(), ask);
                 }
             }
             Err(error) if error.is_retryable() => {
-                tracing::warn!(run = %id, %error, "the run cannot be read; trying again");
+                tracing::warn!(entity = %id, %error, "it cannot be read; trying again");
                 self.load_later(id, waiting);
             }
             Err(error) => {
@@ -71,31 +82,41 @@ impl Shard {
         self.tidy(id);
     }
 
-    fn remember(&mut self, id: &RunId, found: Option<(Run, Vec<Entry>)>, open: bool) {
-        let Some((run, journal)) = found else {
+    fn remember(&mut self, id: &EntityId, found: Option<(Entity, Vec<Entry>)>, open: bool) {
+        let Some((entity, journal)) = found else {
             self.slot(id).memory = Memory::Ready(None);
             return;
         };
-        let (timers, ended) = (run.timers(), run.ended().is_some());
-        self.slot(id).memory = Memory::Ready(Some(run));
+        let timers = entity.run().map(steadfast_kernel::Run::timers).unwrap_or_default();
+        let ended = entity.run().is_some_and(|run| run.ended().is_some());
+        self.slot(id).memory = Memory::Ready(Some(entity));
         if ended {
             return self.see_off(id);
         }
+        self.catch_up(id, &journal);
         if open {
-            self.open(id, journal);
+            self.open(id, run::script(journal));
             for timer in timers {
                 let _keeper_is_gone = self.ports.timers.send(Order::Arm(timer)); // what a lost session was told, a new one is told again
             }
         }
     }
 
-    fn load_later(&mut self, id: &RunId, waiting: Vec<Ask>) {
+    /// Tells a session what has arrived by a commit of ours that was said to have failed: nobody else will.
+    fn catch_up(&mut self, id: &EntityId, journal: &[Entry]) {
+        let slot = self.slot(id);
+        let unheard = journal.iter().filter(|entry| entry.seq > slot.told).filter_map(arrival).collect::<Vec<_>>();
+        slot.told = journal.last().map_or(0, |entry| entry.seq);
+        unheard.into_iter().flatten().for_each(|message| slot.tell(message));
+    }
+
+    fn load_later(&mut self, id: &EntityId, waiting: Vec<Ask>) {
         self.slot(id).memory = Memory::Loading(waiting);
         let (store, clock, id) = (Arc::clone(&self.store), Arc::clone(&self.clock), id.clone());
         let read = async move {
             clock.sleep(STORE_RETRY_AFTER).await;
             let result = read(&*store, &id).await;
-            Done::Loaded { run: id, result }
+            Done::Loaded { id, result }
         };
         self.state.tasks.push(read.boxed());
     }
@@ -106,26 +127,44 @@ impl Ask {
         match self {
             Ask::Command(_, from) => from.fail(error.clone()),
             Ask::Await(reply) => drop(reply.send(Err(error.clone()))),
-            Ask::View(reply) => drop(reply.send(Err(error.clone()))),
+            Ask::Look(look) => look.fail(error.clone()),
             Ask::Resume => {}
         }
     }
 }
 
+/// What a session is told when that has come in from outside.
+fn arrival(entry: &Entry) -> Option<Vec<ToHost>> {
+    Some(match &entry.event {
+        Event::SignalReceived { name, payload, .. } => {
+            let (name, payload) = (name.clone(), payload.clone());
+            vec![ToHost::Deliver(Completion::SignalReceived { signal: entry.seq, name, payload })]
+        }
+        Event::ChildEnded { child, outcome } => {
+            vec![ToHost::Deliver(Completion::ChildEnded { child: child.clone(), outcome: outcome.clone() })]
+        }
+        Event::RunPaused { .. } => vec![ToHost::Pause],
+        Event::RunResumed { .. } => vec![ToHost::Resume],
+        Event::RunCancelRequested { .. } => vec![ToHost::Resume, ToHost::Deliver(Completion::Stopped { failure: None })],
+        _ => return None,
+    })
+}
+
 /// Reads and folds a journal; nothing if there is none.
-async fn read(store: &dyn Store, id: &RunId) -> Result<Option<(Run, Vec<Entry>)>, Error> {
-    let broken = |why: String| Error::JournalBroken { run: id.clone(), why };
-    let (mut state, mut journal): (Option<Run>, Vec<Entry>) = (None, Vec::new());
+async fn read(store: &dyn Store, id: &EntityId) -> Result<Option<(Entity, Vec<Entry>)>, Error> {
+    let broken = |why: String| Error::JournalBroken { entity: id.clone(), why };
+    let (mut state, mut journal): (Option<Entity>, Vec<Entry>) = (None, Vec::new());
     loop {
         let after = journal.last().map_or(0, |entry| entry.seq);
         let page = store.journal(id, after, PAGE).await.map_err(Error::from_store)?;
         for record in &page {
             let entry = Entry::try_from(record).map_err(|unreadable| broken(unreadable.to_string()))?;
-            state = Some(run::evolve(id, state, &entry).map_err(|illegal| broken(illegal.to_string()))?);
+            let (next, _said) = machine::advance(id, state, &entry).map_err(|illegal| broken(illegal.to_string()))?;
+            state = Some(next);
             journal.push(entry);
         }
         if page.len() < PAGE {
-            return Ok(state.map(|run| (run, journal)));
+            return Ok(state.map(|entity| (entity, journal)));
         }
     }
 }

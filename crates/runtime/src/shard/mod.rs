@@ -1,6 +1,6 @@
-//! The shard: the single writer of its runs.
+//! The shard: the single writer of its entities: runs, limits, letter boxes.
 //!
-//! Everything that happens to a run comes in here as a command, is decided on the run's cached state by the pure kernel, and is submitted to the
+//! Everything that happens to an entity comes in here as a command, is decided on its cached state by the pure kernel, and is submitted to the
 //! committer. The state moves on at once, so that the next command sees it; everybody else hears of it only after the commit:
 //!
 //! ```text
@@ -9,14 +9,16 @@
 //! ```
 //!
 //! The loop is here; `decide.rs` takes commands through the kernel, `perform.rs` does what follows a commit, `load.rs` brings runs into
-//! memory, and `heal.rs` is what happens when the store fails.
+//! memory, `relay.rs` carries what entities tell each other, and `heal.rs` is what happens when the store fails.
 
 mod decide;
 mod heal;
 mod load;
 mod perform;
+mod relay;
 mod view;
 
+pub(crate) use relay::unsettled;
 pub use view::RunView;
 
 use crate::clock::Clock;
@@ -24,14 +26,18 @@ use crate::committer::Outcome;
 use crate::config::Config;
 use crate::error::Error;
 use crate::host::{Host, Report, Says, SessionId, ToHost, What};
+use crate::outbox::Outbox;
 use crate::timers::Order;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use steadfast_kernel::run::Ended;
-use steadfast_kernel::{Answer, Command, Effect, Entry, Refusal, Run, RunId, StartRun, StepId, Timer, Wait};
+use steadfast_kernel::limit::Limit;
+use steadfast_kernel::run::{Ended, Preview};
+use steadfast_kernel::{
+    Answer, Command, Effect, Entity, EntityId, Entry, Envelope, LimitKey, Refusal, RetryRun, Run, RunId, Seq, StartRun, StepId, Timer, Wait,
+};
 use steadfast_store::{Batch, Head, ShardId, Store};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
@@ -40,12 +46,16 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) enum Request {
     /// Begin a run. `fresh` says that the id was just made, so that nobody need look for it.
     Start { command: Box<StartRun>, fresh: bool, reply: Reply<Answer> },
-    /// Tell a run something, or call it off.
-    Tell { run: RunId, command: Box<Command>, reply: Reply<Answer> },
+    /// Ask something of an entity.
+    Tell { entity: EntityId, command: Box<Command>, reply: Reply<Answer> },
     /// Wait for the end of a run.
     Await { run: RunId, reply: Reply<Ended> },
     /// Look at a run.
     View { run: RunId, reply: Reply<RunView> },
+    /// Look what a retry would do.
+    Preview { run: RunId, command: Box<RetryRun>, reply: Reply<Preview> },
+    /// Look at a limit; nothing if nobody ever asked for a slot of it.
+    Limit { key: LimitKey, reply: Reply<Option<Limit>> },
 }
 
 /// What the engine's owner wants of the shard. It is heard before everything else, however long the queue is.
@@ -85,7 +95,7 @@ pub(crate) struct Ports {
 /// What the shard knows beyond its settings.
 #[derive(Default)]
 pub(crate) struct State {
-    slots: BTreeMap<RunId, Slot>,
+    slots: BTreeMap<EntityId, Slot>,
     /// The number of the last batch that was submitted.
     submitted: u64,
     /// What waits for a commit, in order.
@@ -96,8 +106,10 @@ pub(crate) struct State {
     /// Those who wait for the drain to be over, if it has begun.
     draining: Option<Vec<oneshot::Sender<()>>>,
     tasks: FuturesUnordered<BoxFuture<'static, Done>>,
-    /// Runs that a failed commit was about: whether the store has it is not known.
-    in_doubt: BTreeSet<RunId>,
+    /// Entities that a failed commit was about: whether the store has it is not known.
+    in_doubt: BTreeSet<EntityId>,
+    /// What entities have told each other and is not settled.
+    outbox: Outbox,
     /// Held once by every start that is not yet answered.
     starting: Place,
 }
@@ -113,7 +125,7 @@ enum Health {
     Over(Arc<steadfast_store::Error>),
 }
 
-/// A run in memory.
+/// An entity in memory. What is there of hosting concerns runs only.
 #[derive(Default)]
 struct Slot {
     memory: Memory,
@@ -121,10 +133,14 @@ struct Slot {
     waiters: Vec<Reply<Ended>>,
     /// Why its code cannot go on.
     blocked: Option<Wait>,
+    /// The row in the store says so, too.
+    row_says_blocked: bool,
     /// How often in a row the host was out of date.
     stale: u32,
     /// The number of the last batch that changes it.
     changed: u64,
+    /// The last entry that its session has heard of, or was opened with.
+    told: Seq,
 }
 
 #[derive(Default)]
@@ -134,8 +150,8 @@ enum Memory {
     Absent,
     /// Being read; what comes meanwhile waits.
     Loading(Vec<Ask>),
-    /// The fold of everything submitted so far; `None` if there is no such run.
-    Ready(Option<Run>),
+    /// The fold of everything submitted so far; `None` if there is no such entity.
+    Ready(Option<Entity>),
 }
 
 struct Session {
@@ -143,13 +159,20 @@ struct Session {
     sender: mpsc::UnboundedSender<ToHost>,
 }
 
-/// Something asked of one run.
+/// Something asked of one entity.
 enum Ask {
     Command(Box<Command>, From),
     Await(Reply<Ended>),
-    View(Reply<RunView>),
+    Look(Look),
     /// It was under way when the process ended: host it.
     Resume,
+}
+
+/// Something that is only looked at.
+enum Look {
+    Run(Reply<RunView>),
+    Preview(Box<RetryRun>, Reply<Preview>),
+    Limit(Reply<Option<Limit>>),
 }
 
 /// Who is to hear about a command.
@@ -158,7 +181,21 @@ enum From {
     Turn(SessionId),
     Failure(SessionId, StepId),
     Keeper(Timer),
-    Viewer(Reply<RunView>, Box<RunView>),
+    /// The relay: a message of that sender to that receiver.
+    Relay {
+        from: EntityId,
+        to: EntityId,
+        seq: u64,
+    },
+    Viewer(Seen),
+    Nobody,
+}
+
+/// What was seen, and who wants to know.
+enum Seen {
+    Run(Reply<RunView>, Box<RunView>),
+    Preview(Reply<Preview>, Result<Box<Preview>, Refusal>),
+    Limit(Reply<Option<Limit>>, Option<Box<Limit>>),
 }
 
 /// A place among the starts that are not yet answered; free again when it is dropped.
@@ -175,7 +212,7 @@ impl Place {
 /// What is to be done once batch `seq` is committed.
 struct Pending {
     seq: u64,
-    run: RunId,
+    id: EntityId,
     then: Then,
 }
 
@@ -185,6 +222,10 @@ enum Then {
     Follow(From, Result<Follow, Refusal>),
     /// Take up something that has to see it.
     Ask(Ask),
+    /// The message of this entity to that one is settled.
+    Settled { to: EntityId, seq: u64 },
+    /// Only the row of a run was written.
+    Nothing,
 }
 
 /// What follows a decision.
@@ -193,13 +234,16 @@ struct Follow {
     effects: Vec<Effect>,
     /// The entries, for a host that is to open the run.
     entries: Vec<Entry>,
+    /// What it says to other entities.
+    said: Vec<Envelope>,
 }
 
 /// What a background read found.
 #[expect(clippy::large_enum_variant, reason = "nearly every one is Loaded, and it is moved once")]
 enum Done {
-    Loaded { run: RunId, result: Result<Option<(Run, Vec<Entry>)>, Error> },
+    Loaded { id: EntityId, result: Result<Option<(Entity, Vec<Entry>)>, Error> },
     Healed(Result<Head, Arc<steadfast_store::Error>>),
+    Outbox(Result<Vec<Envelope>, Error>),
 }
 
 impl Shard {
@@ -251,9 +295,13 @@ impl Shard {
             None => return false,
             Some(Request::Start { reply, .. }) if self.state.is_draining() => drop(reply.send(Err(Error::Stopped))),
             Some(Request::Start { command, fresh, reply }) => self.start(*command, fresh, reply),
-            Some(Request::Tell { run, command, reply }) => self.ask(run, Ask::Command(command, From::Caller(reply, Place::default()))),
-            Some(Request::Await { run, reply }) => self.ask(run, Ask::Await(reply)),
-            Some(Request::View { run, reply }) => self.ask(run, Ask::View(reply)),
+            Some(Request::Tell { entity, command, reply }) => {
+                self.ask(entity, Ask::Command(command, From::Caller(reply, Place::default())))
+            }
+            Some(Request::Await { run, reply }) => self.ask(run.into(), Ask::Await(reply)),
+            Some(Request::View { run, reply }) => self.ask(run.into(), Ask::Look(Look::Run(reply))),
+            Some(Request::Preview { run, command, reply }) => self.ask(run.into(), Ask::Look(Look::Preview(command, reply))),
+            Some(Request::Limit { key, reply }) => self.ask(EntityId::Limit(key), Ask::Look(Look::Limit(reply))),
         }
         !self.is_drained()
     }
@@ -262,7 +310,7 @@ impl Shard {
         if self.state.starting.others() >= self.config.requests_max {
             return drop(reply.send(Err(Error::busy("requests_max"))));
         }
-        let run = command.run.clone();
+        let run = EntityId::from(&command.run);
         if fresh {
             self.slot(&run).memory = Memory::Ready(None);
         }
@@ -275,6 +323,7 @@ impl Shard {
     }
 
     fn report(&mut self, Report { run, session, says }: Report) {
+        let run = EntityId::Run(run);
         if !self.is_current(&run, session) {
             return;
         }
@@ -284,6 +333,7 @@ impl Shard {
                 let from = From::Failure(session, report.step.clone());
                 self.ask(run, Ask::Command(Box::new(Command::ReportFailure(report)), from));
             }
+            Says::Heartbeat(beat) => self.ask(run, Ask::Command(Box::new(Command::RecordHeartbeat(beat)), From::Nobody)),
             Says::Blocked(wait) => self.block(&run, wait),
             Says::Closed => self.closed(&run),
         }
@@ -307,24 +357,24 @@ impl Shard {
     }
 
     /// Whether that is the session that hosts the run now; what others say is out of date.
-    fn is_current(&self, run: &RunId, session: SessionId) -> bool {
+    fn is_current(&self, id: &EntityId, session: SessionId) -> bool {
         self.state
             .slots
-            .get(run)
+            .get(id)
             .and_then(|slot| slot.session.as_ref())
             .is_some_and(|mine| mine.id == session)
     }
 
-    fn slot(&mut self, run: &RunId) -> &mut Slot {
-        self.state.slots.entry(run.clone()).or_default()
+    fn slot(&mut self, id: &EntityId) -> &mut Slot {
+        self.state.slots.entry(id.clone()).or_default()
     }
 
-    /// Forgets a run that nobody needs in memory.
-    fn tidy(&mut self, run: &RunId) {
-        if let Some(slot) = self.state.slots.get(run)
+    /// Forgets an entity that nobody needs in memory.
+    fn tidy(&mut self, id: &EntityId) {
+        if let Some(slot) = self.state.slots.get(id)
             && slot.is_idle(self.committed.seq)
         {
-            self.state.slots.remove(run);
+            self.state.slots.remove(id);
         }
     }
 }
@@ -342,8 +392,16 @@ impl Slot {
         !loading && !awaited && self.session.is_none() && self.blocked.is_none() && self.changed <= committed
     }
 
+    /// The run, if it is one and in memory.
+    fn run(&self) -> Option<&Run> {
+        match &self.memory {
+            Memory::Ready(Some(Entity::Run(run))) => Some(run),
+            _ => None,
+        }
+    }
+
     fn has_ended(&self) -> bool {
-        matches!(&self.memory, Memory::Ready(Some(run)) if run.ended().is_some())
+        self.run().is_some_and(|run| run.ended().is_some())
     }
 
     /// Tells that session, if it is still the one.
@@ -365,18 +423,49 @@ impl From {
     fn fail(self, error: Error) {
         match self {
             From::Caller(reply, _) => drop(reply.send(Err(error))),
-            From::Viewer(reply, _) => drop(reply.send(Err(error))),
-            From::Turn(_) | From::Failure(..) | From::Keeper(_) => {}
+            From::Viewer(seen) => seen.fail(error),
+            From::Relay { from, to, seq } => tracing::error!(%from, %to, seq, %error, "a message cannot be delivered; it is kept"),
+            From::Turn(_) | From::Failure(..) | From::Keeper(_) | From::Nobody => {}
         }
     }
 
     /// The store could not write: nothing was recorded.
-    fn unavailable(self, shard: &mut Shard, run: &RunId, error: &Arc<steadfast_store::Error>) {
+    fn unavailable(self, shard: &mut Shard, id: &EntityId, error: &Arc<steadfast_store::Error>) {
         match self {
             From::Caller(..) | From::Viewer(..) => self.fail(Error::from_store(Arc::clone(error))),
-            From::Turn(session) => shard.slot(run).tell_only(session, ToHost::SayAgain(What::Turn)),
-            From::Failure(session, step) => shard.slot(run).tell_only(session, ToHost::SayAgain(What::Failure(step))),
+            From::Turn(session) => shard.slot(id).tell_only(session, ToHost::SayAgain(What::Turn)),
+            From::Failure(session, step) => shard.slot(id).tell_only(session, ToHost::SayAgain(What::Failure(step))),
             From::Keeper(timer) => shard.fire_later(timer),
+            From::Relay { .. } => {} // delivered again once the store writes again
+            From::Nobody => {}
+        }
+    }
+}
+
+impl Seen {
+    fn tell(self) {
+        match self {
+            Seen::Run(reply, view) => drop(reply.send(Ok(*view))),
+            Seen::Preview(reply, preview) => drop(reply.send(preview.map(|preview| *preview).map_err(Into::into))),
+            Seen::Limit(reply, limit) => drop(reply.send(Ok(limit.map(|limit| *limit)))),
+        }
+    }
+
+    fn fail(self, error: Error) {
+        match self {
+            Seen::Run(reply, _) => drop(reply.send(Err(error))),
+            Seen::Preview(reply, _) => drop(reply.send(Err(error))),
+            Seen::Limit(reply, _) => drop(reply.send(Err(error))),
+        }
+    }
+}
+
+impl Look {
+    fn fail(self, error: Error) {
+        match self {
+            Look::Run(reply) => drop(reply.send(Err(error))),
+            Look::Preview(_, reply) => drop(reply.send(Err(error))),
+            Look::Limit(reply) => drop(reply.send(Err(error))),
         }
     }
 }

@@ -1,13 +1,14 @@
 //! What follows a commit: effects and answers. Nothing here is durable; what a crash loses is derived again from state.
 
-use super::{Ask, Follow, From, Memory, Pending, Place, Reply, Session, Shard, Then};
+use super::decide::not_found;
+use super::{Ask, Follow, From, Memory, Pending, Reply, Session, Shard, Then};
 use crate::committer::Outcome;
 use crate::error::Error;
-use crate::host::ToHost;
+use crate::host::{Opening, ToHost};
 use crate::timers::Order;
 use steadfast_kernel::run::Ended;
-use steadfast_kernel::{Answer, CancelRun, Command, Effect, Entry, Refusal, RunId, Wait};
-use tokio::sync::oneshot;
+use steadfast_kernel::{Answer, CancelRun, Command, Effect, Entity, EntityId, Entry, Envelope, Origin, Refusal, Status, Wait};
+use steadfast_store::{Batch, RunRow};
 
 /// A host that is out of date this often in a row does not get right by replaying again.
 const STALE_MAX: u32 = 5;
@@ -19,12 +20,14 @@ impl Shard {
             Ok(()) => {
                 self.committed.seq = upto;
                 while self.state.pending.front().is_some_and(|pending| pending.seq <= upto) {
-                    if let Some(Pending { run, then, .. }) = self.state.pending.pop_front() {
+                    if let Some(Pending { id, then, .. }) = self.state.pending.pop_front() {
                         match then {
-                            Then::Follow(from, outcome) => self.perform(&run, from, outcome),
-                            Then::Ask(ask) => self.ask(run.clone(), ask),
+                            Then::Follow(from, outcome) => self.perform(&id, from, outcome),
+                            Then::Ask(ask) => self.ask(id.clone(), ask),
+                            Then::Settled { to, seq } => self.settled(&id, &to, seq),
+                            Then::Nothing => {}
                         }
-                        self.tidy(&run);
+                        self.tidy(&id);
                     }
                 }
             }
@@ -33,17 +36,27 @@ impl Shard {
         self.heal_once_settled(upto);
     }
 
-    pub(super) fn perform(&mut self, id: &RunId, from: From, outcome: Result<Follow, Refusal>) {
-        let Follow { effects, mut entries } = match outcome {
+    pub(super) fn perform(&mut self, id: &EntityId, from: From, outcome: Result<Follow, Refusal>) {
+        let Follow { effects, mut entries, said } = match outcome {
             Ok(follow) => follow,
             Err(refusal) => return self.refuse(id, from, refusal),
         };
+        if let Some(last) = entries.last() {
+            self.slot(id).told = last.seq;
+        }
         let mut from = Some(from);
         for effect in effects {
             match effect {
                 Effect::Arm(timer) => self.order(Order::Arm(timer)),
-                Effect::Disarm(name) => self.order(Order::Disarm(id.clone(), name)),
+                Effect::Disarm(name) => drop(id.run().cloned().map(|run| self.order(Order::Disarm(run, name)))),
                 Effect::Open => self.open(id, std::mem::take(&mut entries)),
+                Effect::Host => {
+                    self.slot(id).blocked = None; // that was in another life
+                    self.ask(id.clone(), Ask::Resume);
+                }
+                Effect::Pause => self.slot(id).tell(ToHost::Pause),
+                Effect::Resume => self.slot(id).tell(ToHost::Resume),
+                Effect::Bounce(envelope) => drop(from.take().map(|from| self.bounce(*envelope, from))),
                 Effect::StartAttempt { step, attempt } => self.slot(id).tell(ToHost::StartAttempt { step, attempt }),
                 Effect::Deliver(completion) => self.slot(id).tell(ToHost::Deliver(completion)),
                 Effect::Close => self.close(id),
@@ -55,24 +68,33 @@ impl Shard {
                 }
             }
         }
-        if let Some(From::Viewer(reply, view)) = from {
-            let _nobody_waits = reply.send(Ok(*view));
+        if let Some(From::Viewer(seen)) = from {
+            seen.tell();
         }
+        self.relay_all(said);
     }
 
-    fn tell(&mut self, id: &RunId, from: From, answer: Answer) {
+    /// Whoever said something that cannot be hears of it; only then it is settled.
+    fn bounce(&mut self, envelope: Envelope, from: From) {
+        self.ask(envelope.to.clone(), Ask::Command(Box::new(Command::Hear(Box::new(envelope))), from));
+    }
+
+    fn tell(&mut self, id: &EntityId, from: From, answer: Answer) {
         match from {
             From::Caller(reply, _) => drop(reply.send(Ok(answer))),
             From::Turn(session) => self.slot(id).tell_only(session, ToHost::TurnTaken),
             From::Failure(session, step) => self.slot(id).tell_only(session, ToHost::RetryScheduled { step }),
-            From::Keeper(_) | From::Viewer(..) => {}
+            From::Relay { from, to, seq } => self.heard(from, to, seq),
+            From::Keeper(_) | From::Viewer(_) | From::Nobody => {}
         }
     }
 
-    fn refuse(&mut self, id: &RunId, from: From, refusal: Refusal) {
+    fn refuse(&mut self, id: &EntityId, from: From, refusal: Refusal) {
         match from {
             From::Caller(reply, _) => drop(reply.send(Err(refusal.into()))),
-            From::Viewer(reply, _) => drop(reply.send(Err(refusal.into()))),
+            From::Viewer(seen) => seen.fail(refusal.into()),
+            From::Relay { from, to, seq } => self.heard(from, to, seq), // nothing comes of it
+            From::Nobody => {}
             From::Keeper(_) => {} // the run is gone, and its timers with it
             From::Turn(session) | From::Failure(session, _) if self.is_current(id, session) => self.reopen(id, &refusal),
             From::Turn(_) | From::Failure(..) => {}
@@ -84,25 +106,29 @@ impl Shard {
     }
 
     /// Gives a run to the host.
-    pub(super) fn open(&mut self, id: &RunId, journal: Vec<Entry>) {
+    pub(super) fn open(&mut self, id: &EntityId, journal: Vec<Entry>) {
         if self.state.is_draining() {
             return; // it is opened after the next start
         }
-        let Memory::Ready(Some(run)) = &self.slot(id).memory else { return };
-        let workflow = run.workflow.clone();
+        let Some(run) = self.slot(id).run() else { return };
+        let (workflow, told, opening) = (run.workflow.clone(), run.seq, Opening::of(run, journal));
         self.state.sessions += 1;
         let session = self.state.sessions;
-        match self.host.open(id.clone(), &workflow, session, journal) {
+        match self.host.open(session, opening) {
             Some(sender) => {
                 self.state.live += 1;
-                self.slot(id).session = Some(Session { id: session, sender });
+                let slot = self.slot(id);
+                (slot.session, slot.told) = (Some(Session { id: session, sender }), told);
+                if self.slot(id).row_says_blocked {
+                    self.write_row(id, None);
+                }
             }
             None => self.block(id, Wait::NoWorker { workflow }),
         }
     }
 
     /// The host and the journal disagree: the future is dropped and rebuilt by replay.
-    fn reopen(&mut self, id: &RunId, refusal: &Refusal) {
+    fn reopen(&mut self, id: &EntityId, refusal: &Refusal) {
         self.close(id);
         if let Refusal::Stale { why, .. } = refusal {
             self.replay(id, why);
@@ -110,19 +136,19 @@ impl Shard {
     }
 
     /// Hosts a run anew, unless that was tried often enough without getting anywhere.
-    fn replay(&mut self, id: &RunId, why: &str) {
+    fn replay(&mut self, id: &EntityId, why: &str) {
         tracing::warn!(run = %id, why, "the run is replayed");
         let slot = self.slot(id);
         slot.stale += 1;
         if slot.stale > STALE_MAX {
-            let at = if let Memory::Ready(Some(run)) = &slot.memory { run.seq } else { 0 };
+            let at = slot.run().map_or(0, |run| run.seq);
             return self.block(id, Wait::Mismatch { at, expected: "a turn that fits the journal".into(), found: why.into() });
         }
         self.ask(id.clone(), Ask::Resume);
     }
 
     /// A session is over. If its run is not, and nobody told it to stop, it has died.
-    pub(super) fn closed(&mut self, id: &RunId) {
+    pub(super) fn closed(&mut self, id: &EntityId) {
         self.end_session(id);
         if !self.slot(id).has_ended() && !self.state.is_draining() {
             self.replay(id, "its host has died");
@@ -131,38 +157,53 @@ impl Shard {
     }
 
     /// The code of a run cannot go on: it waits for another version of it.
-    pub(super) fn block(&mut self, id: &RunId, wait: Wait) {
+    pub(super) fn block(&mut self, id: &EntityId, wait: Wait) {
         self.end_session(id);
         tracing::warn!(run = %id, reason = wait.reason(), detail = ?wait, "the run waits: its code cannot go on");
+        self.write_row(id, Some(wait.reason()));
         let slot = self.slot(id);
         slot.blocked = Some(wait);
-        if matches!(&slot.memory, Memory::Ready(Some(run)) if run.is_called_off()) {
-            let (nobody, _) = oneshot::channel(); // what its host can no longer see to is asked for again
-            let again = Command::CancelRun(CancelRun { by: None, why: None, blocked: true });
-            self.ask(id.clone(), Ask::Command(Box::new(again), From::Caller(nobody, Place::default())));
+        if slot.run().is_some_and(steadfast_kernel::Run::is_called_off) {
+            let again = Command::CancelRun(CancelRun { origin: Origin::default(), blocked: true }); // what its host can no longer see to
+            self.ask(id.clone(), Ask::Command(Box::new(again), From::Nobody));
         }
     }
 
-    fn close(&mut self, id: &RunId) {
+    /// Lists show why a run is blocked, though that is no part of its journal.
+    fn write_row(&mut self, id: &EntityId, blocked: Option<&str>) {
+        let shard = self.id;
+        let slot = self.slot(id);
+        let Some(mut row) = slot.run().map(|run| RunRow::of(shard, run)) else { return };
+        if let Some(reason) = blocked.filter(|_| !row.status.is_final()) {
+            (row.status, row.wait) = (Status::Waiting, Some(reason.to_string()));
+        }
+        slot.row_says_blocked = blocked.is_some();
+        self.write(id, Batch { runs: vec![row], ..Batch::default() }, Then::Nothing);
+    }
+
+    fn close(&mut self, id: &EntityId) {
         self.slot(id).tell(ToHost::Close);
         self.end_session(id);
     }
 
-    pub(super) fn end_session(&mut self, id: &RunId) {
+    pub(super) fn end_session(&mut self, id: &EntityId) {
         if self.slot(id).session.take().is_some() {
             self.state.live -= 1;
         }
     }
 
-    pub(super) fn wait_for_end(&mut self, id: &RunId, reply: Reply<Ended>) {
+    pub(super) fn wait_for_end(&mut self, id: &EntityId, reply: Reply<Ended>) {
         let committed = self.committed.seq;
         let slot = self.slot(id);
-        let Memory::Ready(Some(run)) = &slot.memory else {
-            return drop(reply.send(Err(Refusal::RunNotFound { run: id.clone() }.into())));
-        };
+        let Memory::Ready(Some(Entity::Run(run))) = &slot.memory else { return drop(reply.send(Err(not_found(id)))) };
         match run.ended() {
             Some(ended) if slot.changed <= committed => drop(reply.send(Ok(ended.clone()))),
-            _ => {
+            // Its end may have been announced, and only what it said last is being settled: nobody would tell who begins to wait now.
+            Some(_) => {
+                let (seq, then) = (self.state.submitted, Then::Ask(Ask::Await(reply)));
+                self.state.pending.push_back(Pending { seq, id: id.clone(), then });
+            }
+            None => {
                 slot.waiters.retain(|waiter| !waiter.is_closed()); // those who gave up do not add up
                 slot.waiters.push(reply);
             }
@@ -170,18 +211,18 @@ impl Shard {
     }
 
     /// A run that was read turns out to have ended, perhaps by a commit of ours that was said to have failed.
-    pub(super) fn see_off(&mut self, id: &RunId) {
+    pub(super) fn see_off(&mut self, id: &EntityId) {
         self.close(id);
         self.announce_end(id);
     }
 
-    fn announce_end(&mut self, id: &RunId) {
+    fn announce_end(&mut self, id: &EntityId) {
         let slot = self.slot(id);
         let waiters = std::mem::take(&mut slot.waiters);
-        let Memory::Ready(Some(run)) = &slot.memory else {
+        let Memory::Ready(Some(Entity::Run(run))) = &slot.memory else {
             return waiters.into_iter().for_each(|waiter| self.ask(id.clone(), Ask::Await(waiter)));
         };
-        let Some(ended) = run.ended() else { return };
+        let Some(ended) = run.ended() else { return slot.waiters.extend(waiters) }; // it has begun again already
         slot.blocked = None;
         tracing::debug!(run = %id, status = run.status().as_str(), "the run has ended");
         for waiter in waiters {
@@ -190,12 +231,12 @@ impl Shard {
     }
 
     /// The journal of a run cannot be followed: nothing of it is touched, and everybody who asks is told.
-    pub(super) fn set_aside(&mut self, id: &RunId, why: String) {
-        tracing::error!(run = %id, why, "the run is set aside");
+    pub(super) fn set_aside(&mut self, id: &EntityId, why: String) {
+        tracing::error!(entity = %id, why, "it is set aside");
         self.close(id);
         if let Some(slot) = self.state.slots.remove(id) {
             for waiter in slot.waiters {
-                let _nobody_waits = waiter.send(Err(Error::JournalBroken { run: id.clone(), why: why.clone() }));
+                let _nobody_waits = waiter.send(Err(Error::JournalBroken { entity: id.clone(), why: why.clone() }));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What can be seen of a run.
 
 use steadfast_kernel::run::{Ended, RetryContext};
-use steadfast_kernel::{Epoch, Run, RunId, Seq, Status, Timestamp, Wait, WorkflowName};
+use steadfast_kernel::{Epoch, Recovery, Run, RunId, Seq, Status, StepId, Timestamp, Wait, WorkflowName};
 
 /// A run as it stood at its last commit.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +27,16 @@ pub struct RunView {
     pub ended: Option<Ended>,
     /// The last retry of any step.
     pub retry_context: Option<RetryContext>,
+    /// Whose work it is.
+    pub tenant: Option<String>,
+    /// Whether it goes on by itself after its process died.
+    pub recovery: Recovery,
+    /// The run that started it.
+    pub parent: Option<RunId>,
+    /// The runs that it has started, by what its code knows them by.
+    pub children: Vec<(StepId, RunId)>,
+    /// What the code said last of how far it has come.
+    pub note: Option<String>,
 }
 
 impl RunView {
@@ -35,14 +45,19 @@ impl RunView {
         RunView {
             id: run.id.clone(),
             workflow: run.workflow.clone(),
-            status: if blocked.is_some() { Status::Waiting } else { run.status() },
+            status: if blocked.is_some() && run.status() == Status::Running { Status::Waiting } else { run.status() },
             waits: blocked.cloned().into_iter().chain(run.waits()).collect(),
             epoch: run.epoch,
             seq: run.seq,
             started_at: run.started_at,
-            deadline_at: run.deadline_at,
+            deadline_at: run.deadline.map(|deadline| deadline.at),
             ended: run.ended().cloned(),
             retry_context: run.retry_context,
+            tenant: run.options.tenant.clone(),
+            recovery: run.options.recovery,
+            parent: run.options.parent.as_ref().map(|parent| parent.run.clone()),
+            children: run.children().map(|(child, run)| (child.clone(), run.clone())).collect(),
+            note: run.note.clone(),
         }
     }
 }

@@ -124,7 +124,7 @@ async fn without_a_durable_record_there_is_no_retry() {
 async fn store_lines(store: &Memory, id: &str) -> Vec<String> {
     use steadfast::Store;
     let id = steadfast::RunId::new(id).unwrap();
-    store.journal(&id, 0, 100).await.unwrap().into_iter().map(|record| record.kind).collect()
+    store.journal(&id.into(), 0, 100).await.unwrap().into_iter().map(|record| record.kind).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -188,4 +188,27 @@ async fn another_holder_of_the_shard_stops_this_one() {
     assert_eq!(calls("fenced", "charge"), 0, "the stale holder does nothing more");
     let Err(error) = engine.start("work", &()).await else { panic!("a stale holder cannot start anything") };
     assert_eq!(error.code(), "SF0306");
+}
+
+/// What arrives by a commit whose answer got lost is on record; the code has to hear of it all the same.
+#[tokio::test(start_paused = true)]
+async fn what_arrived_though_the_commit_was_said_to_have_failed_reaches_the_code() {
+    #[workflow]
+    async fn asks(ctx: Ctx, _input: ()) -> Result<String, Failure> {
+        ctx.signal("word").await
+    }
+    for verb in ["signal", "cancel"] {
+        let store = Memory::new();
+        let engine = engine(&store).register(asks).start().await.unwrap();
+        let run = engine.start("asks", &()).id(format!("arrived-{verb}")).await.unwrap();
+        until("it waits", async || run.view().await.unwrap().status == Status::Waiting).await;
+        store.faults().after(0, Fault::Doubt);
+        if verb == "signal" {
+            assert!(run.signal("word", "hello").await.unwrap_err().is_retryable());
+        } else {
+            assert!(run.cancel().await.unwrap_err().is_retryable());
+        }
+        let result = tokio::time::timeout(HOUR, run.result::<String>()).await.expect("it hears of it");
+        assert_eq!(result.is_ok(), verb == "signal");
+    }
 }

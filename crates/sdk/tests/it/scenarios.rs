@@ -313,7 +313,7 @@ async fn check(name: &str) {
     let expected: Vec<Entry> = journal.iter().map(timeless).collect();
     for prefix in 1..=commits {
         let rewound = store.rewound(prefix);
-        let recorded = rewound.journal(run.id(), 0, 1000).await.unwrap().len();
+        let recorded = rewound.journal(&run.id().into(), 0, 1000).await.unwrap().len();
         let later = journal[recorded - 1].at.saturating_add(MS); // another time than before: nothing that is compared may depend on it
         let clock = steadfast::VirtualClock::start_at(later);
         let engine = start(&rewound, clock).await;

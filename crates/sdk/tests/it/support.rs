@@ -32,11 +32,12 @@ pub(crate) fn line(entry: &Entry) -> String {
         Event::SignalReceived { name, .. } => format!("{kind} {name}"),
         Event::SignalTaken { wait, signal } => format!("{kind} {wait} {signal}"),
         Event::RunCompensating { failure: Some(failure) } => format!("{kind} {}", failure.code),
-        Event::RunStarted { .. }
-        | Event::RunCompensating { .. }
-        | Event::RunCancelRequested { .. }
-        | Event::RunCancelled
-        | Event::RunCompleted { .. } => kind.to_string(),
+        Event::StepHeartbeat { step, attempt, .. } => format!("{kind} {step} a{attempt}"),
+        Event::ChildEnded { child, outcome: Err(failure) } => format!("{kind} {child} {}", failure.code),
+        event => match event.subject() {
+            Some(subject) => format!("{kind} {subject}"),
+            None => kind.to_string(),
+        },
     }
 }
 

@@ -66,7 +66,7 @@ async fn a_missing_retry_in_the_journal_is_a_clear_error_and_never_hangs() {
     let first = engine(&whole).register(down_twice).start().await.unwrap();
     let run = first.start("down_twice", &()).id("damaged").await.unwrap();
     run.result::<()>().await.unwrap();
-    let records = whole.journal(run.id(), 0, 10).await.unwrap();
+    let records = whole.journal(&run.id().into(), 0, 10).await.unwrap();
     assert_eq!(records.len(), 5);
 
     let damaged = Memory::new();
@@ -78,10 +78,10 @@ async fn a_missing_retry_in_the_journal_is_a_clear_error_and_never_hangs() {
         events: records
             .iter()
             .filter(|record| keep(&record.seq))
-            .map(|record| Append { run: run.id().clone(), record: record.clone() })
+            .map(|record| Append { entity: run.id().into(), record: record.clone() })
             .collect(),
         runs: vec![RunRow { status: steadfast::Status::Running, ended_at: None, ..row }],
-        timers: Vec::new(),
+        ..Batch::default()
     };
     damaged.commit(batch).await.unwrap();
 
@@ -89,7 +89,7 @@ async fn a_missing_retry_in_the_journal_is_a_clear_error_and_never_hangs() {
     let error = engine.run("damaged").unwrap().result::<()>().await.unwrap_err();
     assert_eq!(error.code(), "SF0307");
     assert!(error.to_string().contains("event 2 is missing"), "{error}");
-    assert_eq!(damaged.journal(run.id(), 0, 10).await.unwrap().len(), 3, "the evidence is left as it is");
+    assert_eq!(damaged.journal(&run.id().into(), 0, 10).await.unwrap().len(), 3, "the evidence is left as it is");
 }
 
 #[workflow]

@@ -1,16 +1,16 @@
-//! `events`: the journals of all runs.
+//! `events`: the journals of all entities.
 
 use super::{count, integer, limit as rows, parsed, time};
 use bytes::Bytes;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Error, Row, named_params};
-use steadfast_kernel::{Encoding, Payload, Record, RunId, Seq};
+use steadfast_kernel::{Encoding, EntityId, Payload, Record, Seq};
 use steadfast_store::Append;
 
 pub(crate) const SCHEMA: &[&str] = &[
     "CREATE TABLE events (
-  position   INTEGER PRIMARY KEY, -- order of writing, over all runs
-  run        TEXT NOT NULL,
+  position   INTEGER PRIMARY KEY, -- order of writing, over all entities
+  entity     TEXT NOT NULL,       -- a run's id, or limit:KEY or letters:WORKFLOW
   seq        INTEGER NOT NULL,
   epoch      INTEGER NOT NULL,
   type       TEXT NOT NULL,
@@ -22,25 +22,29 @@ pub(crate) const SCHEMA: &[&str] = &[
   encoding   TEXT,
   payload    ANY,                 -- the user's bytes: TEXT if people can read it, otherwise BLOB
   body       BLOB NOT NULL,       -- protobuf
-  UNIQUE (run, seq)
+  UNIQUE (entity, seq)
 ) STRICT",
     "CREATE VIEW journal AS
-SELECT run, seq, strftime('%Y-%m-%dT%H:%M:%S', at / 1000000, 'unixepoch') || printf('.%06dZ', at % 1000000) AS time,
+SELECT entity AS run, seq, strftime('%Y-%m-%dT%H:%M:%S', at / 1000000, 'unixepoch') || printf('.%06dZ', at % 1000000) AS time,
   type, subject, attempt, backoff_ms, reason, payload
-FROM events ORDER BY run, seq",
+FROM events WHERE instr(entity, ':') = 0 ORDER BY run, seq",
+    "CREATE VIEW other_journals AS
+SELECT entity, seq, strftime('%Y-%m-%dT%H:%M:%S', at / 1000000, 'unixepoch') || printf('.%06dZ', at % 1000000) AS time,
+  type, attempt, reason, payload
+FROM events WHERE instr(entity, ':') > 0 ORDER BY entity, seq",
 ];
 
-const APPEND: &str = "INSERT INTO events (run, seq, epoch, type, at, subject, attempt, backoff_ms, reason, encoding, payload, body)
-VALUES (:run, :seq, :epoch, :type, :at, :subject, :attempt, :backoff_ms, :reason, :encoding, :payload, :body)";
+const APPEND: &str = "INSERT INTO events (entity, seq, epoch, type, at, subject, attempt, backoff_ms, reason, encoding, payload, body)
+VALUES (:entity, :seq, :epoch, :type, :at, :subject, :attempt, :backoff_ms, :reason, :encoding, :payload, :body)";
 
 const JOURNAL: &str = "SELECT seq, epoch, type, at, subject, attempt, backoff_ms, reason, encoding, payload, body
-FROM events WHERE run = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+FROM events WHERE entity = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
 
 /// Adds an entry to a journal. One that is there already is a constraint violation.
 pub(crate) fn append(db: &Connection, append: &Append) -> rusqlite::Result<()> {
-    let Append { run, record } = append;
+    let Append { entity, record } = append;
     let params = named_params! {
-        ":run": run.as_str(),
+        ":entity": entity.to_string(),
         ":seq": integer(record.seq),
         ":epoch": record.epoch,
         ":type": record.kind,
@@ -56,10 +60,10 @@ pub(crate) fn append(db: &Connection, append: &Append) -> rusqlite::Result<()> {
     db.prepare_cached(APPEND)?.execute(params).map(drop)
 }
 
-/// A run's journal from the entry after that one.
-pub(crate) fn journal(db: &Connection, run: &RunId, after: Seq, limit: usize) -> rusqlite::Result<Vec<Record>> {
+/// An entity's journal from the entry after that one.
+pub(crate) fn journal(db: &Connection, entity: &EntityId, after: Seq, limit: usize) -> rusqlite::Result<Vec<Record>> {
     let mut statement = db.prepare_cached(JOURNAL)?;
-    statement.query_map((run.as_str(), integer(after), rows(limit)), record)?.collect()
+    statement.query_map((entity.to_string(), integer(after), rows(limit)), record)?.collect()
 }
 
 fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
@@ -104,7 +108,7 @@ mod tests {
     #[test]
     fn a_journal_is_read_by_its_index() {
         let plan = plan(&database(), JOURNAL, ("a", 0, 10));
-        assert_eq!(plan, "SEARCH events USING INDEX sqlite_autoindex_events_1 (run=? AND seq>?)");
+        assert_eq!(plan, "SEARCH events USING INDEX sqlite_autoindex_events_1 (entity=? AND seq>?)");
     }
 
     #[test]
@@ -122,10 +126,9 @@ mod tests {
     #[test]
     fn an_unknown_encoding_is_named_and_not_shown() {
         let db = database();
-        let insert =
-            "INSERT INTO events (run, seq, epoch, type, at, encoding, payload, body) VALUES ('a', 1, 1, 'X', 0, 'secret', 'secret', x'')";
+        let insert = "INSERT INTO events (entity, seq, epoch, type, at, encoding, payload, body) VALUES ('a', 1, 1, 'X', 0, 'secret', 'secret', x'')";
         db.execute(insert, []).unwrap();
-        let error = journal(&db, &RunId::new("a").unwrap(), 0, 1).unwrap_err().to_string();
+        let error = journal(&db, &EntityId::from_stored("a").unwrap(), 0, 1).unwrap_err().to_string();
         assert!(error.contains("column encoding") && !error.contains("secret"), "{error}");
     }
 }

@@ -1,33 +1,56 @@
 //! `runs`: what lists and recovery need to know of a run.
+//!
+//! Rows stand in the order of lists, so that new ones are written side by side whatever their ids are, and the list of everything is the
+//! table. A row is put at every change, so an index costs most if it has what changes; those indexes have only the rows that are looked
+//! for by them.
 
 use super::{limit as rows, parsed, time};
-use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params};
+use steadfast_kernel::run::Recover;
 use steadfast_kernel::{RunId, Status, Timestamp, WorkflowName};
-use steadfast_store::{RunRow, ShardId};
+use steadfast_store::{RunCursor, RunFilter, RunRow, ShardId};
 
 pub(crate) const SCHEMA: &[&str] = &[
     "CREATE TABLE runs (
-  run        TEXT PRIMARY KEY,
+  run        TEXT NOT NULL UNIQUE,
   shard      INTEGER NOT NULL,
   workflow   TEXT NOT NULL,
+  tenant     TEXT,
   status     TEXT NOT NULL,
-  wait       TEXT,
+  wait       TEXT,             -- why nothing of it moves now
+  text       TEXT,             -- why it failed, or what it said last
+  recover    TEXT,             -- what a restart has to do with it
   started_at INTEGER NOT NULL, -- microseconds since 1970, UTC
-  ended_at   INTEGER           -- null while it is open
+  ended_at   INTEGER,          -- null while it is open
+  PRIMARY KEY (started_at, run)
 ) STRICT, WITHOUT ROWID",
-    "CREATE INDEX runs_open ON runs (shard, run) WHERE ended_at IS NULL",
+    "CREATE INDEX runs_recover ON runs (shard, run) WHERE recover IS NOT NULL",
+    "CREATE INDEX runs_workflow ON runs (workflow, started_at, run)",
+    "CREATE INDEX runs_tenant ON runs (tenant, started_at, run) WHERE tenant IS NOT NULL",
+    "CREATE INDEX runs_status ON runs (status, started_at, run) WHERE status <> 'COMPLETED'",
+    "CREATE INDEX runs_wait ON runs (wait, started_at, run) WHERE wait IS NOT NULL",
     "CREATE VIEW open_runs AS
-SELECT run, workflow, status, wait, strftime('%Y-%m-%dT%H:%M:%SZ', started_at / 1000000, 'unixepoch') AS started
+SELECT run, workflow, tenant, status, wait, text, strftime('%Y-%m-%dT%H:%M:%SZ', started_at / 1000000, 'unixepoch') AS started
 FROM runs WHERE ended_at IS NULL ORDER BY run",
 ];
 
-const PUT: &str = "INSERT OR REPLACE INTO runs (run, shard, workflow, status, wait, started_at, ended_at)
-VALUES (:run, :shard, :workflow, :status, :wait, :started_at, :ended_at)";
+/// SQLite writes every index that has a column of the SET list, changed or not; so what a run keeps for life is compared and not set.
+const PUT: &str = "INSERT INTO runs (run, shard, workflow, tenant, status, wait, text, recover, started_at, ended_at)
+VALUES (:run, :shard, :workflow, :tenant, :status, :wait, :text, :recover, :started_at, :ended_at)
+ON CONFLICT (run) DO UPDATE SET
+  status = excluded.status, wait = excluded.wait, text = excluded.text, recover = excluded.recover, ended_at = excluded.ended_at
+WHERE shard = excluded.shard AND workflow = excluded.workflow AND tenant IS excluded.tenant AND started_at = excluded.started_at";
 
-const GET: &str = "SELECT run, shard, workflow, status, wait, started_at, ended_at FROM runs WHERE run = ?1";
+const REPLACE: &str = "INSERT OR REPLACE INTO runs (run, shard, workflow, tenant, status, wait, text, recover, started_at, ended_at)
+VALUES (:run, :shard, :workflow, :tenant, :status, :wait, :text, :recover, :started_at, :ended_at)";
 
-const OPEN: &str = "SELECT run, shard, workflow, status, wait, started_at, ended_at
-FROM runs WHERE ended_at IS NULL AND shard = ?1 AND run > ?2 ORDER BY run LIMIT ?3";
+const GET: &str = "SELECT * FROM runs WHERE run = ?1";
+
+const RECOVER: &str = "SELECT * FROM runs WHERE recover IS NOT NULL AND shard = ?1 AND run > ?2 ORDER BY run LIMIT ?3";
+
+/// Comes after every id.
+const AFTER_ALL: &str = "~";
 
 /// Puts a row; it replaces the one before.
 pub(crate) fn put(db: &Connection, row: &RunRow) -> rusqlite::Result<()> {
@@ -35,12 +58,18 @@ pub(crate) fn put(db: &Connection, row: &RunRow) -> rusqlite::Result<()> {
         ":run": row.run.as_str(),
         ":shard": row.shard,
         ":workflow": row.workflow.as_str(),
+        ":tenant": row.tenant,
         ":status": row.status.as_str(),
         ":wait": row.wait,
+        ":text": row.text,
+        ":recover": row.recover.map(Recover::as_str),
         ":started_at": row.started_at.as_micros(),
         ":ended_at": row.ended_at.map(Timestamp::as_micros),
     };
-    db.prepare_cached(PUT)?.execute(params).map(drop)
+    match db.prepare_cached(PUT)?.execute(params)? {
+        0 => db.prepare_cached(REPLACE)?.execute(params).map(drop),
+        _ => Ok(()),
+    }
 }
 
 /// The row of a run.
@@ -48,31 +77,79 @@ pub(crate) fn get(db: &Connection, run: &RunId) -> rusqlite::Result<Option<RunRo
     db.prepare_cached(GET)?.query_row([run.as_str()], row).optional()
 }
 
-/// The open runs of a shard from the one after that id.
-pub(crate) fn open(db: &Connection, shard: ShardId, after: Option<&RunId>, limit: usize) -> rusqlite::Result<Vec<RunRow>> {
+/// The runs of a shard that a restart has something to do with, from the one after that id.
+pub(crate) fn to_recover(db: &Connection, shard: ShardId, after: Option<&RunId>, limit: usize) -> rusqlite::Result<Vec<RunRow>> {
     let after = after.map_or("", RunId::as_str); // every id comes after the empty text
-    db.prepare_cached(OPEN)?.query_map((shard, after, rows(limit)), row)?.collect()
+    db.prepare_cached(RECOVER)?.query_map((shard, after, rows(limit)), row)?.collect()
 }
+
+/// The runs that the filter lets through, newest first, from the one after that place.
+pub(crate) fn list(db: &Connection, filter: &RunFilter, after: Option<&RunCursor>, limit: usize) -> rusqlite::Result<Vec<RunRow>> {
+    let (before_at, before) = before(filter, after);
+    let (since, limit) = (filter.since.map_or(0, Timestamp::as_micros), rows(limit));
+    let (workflow, text) = (filter.workflow.as_ref().map(WorkflowName::as_str), filter.text.as_ref().map(|text| text.to_ascii_lowercase()));
+    let mut params: Vec<(&str, &dyn ToSql)> =
+        vec![(":since", &since), (":before_at", &before_at), (":before", &before), (":limit", &limit)];
+    params.extend(workflow.as_ref().map(|workflow| (":workflow", workflow as &dyn ToSql)));
+    params.extend(filter.tenant.as_ref().map(|tenant| (":tenant", tenant as &dyn ToSql)));
+    params.extend(filter.wait.as_ref().map(|wait| (":wait", wait as &dyn ToSql)));
+    params.extend(text.as_ref().map(|text| (":text", text as &dyn ToSql)));
+    db.prepare_cached(&list_sql(filter))?.query_map(&params[..], row)?.collect()
+}
+
+/// Everything in the list comes before this place: that of the cursor, or the end of the time asked for.
+fn before<'a>(filter: &RunFilter, after: Option<&'a RunCursor>) -> (i64, &'a str) {
+    let until = filter.until.map(|until| (until.as_micros(), ""));
+    let after = after.map(|after| (after.started_at.as_micros(), after.run.as_str()));
+    until.into_iter().chain(after).min().unwrap_or((i64::MAX, AFTER_ALL))
+}
+
+/// The query has only what the filter asks for, so that SQLite finds the index for it. A status is written out, because the index has not
+/// all of them.
+fn list_sql(filter: &RunFilter) -> String {
+    let status = filter.status.map(|status| match status {
+        Status::Completed => " AND status = 'COMPLETED'".to_string(),
+        other => format!(" AND status = '{}' AND status <> 'COMPLETED'", other.as_str()),
+    });
+    let clauses = [
+        status.as_deref(),
+        filter.workflow.as_ref().map(|_| " AND workflow = :workflow"),
+        filter.tenant.as_ref().map(|_| " AND tenant = :tenant"),
+        filter.wait.as_ref().map(|_| " AND wait = :wait"),
+        filter.text.as_ref().map(|_| TEXT),
+    ];
+    let clauses: String = clauses.into_iter().flatten().collect();
+    format!(
+        "SELECT * FROM runs WHERE started_at >= :since AND (started_at, run) < (:before_at, :before){clauses}
+ORDER BY started_at DESC, run DESC LIMIT :limit"
+    )
+}
+
+/// `lower` knows ASCII only, as the filter does, and `instr` takes every character for itself.
+const TEXT: &str =
+    " AND (instr(lower(run), :text) OR instr(lower(workflow), :text) OR instr(lower(tenant), :text) OR instr(lower(text), :text))";
 
 fn row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     Ok(RunRow {
         shard: row.get("shard")?,
         run: parsed(row, "run", |id| RunId::new(id).ok())?,
         workflow: parsed(row, "workflow", |name| WorkflowName::new(name).ok())?,
+        tenant: row.get("tenant")?,
         status: parsed(row, "status", Status::parse)?,
         wait: row.get("wait")?,
+        text: row.get("text")?,
+        recover: recover(row)?,
         started_at: time(row, "started_at")?,
         ended_at: row.get::<_, Option<i64>>("ended_at")?.map(Timestamp::from_micros),
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::testing::{database, plan};
-    use super::*;
-
-    #[test]
-    fn open_runs_are_found_without_looking_at_ended_ones() {
-        assert_eq!(plan(&database(), OPEN, (0, "", 10)), "SEARCH runs USING INDEX runs_open (shard=? AND run>?)");
+fn recover(row: &Row<'_>) -> rusqlite::Result<Option<Recover>> {
+    match row.get_ref("recover")? {
+        ValueRef::Null => Ok(None),
+        _ => parsed(row, "recover", Recover::parse).map(Some),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,7 +27,7 @@ fn batch(upto: u64, payload: usize) -> Batch {
         body: Bytes::new(),
     };
     let fences = vec![Fence { shard: 0, term: 1, after: upto - 1, upto }];
-    Batch { fences, events: vec![Append { run: RunId::new("a").unwrap(), record }], ..Batch::default() }
+    Batch { fences, events: vec![Append { entity: RunId::new("a").unwrap().into(), record }], ..Batch::default() }
 }
 
 fn seq(desk: &Desk) -> u64 {
@@ -74,7 +74,7 @@ fn an_event_that_is_there_already_is_named_without_its_content() {
     desk.commit(&batch(1, 10)).unwrap();
     let again = Batch { fences: vec![], ..batch(1, 10) };
     let error = desk.commit(&again).unwrap_err();
-    assert!(error.to_string().contains("event 1 of run a is there already"), "{error}");
+    assert!(error.to_string().contains("event 1 of a is there already"), "{error}");
     assert!(!format!("{error:?}").contains("111"), "{error:?}");
 }
 

@@ -1,13 +1,24 @@
 //! Random operations against the reference store and this one: outcomes and contents are the same.
 
-use steadfast_kernel::{Payload, Record, RunId, Status, StepId, Timer, TimerName, Timestamp, WorkflowName};
+use steadfast_kernel::run::Recover;
+use steadfast_kernel::{
+    EntityId, Envelope, Failure, LetterId, Message, Payload, Record, RunId, Status, StepId, Timer, TimerName, Timestamp, WorkflowName,
+};
 use steadfast_store::memory::Memory;
-use steadfast_store::{Append, Batch, Error, Fence, Head, RunRow, Store, TimerChange, TimerKey};
+use steadfast_store::{
+    Append, Batch, Error, Fence, Head, LetterChange, LetterCursor, LetterRow, OutboxChange, RunCursor, RunFilter, RunRow, Store,
+    TimerChange, TimerKey,
+};
 use steadfast_store_embedded::Embedded;
 use tempfile::tempdir;
 
 /// Few enough for operations to meet.
 const IDS: [&str; 6] = ["a", "a-1", "a/1", "B", "b", "10"];
+const ENTITIES: [&str; 6] = ["a", "a-1", "key/a", "limit:key/a", "limit:workflow/a", "letters:a"];
+const WORKFLOWS: [&str; 3] = ["bill", "Bill", "a/b"];
+/// Of tenants, texts and what is looked for.
+const TEXTS: [&str; 6] = ["acme", "ACME 5%", "a_\\b", "b", "", "%"];
+const WAITS: [&str; 2] = ["TIMER", "SIGNAL"];
 const SHARDS: u32 = 2;
 const OPERATIONS: usize = 250;
 
@@ -26,8 +37,34 @@ impl Chance {
         u32::try_from(self.below(SHARDS.into())).unwrap()
     }
 
+    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[usize::try_from(self.below(all.len() as u64)).unwrap()]
+    }
+
+    /// Half of the time.
+    fn maybe<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        (self.below(2) == 0).then(|| make(self))
+    }
+
     fn run(&mut self) -> RunId {
-        RunId::new(IDS[usize::try_from(self.below(IDS.len() as u64)).unwrap()]).unwrap()
+        RunId::new(self.one_of(&IDS)).unwrap()
+    }
+
+    fn entity(&mut self) -> EntityId {
+        EntityId::from_stored(self.one_of(&ENTITIES)).unwrap()
+    }
+
+    fn workflow(&mut self) -> WorkflowName {
+        WorkflowName::new(self.one_of(&WORKFLOWS)).unwrap()
+    }
+
+    fn text(&mut self) -> String {
+        self.one_of(&TEXTS).into()
+    }
+
+    /// Few enough for equal ones.
+    fn time(&mut self) -> Timestamp {
+        Timestamp::from_micros(self.below(4).cast_signed())
     }
 
     fn some<T>(&mut self, make: impl Fn(&mut Self) -> T) -> Vec<T> {
@@ -39,7 +76,9 @@ impl Chance {
             fences: vec![self.fence(heads)],
             events: self.some(Self::append),
             runs: self.some(Self::row),
-            timers: self.some(Self::change),
+            timers: self.some(Self::timer),
+            outbox: self.some(Self::message),
+            letters: self.some(Self::letter),
         }
     }
 
@@ -70,24 +109,80 @@ impl Chance {
             payload: (self.below(2) == 0).then(|| Payload::json(payload)),
             body: vec![0; 3].into(),
         };
-        Append { run: self.run(), record }
+        Append { entity: self.entity(), record }
     }
 
     fn row(&mut self) -> RunRow {
-        let status = Status::ALL[usize::try_from(self.below(4)).unwrap()];
-        RunRow {
-            shard: self.shard(),
-            run: self.run(),
-            workflow: WorkflowName::new("bill").unwrap(),
+        let status = self.one_of(&Status::ALL);
+        let run = self.run();
+        let (shard, workflow) = (u32::from(run.as_str() > "a"), WorkflowName::new(WORKFLOWS[run.as_str().len() % 3]).unwrap());
+        let row = RunRow {
+            shard,
+            run,
+            workflow,
+            tenant: None,
             status,
-            wait: (self.below(2) == 0).then(|| "TIMER".into()),
-            started_at: Timestamp::EPOCH,
+            wait: self.maybe(|chance| chance.one_of(&WAITS).into()),
+            text: self.maybe(Self::text),
+            recover: self.maybe(|chance| chance.one_of(&[Recover::Host, Recover::Interrupt])),
+            started_at: Timestamp::from_micros(2),
             ended_at: status.is_final().then_some(Timestamp::MAX),
+        };
+        self.maybe(|chance| chance.moved(&row)).unwrap_or(row)
+    }
+
+    /// A row in which also that is new which a run keeps for life.
+    fn moved(&mut self, row: &RunRow) -> RunRow {
+        let (shard, workflow, tenant, started_at) = (self.shard(), self.workflow(), self.maybe(Self::text), self.time());
+        RunRow { shard, workflow, tenant, started_at, ..row.clone() }
+    }
+
+    fn filter(&mut self) -> RunFilter {
+        RunFilter {
+            status: self.maybe(|chance| chance.one_of(&Status::ALL)),
+            workflow: self.maybe(Self::workflow),
+            tenant: self.maybe(Self::text),
+            wait: self.maybe(|chance| chance.one_of(&WAITS).into()),
+            text: self.maybe(Self::text),
+            since: self.maybe(Self::time),
+            until: self.maybe(Self::time),
         }
     }
 
-    fn change(&mut self) -> TimerChange {
-        let step = StepId::new("", ["a", "b"][usize::try_from(self.below(2)).unwrap()], 1).unwrap();
+    /// A filter that asks for one thing, so that there are answers.
+    fn only(&mut self) -> RunFilter {
+        let (asked, filter) = (self.below(5), RunFilter::default());
+        match asked {
+            0 => RunFilter { status: Some(self.one_of(&Status::ALL)), ..filter },
+            1 => RunFilter { workflow: Some(self.workflow()), ..filter },
+            2 => RunFilter { tenant: Some(self.text()), ..filter },
+            3 => RunFilter { wait: Some(self.one_of(&WAITS).into()), ..filter },
+            _ => RunFilter { text: Some(self.text()), ..filter },
+        }
+    }
+
+    fn message(&mut self) -> OutboxChange {
+        let (from, seq) = (self.entity(), 1 + self.below(12));
+        if self.below(3) == 0 {
+            return OutboxChange::Settle { from, seq };
+        }
+        let epoch = u32::try_from(self.below(3)).unwrap();
+        let envelope = Envelope { from, seq, to: self.entity(), message: Message::RequestSlot { epoch, slots: 1 } };
+        OutboxChange::Add { shard: self.shard(), envelope }
+    }
+
+    fn letter(&mut self) -> LetterChange {
+        let letter = LetterId { workflow: self.workflow(), seq: 1 + self.below(12) };
+        if self.below(3) == 0 {
+            return LetterChange::Remove(letter);
+        }
+        let step = StepId::new("", "read", 1).unwrap();
+        let (tenant, failure) = (self.maybe(Self::text), Failure::poison(self.text()));
+        LetterChange::Put(LetterRow { shard: self.shard(), letter, run: self.run(), step, tenant, failure, added_at: self.time() })
+    }
+
+    fn timer(&mut self) -> TimerChange {
+        let step = StepId::new("", self.one_of(&["a", "b"]), 1).unwrap();
         let name = match self.below(3) {
             0 => TimerName::Retry(step),
             1 => TimerName::Sleep(step),
@@ -97,7 +192,7 @@ impl Chance {
         if self.below(3) == 0 {
             return TimerChange::Disarm { run, name };
         }
-        let due = Timestamp::from_micros(self.below(4).cast_signed());
+        let due = self.time();
         TimerChange::Arm { shard: self.shard(), timer: Timer { run, name, due, revision: self.below(100) } }
     }
 }
@@ -116,20 +211,61 @@ async fn heads(store: &impl Store) -> Vec<Head> {
 }
 
 /// Everything that can be read, in pages of that many.
-async fn contents(store: &impl Store, page: usize) -> String {
+async fn contents(store: &impl Store, filters: &[RunFilter], page: usize) -> String {
     let mut all = format!("{:?}\n", heads(store).await);
-    for id in IDS {
-        let run = RunId::new(id).unwrap();
-        all += &format!("{:?}\n", store.run(&run).await.unwrap());
-        let journal = store.journal(&run, page as u64, page * 8).await.unwrap();
+    all += &journals(store, page).await;
+    all += &rows(store).await;
+    for shard in 0..SHARDS {
+        all += &of_shard(store, shard, page).await;
+    }
+    for filter in filters {
+        all += &list(store, filter, page).await;
+    }
+    all + &letters(store, page).await
+}
+
+async fn journals(store: &impl Store, page: usize) -> String {
+    let mut all = String::new();
+    for id in ENTITIES {
+        let journal = store.journal(&EntityId::from_stored(id).unwrap(), page as u64, page * 8).await.unwrap();
         let payloads: Vec<_> = journal.iter().map(|record| record.payload.as_ref().map(|payload| payload.bytes.clone())).collect();
         all += &format!("{journal:?} {payloads:?}\n");
     }
-    for shard in 0..SHARDS {
-        let rows = store.open_runs(shard, None, page).await.unwrap();
-        all += &format!("{rows:?}\n{:?}\n", store.open_runs(shard, rows.last().map(|row| &row.run), page).await.unwrap());
-        let timers = store.timers(shard, None, page).await.unwrap();
-        all += &format!("{timers:?}\n{:?}\n", store.timers(shard, timers.last().map(TimerKey::from).as_ref(), page).await.unwrap());
+    all
+}
+
+async fn of_shard(store: &impl Store, shard: u32, page: usize) -> String {
+    let rows = store.to_recover(shard, None, page).await.unwrap();
+    let more_rows = store.to_recover(shard, rows.last().map(|row| &row.run), page).await.unwrap();
+    let timers = store.timers(shard, None, page).await.unwrap();
+    let more_timers = store.timers(shard, timers.last().map(TimerKey::from).as_ref(), page).await.unwrap();
+    let messages = store.outbox(shard, None, page).await.unwrap();
+    let last = messages.last().map(|message| (message.from.clone(), message.seq));
+    let more_messages = store.outbox(shard, last.as_ref(), page).await.unwrap();
+    format!("{rows:?}\n{more_rows:?}\n{timers:?}\n{more_timers:?}\n{messages:?}\n{more_messages:?}\n")
+}
+
+async fn rows(store: &impl Store) -> String {
+    let mut all = String::new();
+    for id in IDS {
+        all += &format!("{:?}\n", store.run(&RunId::new(id).unwrap()).await.unwrap());
+    }
+    all
+}
+
+async fn list(store: &impl Store, filter: &RunFilter, page: usize) -> String {
+    let rows = store.runs(filter, None, page).await.unwrap();
+    let more = store.runs(filter, rows.last().map(RunCursor::from).as_ref(), page).await.unwrap();
+    format!("{filter:?}: {rows:?}\n{more:?}\n")
+}
+
+async fn letters(store: &impl Store, page: usize) -> String {
+    let rows = store.letters(None, page).await.unwrap();
+    let more = store.letters(rows.last().map(LetterCursor::from).as_ref(), page).await.unwrap();
+    let mut all = format!("{rows:?}\n{more:?}\n");
+    for name in WORKFLOWS {
+        let letter = LetterId { workflow: WorkflowName::new(name).unwrap(), seq: page as u64 };
+        all += &format!("{:?}\n", store.letter(&letter).await.unwrap());
     }
     all
 }
@@ -155,7 +291,9 @@ async fn compare(seed: u64) {
             }
         }
         let page = 1 + usize::try_from(chance.below(5)).unwrap();
-        assert_eq!(contents(&store, page).await, contents(&model, page).await, "seed {seed}, operation {operation}");
+        let filters = [RunFilter::default(), chance.filter(), chance.filter(), chance.only()];
+        let (found, expected) = (contents(&store, &filters, page).await, contents(&model, &filters, page).await);
+        assert_eq!(found, expected, "seed {seed}, operation {operation}");
     }
     assert!(model.commits() > 60, "seed {seed}: too few batches were applied to say anything");
 }

@@ -3,8 +3,11 @@
 use rusqlite::Connection;
 use std::fs;
 use std::path::{Path, PathBuf};
-use steadfast_kernel::{Payload, Record, RunId, Seq, Status, StepId, Timer, TimerName, Timestamp, WorkflowName};
-use steadfast_store::{Append, Batch, Fence, RunRow, Store, TimerChange};
+use steadfast_kernel::{
+    EntityId, Envelope, Failure, LetterId, LimitKey, Message, Payload, Record, RunId, Seq, Status, StepId, Timer, TimerName, Timestamp,
+    WorkflowName,
+};
+use steadfast_store::{Append, Batch, Fence, LetterChange, LetterRow, OutboxChange, RunRow, Store, TimerChange};
 use steadfast_store_embedded::Embedded;
 
 /// 2026-01-02T03:04:05.000678Z.
@@ -48,23 +51,49 @@ pub(crate) fn event(seq: Seq, payload: impl Into<Vec<u8>>) -> Batch {
         body: vec![8, 1].into(),
     };
     let fences = vec![Fence { shard: 0, term: 1, after: seq - 1, upto: seq }];
-    Batch { fences, events: vec![Append { run: run("order-17"), record }], ..Batch::default() }
+    Batch { fences, events: vec![Append { entity: run("order-17").into(), record }], ..Batch::default() }
 }
 
-/// A batch with an event, a row and a timer.
+/// A batch with an event, a row, a timer, a message and a dead letter.
 pub(crate) fn everything(seq: Seq) -> Batch {
     let row = RunRow {
         shard: 0,
         run: run("order-17"),
         workflow: WorkflowName::new("bill").unwrap(),
+        tenant: Some("acme".into()),
         status: Status::Waiting,
         wait: Some("BACKOFF".into()),
+        text: Some("charging".into()),
+        recover: None,
         started_at: Timestamp::from_micros(AT),
         ended_at: None,
     };
     let name = TimerName::Retry(StepId::new("", "charge", 1).unwrap());
     let timer = Timer { run: run("order-17"), name, due: Timestamp::from_micros(AT + 1_200_000), revision: seq };
-    Batch { runs: vec![row], timers: vec![TimerChange::Arm { shard: 0, timer }], ..event(seq, "{\"amount\":12}") }
+    Batch {
+        runs: vec![row],
+        timers: vec![TimerChange::Arm { shard: 0, timer }],
+        outbox: vec![OutboxChange::Add { shard: 0, envelope: envelope() }],
+        letters: vec![LetterChange::Put(letter())],
+        ..event(seq, "{\"amount\":12}")
+    }
+}
+
+fn envelope() -> Envelope {
+    let to = EntityId::Limit(LimitKey::of_key("card").unwrap());
+    Envelope { from: run("order-17").into(), seq: 1, to, message: Message::RequestSlot { epoch: 1, slots: 2 } }
+}
+
+fn letter() -> LetterRow {
+    LetterRow {
+        shard: 0,
+        letter: LetterId { workflow: WorkflowName::new("bill").unwrap(), seq: 4 },
+        run: run("order-16"),
+        step: StepId::new("", "read", 1).unwrap(),
+        tenant: Some("acme".into()),
+        failure: Failure::poison("not a number"),
+        added_at: Timestamp::from_micros(AT),
+    }
 }
 
 /// A store whose shard 0 is claimed with term 1, or with a later one if it was there before.
@@ -84,5 +113,5 @@ pub(crate) async fn make(dir: &Path, events: u64) {
 
 /// How many events the journal of the run has.
 pub(crate) async fn events(store: &Embedded) -> usize {
-    store.journal(&run("order-17"), 0, usize::MAX).await.unwrap().len()
+    store.journal(&run("order-17").into(), 0, usize::MAX).await.unwrap().len()
 }

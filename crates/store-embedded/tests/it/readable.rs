@@ -3,6 +3,7 @@
 use crate::fixture::{claimed, event, everything, person};
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, Row};
+use steadfast_kernel::EntityId;
 use steadfast_store::Store;
 use tempfile::tempdir;
 
@@ -27,7 +28,7 @@ async fn the_columns_of_an_event_say_what_happened() {
     let store = claimed(dir.path()).await;
     store.commit(everything(1)).await.unwrap();
     let person = person(dir.path());
-    let texts = line(&person, "SELECT run, type, subject, reason, encoding, payload FROM events", 6);
+    let texts = line(&person, "SELECT entity, type, subject, reason, encoding, payload FROM events", 6);
     assert_eq!(texts, ["order-17", "RETRY_SCHEDULED", "charge#1", "the card service is away", "json", "{\"amount\":12}"]);
     assert_eq!(value::<String>(&person, "SELECT concat_ws(' ', seq, epoch, attempt, backoff_ms) FROM events"), "1 1 2 1200");
 }
@@ -46,13 +47,16 @@ async fn json_can_be_queried_and_other_bytes_are_blobs() {
 }
 
 #[tokio::test]
-async fn runs_and_timers_are_plain_rows() {
+async fn what_is_not_an_event_is_a_plain_row() {
     let dir = tempdir().unwrap();
     let store = claimed(dir.path()).await;
     store.commit(everything(1)).await.unwrap();
     let person = person(dir.path());
-    assert_eq!(line(&person, "SELECT run, workflow, status, wait FROM runs", 4), ["order-17", "bill", "WAITING", "BACKOFF"]);
+    let columns = "SELECT run, workflow, tenant, status, wait, text FROM runs";
+    assert_eq!(line(&person, columns, 6), ["order-17", "bill", "acme", "WAITING", "BACKOFF", "charging"]);
     assert_eq!(line(&person, "SELECT run, name FROM timers", 2), ["order-17", "retry:charge#1"]);
+    assert_eq!(line(&person, "SELECT from_entity, to_entity, kind FROM outbox", 3), ["order-17", "limit:key/card", "REQUEST_SLOT"]);
+    assert_eq!(line(&person, "SELECT run, class, code FROM letters", 3), ["order-16", "poison", "DECODE_FAILURE"]);
     assert_eq!(value::<String>(&person, "SELECT concat_ws(' ', id, term, seq) FROM shards"), "0 1 1");
 }
 
@@ -65,6 +69,22 @@ async fn views_show_times_that_people_read() {
     assert_eq!(line(&person, "SELECT run, time, type FROM journal", 3), ["order-17", "2026-01-02T03:04:05.000678Z", "RETRY_SCHEDULED"]);
     assert_eq!(line(&person, "SELECT run, started, wait FROM open_runs", 3), ["order-17", "2026-01-02T03:04:05Z", "BACKOFF"]);
     assert_eq!(line(&person, "SELECT time, name FROM due_timers", 2), ["2026-01-02T03:04:06.200678Z", "retry:charge#1"]);
+    let letter = ["bill.4", "2026-01-02T03:04:05Z", "read#1", "acme", "not a number"];
+    assert_eq!(line(&person, "SELECT letter, added, step, tenant, message FROM dead_letters", 5), letter);
+}
+
+#[tokio::test]
+async fn journals_of_runs_are_shown_apart_from_others() {
+    let dir = tempdir().unwrap();
+    let store = claimed(dir.path()).await;
+    for (seq, entity) in (1..).zip(["limit:key/card", "order-17", "letters:bill", "limit"]) {
+        let mut batch = event(seq, "1");
+        batch.events[0].entity = EntityId::from_stored(entity).unwrap();
+        store.commit(batch).await.unwrap();
+    }
+    let person = person(dir.path());
+    assert_eq!(value::<String>(&person, "SELECT group_concat(run, ' ') FROM journal"), "limit order-17");
+    assert_eq!(value::<String>(&person, "SELECT group_concat(entity, ' ') FROM other_journals"), "letters:bill limit:key/card");
 }
 
 #[tokio::test]

@@ -1,23 +1,34 @@
 //! A commit is whole or absent, and commits are applied in the order in which they were called.
 
 use super::Harness;
-use super::fixture::{Writer, all_timers, arm, changes, event, events, open_ids, row, rows, run, seqs, timer};
-use crate::{Batch, Store};
+use super::fixture::{
+    Writer, add, all_letters, all_messages, all_timers, arm, changes, envelope, event, events, letter, recover_ids, row, rows, run, seqs,
+    timer,
+};
+use crate::{Batch, LetterChange, Store};
 use steadfast_kernel::TimerName;
 
-/// Events, rows and timers of one batch, all of run `a`.
+/// Everything that a batch can have, of run `a`.
 fn everything() -> Batch {
-    let armed = arm(0, &timer("a", TimerName::Deadline, 5));
-    Batch { fences: vec![], events: vec![event("a", 1), event("a", 2)], runs: vec![row("a")], timers: vec![armed] }
+    Batch {
+        fences: vec![],
+        events: vec![event("a", 1), event("a", 2)],
+        runs: vec![row("a")],
+        timers: vec![arm(0, &timer("a", TimerName::Deadline, 5))],
+        outbox: vec![add(&envelope("a", 1))],
+        letters: vec![LetterChange::Put(letter("bill", 1, 5))],
+    }
 }
 
-/// Events, row and timer of a batch are there together.
+/// Events, row, timer, message and letter of a batch are there together.
 pub async fn a_batch_is_applied_as_a_whole(harness: &impl Harness) {
     let store = harness.open().await;
     Writer::claim(&store, 0).await.write(everything()).await;
     assert_eq!(seqs(&store, "a").await, [1, 2]);
     assert_eq!(store.run(&run("a")).await.unwrap(), Some(row("a")));
     assert_eq!(all_timers(&store, 0).await, [timer("a", TimerName::Deadline, 5)]);
+    assert_eq!(all_messages(&store, 0).await, [envelope("a", 1)]);
+    assert_eq!(all_letters(&store).await, [letter("bill", 1, 5)]);
 }
 
 /// One event too many refuses everything that stands beside it.
@@ -30,7 +41,10 @@ pub async fn a_refused_batch_leaves_no_trace(harness: &impl Harness) {
     writer.fail(batch).await;
     assert_eq!(seqs(&store, "a").await, [0; 0]);
     assert_eq!(store.run(&run("a")).await.unwrap(), None);
+    assert_eq!(recover_ids(&store, 0).await, [""; 0]);
     assert_eq!(all_timers(&store, 0).await, []);
+    assert_eq!(all_messages(&store, 0).await, []);
+    assert_eq!(all_letters(&store).await, []);
     assert_eq!(store.head(0).await.unwrap(), writer.head);
     writer.write(everything()).await;
 }
@@ -65,7 +79,7 @@ pub async fn the_last_of_several_rows_of_a_batch_stays(harness: &impl Harness) {
     last.wait = Some("TIMER".into());
     Writer::claim(&store, 0).await.write(rows([row("a"), row("b"), last.clone()])).await;
     assert_eq!(store.run(&run("a")).await.unwrap(), Some(last));
-    assert_eq!(open_ids(&store, 0).await, ["a", "b"]);
+    assert_eq!(recover_ids(&store, 0).await, ["a", "b"]);
 }
 
 /// What was put in line is applied, whoever listens.

@@ -1,8 +1,11 @@
-//! What the cases write: small records, rows and timers, and a writer that keeps the numbers of its shard.
+//! What the cases write: small records, rows, timers, messages and letters, and a writer that keeps the numbers of its shard.
 
-use crate::{Append, Batch, Commit, Error, Fence, Head, RunRow, ShardId, Store, TimerChange};
+use crate::{Append, Batch, Commit, Error, Fence, Head, LetterChange, LetterRow, OutboxChange, RunRow, ShardId, Store, TimerChange};
 use bytes::Bytes;
-use steadfast_kernel::{Payload, Record, RunId, Seq, Status, StepId, Timer, TimerName, Timestamp, WorkflowName};
+use steadfast_kernel::run::Recover;
+use steadfast_kernel::{
+    EntityId, Envelope, Failure, LetterId, Message, Payload, Record, RunId, Seq, Status, StepId, Timer, TimerName, Timestamp, WorkflowName,
+};
 
 /// A holder of a shard, whose batches follow on from each other.
 pub(super) struct Writer<'a, S> {
@@ -47,6 +50,10 @@ pub(super) fn run(id: &str) -> RunId {
     RunId::new(id).unwrap()
 }
 
+pub(super) fn entity(id: &str) -> EntityId {
+    run(id).into()
+}
+
 pub(super) fn step(name: &str) -> StepId {
     StepId::new("", name, 1).unwrap()
 }
@@ -71,7 +78,11 @@ pub(super) fn record(seq: Seq) -> Record {
 }
 
 pub(super) fn event(id: &str, seq: Seq) -> Append {
-    Append { run: run(id), record: record(seq) }
+    Append { entity: entity(id), record: record(seq) }
+}
+
+pub(super) fn workflow(name: &str) -> WorkflowName {
+    WorkflowName::new(name).unwrap()
 }
 
 /// The row of a run that is under way, in shard 0.
@@ -79,16 +90,19 @@ pub(super) fn row(id: &str) -> RunRow {
     RunRow {
         shard: 0,
         run: run(id),
-        workflow: WorkflowName::new("orders/bill").unwrap(),
+        workflow: workflow("orders/bill"),
+        tenant: None,
         status: Status::Running,
         wait: None,
+        text: None,
+        recover: Some(Recover::Host),
         started_at: time(7),
         ended_at: None,
     }
 }
 
 pub(super) fn ended(id: &str, status: Status) -> RunRow {
-    RunRow { status, ended_at: Some(time(9)), ..row(id) }
+    RunRow { status, recover: None, ended_at: Some(time(9)), ..row(id) }
 }
 
 pub(super) fn timer(id: &str, name: TimerName, due: i64) -> Timer {
@@ -103,6 +117,37 @@ pub(super) fn disarm(timer: &Timer) -> TimerChange {
     TimerChange::Disarm { run: timer.run.clone(), name: timer.name.clone() }
 }
 
+/// A message of that sender, by its stored id.
+pub(super) fn envelope(from: &str, seq: u64) -> Envelope {
+    let from = EntityId::from_stored(from).unwrap();
+    Envelope { from, seq, to: entity("hearer"), message: Message::GrantSlot { epoch: 1 } }
+}
+
+pub(super) fn add(envelope: &Envelope) -> OutboxChange {
+    OutboxChange::Add { shard: 0, envelope: envelope.clone() }
+}
+
+pub(super) fn settle(envelope: &Envelope) -> OutboxChange {
+    OutboxChange::Settle { from: envelope.from.clone(), seq: envelope.seq }
+}
+
+pub(super) fn letter_id(name: &str, seq: Seq) -> LetterId {
+    LetterId { workflow: workflow(name), seq }
+}
+
+/// The row of a dead letter in the box of that workflow, which arrived at that time.
+pub(super) fn letter(name: &str, seq: Seq, added_at: i64) -> LetterRow {
+    LetterRow {
+        shard: 0,
+        letter: letter_id(name, seq),
+        run: run("a"),
+        step: step("read"),
+        tenant: None,
+        failure: Failure::poison("not a number"),
+        added_at: time(added_at),
+    }
+}
+
 pub(super) fn events(events: impl IntoIterator<Item = Append>) -> Batch {
     Batch { events: events.into_iter().collect(), ..Batch::default() }
 }
@@ -111,22 +156,38 @@ pub(super) fn rows(runs: impl IntoIterator<Item = RunRow>) -> Batch {
     Batch { runs: runs.into_iter().collect(), ..Batch::default() }
 }
 
+pub(super) fn messages(outbox: impl IntoIterator<Item = OutboxChange>) -> Batch {
+    Batch { outbox: outbox.into_iter().collect(), ..Batch::default() }
+}
+
+pub(super) fn letters(letters: impl IntoIterator<Item = LetterChange>) -> Batch {
+    Batch { letters: letters.into_iter().collect(), ..Batch::default() }
+}
+
 pub(super) fn changes(timers: impl IntoIterator<Item = TimerChange>) -> Batch {
     Batch { timers: timers.into_iter().collect(), ..Batch::default() }
 }
 
 /// The sequences of a run's journal.
 pub(super) async fn seqs(store: &impl Store, id: &str) -> Vec<Seq> {
-    let journal = store.journal(&run(id), 0, usize::MAX).await.unwrap();
+    let journal = store.journal(&entity(id), 0, usize::MAX).await.unwrap();
     journal.iter().map(|record| record.seq).collect()
 }
 
-/// The ids of a shard's open runs.
-pub(super) async fn open_ids(store: &impl Store, shard: ShardId) -> Vec<String> {
-    let rows = store.open_runs(shard, None, usize::MAX).await.unwrap();
+/// The ids of a shard's runs that a restart has something to do with.
+pub(super) async fn recover_ids(store: &impl Store, shard: ShardId) -> Vec<String> {
+    let rows = store.to_recover(shard, None, usize::MAX).await.unwrap();
     rows.iter().map(|row| row.run.to_string()).collect()
 }
 
 pub(super) async fn all_timers(store: &impl Store, shard: ShardId) -> Vec<Timer> {
     store.timers(shard, None, usize::MAX).await.unwrap()
+}
+
+pub(super) async fn all_messages(store: &impl Store, shard: ShardId) -> Vec<Envelope> {
+    store.outbox(shard, None, usize::MAX).await.unwrap()
+}
+
+pub(super) async fn all_letters(store: &impl Store) -> Vec<LetterRow> {
+    store.letters(None, usize::MAX).await.unwrap()
 }

@@ -1,10 +1,10 @@
 //! A journal gives back what was appended, to the byte, in order.
 
 use super::Harness;
-use super::fixture::{Writer, event, events, record, run, seqs, time};
+use super::fixture::{Writer, entity, event, events, record, seqs, time, workflow};
 use crate::{Append, Store};
 use bytes::Bytes;
-use steadfast_kernel::{Payload, Record, Timestamp};
+use steadfast_kernel::{EntityId, LimitKey, Payload, Record, Timestamp};
 
 /// A record of which only the place is known.
 fn bare() -> Record {
@@ -14,9 +14,9 @@ fn bare() -> Record {
 
 /// Appends the records to the journal of one run and asserts that it gives them back.
 async fn assert_kept(store: &impl Store, records: Vec<Record>) {
-    let appends = records.iter().map(|record| Append { run: run("a"), record: record.clone() });
+    let appends = records.iter().map(|record| Append { entity: entity("a"), record: record.clone() });
     Writer::claim(store, 0).await.write(events(appends)).await;
-    let found = store.journal(&run("a"), 0, usize::MAX).await.unwrap();
+    let found = store.journal(&entity("a"), 0, usize::MAX).await.unwrap();
     assert_eq!(found.len(), records.len());
     for (found, written) in found.iter().zip(&records) {
         assert_eq!(found, written);
@@ -93,7 +93,7 @@ pub async fn entries_come_in_order_and_in_pages(harness: &impl Harness) {
     writer.write(events((1..=7).map(|seq| event("a", seq)))).await;
     writer.write(events((8..=11).map(|seq| event("a", seq)))).await;
     let page = async |after, limit| {
-        let records = store.journal(&run("a"), after, limit).await.unwrap();
+        let records = store.journal(&entity("a"), after, limit).await.unwrap();
         records.iter().map(|record| record.seq).collect::<Vec<_>>()
     };
     assert_eq!(page(0, 4).await, [1, 2, 3, 4]);
@@ -118,6 +118,22 @@ pub async fn journals_of_ids_that_begin_alike_do_not_mix(harness: &impl Harness)
     assert_eq!(seqs(&store, "a-").await, [0; 0]);
 }
 
+/// A run may be called what a limit or a workflow is called.
+pub async fn journals_of_kinds_of_entities_do_not_mix(harness: &impl Harness) {
+    let store = harness.open().await;
+    let runs = ["bill", "key/bill", "workflow/bill", "limit", "letters", "limit/key/bill", "letters/bill"].map(entity);
+    let limits = [LimitKey::of_key("bill").unwrap(), LimitKey::of_workflow(&workflow("bill"))].map(EntityId::Limit);
+    let boxes = ["bill", "key/bill"].map(|name| EntityId::Letters(workflow(name)));
+    let all: Vec<_> = runs.into_iter().chain(limits).chain(boxes).collect();
+    let kind = |place: usize| format!("EVENT_OF_{place}");
+    let append = |(place, entity): (usize, &EntityId)| Append { entity: entity.clone(), record: Record { kind: kind(place), ..record(1) } };
+    Writer::claim(&store, 0).await.write(events(all.iter().enumerate().map(append))).await;
+    for (place, entity) in all.iter().enumerate() {
+        let found = store.journal(entity, 0, 9).await.unwrap();
+        assert_eq!(found.iter().map(|record| &record.kind).collect::<Vec<_>>(), [&kind(place)], "{entity:?}");
+    }
+}
+
 /// A second event of the same run and number refuses its batch.
 pub async fn an_event_is_written_once(harness: &impl Harness) {
     let store = harness.open().await;
@@ -126,7 +142,7 @@ pub async fn an_event_is_written_once(harness: &impl Harness) {
     let mut other = event("a", 1);
     other.record.kind = "RUN_FAILED".into();
     writer.fail(events([event("b", 1), other])).await;
-    assert_eq!(store.journal(&run("a"), 0, 10).await.unwrap(), [record(1)]);
+    assert_eq!(store.journal(&entity("a"), 0, 10).await.unwrap(), [record(1)]);
     assert_eq!(seqs(&store, "b").await, [0; 0]);
 }
 

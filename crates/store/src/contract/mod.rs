@@ -10,6 +10,10 @@ pub mod commit;
 pub mod fence;
 mod fixture;
 pub mod journal;
+pub mod letters;
+pub mod lists;
+pub mod outbox;
+pub mod recover;
 pub mod reopen;
 pub mod runs;
 pub mod timers;
@@ -65,16 +69,34 @@ macro_rules! contract_tests {
                 payload_bytes_come_back_exactly,
                 entries_come_in_order_and_in_pages,
                 journals_of_ids_that_begin_alike_do_not_mix,
+                journals_of_kinds_of_entities_do_not_mix,
                 an_event_is_written_once,
                 an_event_twice_in_one_batch_is_refused,
             }
             runs {
                 a_row_comes_back,
+                every_status_comes_back,
                 a_row_is_replaced,
-                open_runs_come_in_the_order_of_their_ids,
-                open_runs_come_in_pages,
-                runs_that_ended_are_not_open,
-                open_runs_of_shards_are_apart,
+            }
+            recover {
+                runs_come_in_the_order_of_their_ids,
+                runs_come_in_pages,
+                rows_say_what_is_to_be_done,
+                runs_leave_and_return,
+                runs_of_shards_are_apart,
+            }
+            lists {
+                runs_come_newest_first,
+                filters_apply_alone_and_together,
+                pages_meet_without_gaps_or_repeats,
+                a_page_begins_after_any_place,
+                times_have_a_beginning_and_an_end,
+                names_are_compared_as_a_whole,
+                text_is_found_where_people_look,
+                text_is_found_in_either_case,
+                text_is_taken_as_it_is,
+                lists_follow_the_rows,
+                there_may_be_nothing,
             }
             timers {
                 timers_come_in_the_order_of_their_keys,
@@ -84,6 +106,28 @@ macro_rules! contract_tests {
                 disarming_what_is_not_there_is_fine,
                 changes_of_one_batch_apply_in_order,
                 timers_of_shards_are_apart,
+            }
+            outbox {
+                every_message_comes_back,
+                messages_come_in_the_order_of_their_senders,
+                pages_meet,
+                a_page_begins_after_a_message_that_is_gone,
+                what_is_settled_is_gone,
+                settling_what_is_not_there_is_fine,
+                messages_of_one_batch_change_in_order,
+                messages_stand_and_fall_with_their_events,
+                messages_of_shards_are_apart,
+            }
+            letters {
+                a_letter_comes_back,
+                letters_of_boxes_are_apart,
+                a_letter_is_replaced,
+                letters_come_newest_first,
+                pages_of_letters_meet,
+                what_is_removed_is_gone,
+                removing_what_is_not_there_is_fine,
+                letters_of_one_batch_change_in_order,
+                letters_stand_and_fall_with_their_events,
             }
             reopen {
                 everything_committed_is_there,
@@ -117,6 +161,10 @@ mod tests {
             include_str!("commit.rs"),
             include_str!("fence.rs"),
             include_str!("journal.rs"),
+            include_str!("letters.rs"),
+            include_str!("lists.rs"),
+            include_str!("outbox.rs"),
+            include_str!("recover.rs"),
             include_str!("reopen.rs"),
             include_str!("runs.rs"),
             include_str!("timers.rs"),

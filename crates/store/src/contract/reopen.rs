@@ -1,22 +1,33 @@
 //! What was committed outlives the handle.
 
 use super::Harness;
-use super::fixture::{Writer, all_timers, arm, event, events, row, run, seqs, timer};
-use crate::{Batch, Head, Store};
+use super::fixture::{
+    Writer, add, all_letters, all_messages, all_timers, arm, envelope, event, events, letter, letter_id, letters, messages, recover_ids,
+    row, run, seqs, settle, timer,
+};
+use crate::{Batch, Head, LetterChange, Store};
 use steadfast_kernel::TimerName;
 
-/// Journal, row, timer and number are there for the next handle.
+/// Journal, row, timer, message, letter and number are there for the next handle.
 pub async fn everything_committed_is_there(harness: &impl Harness) {
     let store = harness.open().await;
     let armed = timer("a", TimerName::Deadline, 5);
-    let batch = Batch { runs: vec![row("a")], timers: vec![arm(0, &armed)], ..events([event("a", 1), event("a", 2)]) };
-    Writer::claim(&store, 0).await.write(batch).await;
+    let mut batch = Batch { runs: vec![row("a")], timers: vec![arm(0, &armed)], ..events([event("a", 1), event("a", 2)]) };
+    batch.merge(messages([1, 2].map(|seq| add(&envelope("a", seq)))));
+    batch.merge(letters([1, 2].map(|seq| LetterChange::Put(letter("bill", seq, 5)))));
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(batch).await;
+    let gone = Batch { outbox: vec![settle(&envelope("a", 1))], ..letters([LetterChange::Remove(letter_id("bill", 1))]) };
+    writer.write(gone).await;
     drop(store);
     let store = harness.open().await;
     assert_eq!(seqs(&store, "a").await, [1, 2]);
     assert_eq!(store.run(&run("a")).await.unwrap(), Some(row("a")));
+    assert_eq!(recover_ids(&store, 0).await, ["a"]);
     assert_eq!(all_timers(&store, 0).await, [armed]);
-    assert_eq!(store.head(0).await.unwrap(), Head { term: 1, seq: 1 });
+    assert_eq!(all_messages(&store, 0).await, [envelope("a", 2)]);
+    assert_eq!(all_letters(&store).await, [letter("bill", 2, 5)]);
+    assert_eq!(store.head(0).await.unwrap(), Head { term: 1, seq: 2 });
 }
 
 /// A claim after a restart is a new one, and its batches follow on from those before.

@@ -54,6 +54,7 @@ pub async fn pages_follow_the_same_order(harness: &impl Harness) {
             let page = store.timers(0, found.last().map(TimerKey::from).as_ref(), limit).await.unwrap();
             assert!(page.len() <= limit);
             found.extend(page.iter().cloned());
+            assert!(found.len() <= in_order().len(), "pages repeat");
             if page.is_empty() {
                 break;
             }

@@ -8,13 +8,13 @@ mod tables;
 
 pub use faults::{Fault, Faults, Gate};
 
-use crate::{Batch, Commit, Error, Head, RunRow, ShardId, Store, TimerKey};
+use crate::{Batch, Commit, Error, Head, LetterCursor, LetterRow, RunCursor, RunFilter, RunRow, ShardId, Store, TimerKey};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use steadfast_kernel::{Record, RunId, Seq, Timer};
+use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Timer};
 use tables::Tables;
 
 /// A store in memory. Clones are the same store.
@@ -127,9 +127,9 @@ impl Store for Memory {
         Ok(self.tables.lock().head(shard))
     }
 
-    async fn journal(&self, run: &RunId, after: Seq, limit: usize) -> Result<Vec<Record>, Error> {
+    async fn journal(&self, entity: &EntityId, after: Seq, limit: usize) -> Result<Vec<Record>, Error> {
         self.alive()?;
-        Ok(self.tables.lock().journal(run, after, limit))
+        Ok(self.tables.lock().journal(entity, after, limit))
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
@@ -137,9 +137,29 @@ impl Store for Memory {
         Ok(self.tables.lock().run(run))
     }
 
-    async fn open_runs(&self, shard: ShardId, after: Option<&RunId>, limit: usize) -> Result<Vec<RunRow>, Error> {
+    async fn runs(&self, filter: &RunFilter, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
         self.alive()?;
-        Ok(self.tables.lock().open_runs(shard, after, limit))
+        Ok(self.tables.lock().runs(filter, after, limit))
+    }
+
+    async fn to_recover(&self, shard: ShardId, after: Option<&RunId>, limit: usize) -> Result<Vec<RunRow>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().to_recover(shard, after, limit))
+    }
+
+    async fn outbox(&self, shard: ShardId, after: Option<&(EntityId, u64)>, limit: usize) -> Result<Vec<Envelope>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().outbox(shard, after, limit))
+    }
+
+    async fn letter(&self, letter: &LetterId) -> Result<Option<LetterRow>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().letter(letter))
+    }
+
+    async fn letters(&self, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().letters(after, limit))
     }
 
     async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error> {

@@ -1,16 +1,22 @@
 //! The tables, as plain maps: what a store means, without how.
 
-use crate::{Batch, Error, Fence, Head, RunRow, ShardId, TimerChange, TimerKey};
+use crate::{
+    Batch, Error, Fence, Head, LetterChange, LetterCursor, LetterRow, OutboxChange, RunCursor, RunFilter, RunRow, ShardId, TimerChange,
+    TimerKey,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use steadfast_kernel::{Record, RunId, Seq, Timer, TimerName};
+use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Timer, TimerName};
 
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     heads: BTreeMap<ShardId, Head>,
-    events: BTreeMap<(RunId, Seq), Record>,
+    events: BTreeMap<(EntityId, Seq), Record>,
     runs: BTreeMap<RunId, RunRow>,
     timers: BTreeMap<(RunId, TimerName), (ShardId, Timer)>,
+    /// By the sender as text, and the sequence.
+    outbox: BTreeMap<(String, u64), (ShardId, Envelope)>,
+    letters: BTreeMap<LetterId, LetterRow>,
 }
 
 impl Tables {
@@ -26,7 +32,7 @@ impl Tables {
             self.heads.insert(fence.shard, Head { term: fence.term, seq: fence.upto });
         }
         for append in &batch.events {
-            self.events.insert((append.run.clone(), append.record.seq), append.record.clone());
+            self.events.insert((append.entity.clone(), append.record.seq), append.record.clone());
         }
         for row in &batch.runs {
             self.runs.insert(row.run.clone(), row.clone());
@@ -39,6 +45,20 @@ impl Tables {
                 TimerChange::Disarm { run, name } => {
                     self.timers.remove(&(run.clone(), name.clone()));
                 }
+            }
+        }
+        for change in &batch.outbox {
+            match change {
+                OutboxChange::Add { shard, envelope } => {
+                    self.outbox.insert((envelope.from.to_string(), envelope.seq), (*shard, envelope.clone()));
+                }
+                OutboxChange::Settle { from, seq } => drop(self.outbox.remove(&(from.to_string(), *seq))),
+            }
+        }
+        for change in &batch.letters {
+            match change {
+                LetterChange::Put(row) => drop(self.letters.insert(row.letter.clone(), row.clone())),
+                LetterChange::Remove(letter) => drop(self.letters.remove(letter)),
             }
         }
     }
@@ -58,9 +78,9 @@ impl Tables {
         }
         let mut seen = BTreeSet::new();
         for append in &batch.events {
-            let key = (append.run.clone(), append.record.seq);
+            let key = (append.entity.clone(), append.record.seq);
             if self.events.contains_key(&key) || !seen.insert(key) {
-                let what = format!("event {} of run {} is there already", append.record.seq, append.run);
+                let what = format!("event {} of {} is there already", append.record.seq, append.entity);
                 return Err(Error::Unavailable { what, source: None });
             }
         }
@@ -77,8 +97,8 @@ impl Tables {
         self.heads.get(&shard).copied().unwrap_or(Head { term: 0, seq: 0 })
     }
 
-    pub(super) fn journal(&self, run: &RunId, after: Seq, limit: usize) -> Vec<Record> {
-        let range = (Bound::Excluded((run.clone(), after)), Bound::Included((run.clone(), Seq::MAX)));
+    pub(super) fn journal(&self, entity: &EntityId, after: Seq, limit: usize) -> Vec<Record> {
+        let range = (Bound::Excluded((entity.clone(), after)), Bound::Included((entity.clone(), Seq::MAX)));
         self.events.range(range).take(limit).map(|(_, record)| record.clone()).collect()
     }
 
@@ -86,16 +106,42 @@ impl Tables {
         self.runs.get(run).cloned()
     }
 
-    pub(super) fn open_runs(&self, shard: ShardId, after: Option<&RunId>, limit: usize) -> Vec<RunRow> {
+    pub(super) fn runs(&self, filter: &RunFilter, after: Option<&RunCursor>, limit: usize) -> Vec<RunRow> {
+        let follows = |row: &&RunRow| after.is_none_or(|after| RunCursor::from(*row) < *after);
+        let mut rows: Vec<_> = self.runs.values().filter(|row| filter.lets_through(row)).filter(follows).cloned().collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(RunCursor::from(row)));
+        rows.truncate(limit);
+        rows
+    }
+
+    pub(super) fn to_recover(&self, shard: ShardId, after: Option<&RunId>, limit: usize) -> Vec<RunRow> {
         let from = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.clone()));
-        let open = |row: &&RunRow| row.shard == shard && !row.status.is_final();
+        let concerned = |row: &&RunRow| row.shard == shard && row.recover.is_some();
         self.runs
             .range((from, Bound::Unbounded))
             .map(|(_, row)| row)
-            .filter(open)
+            .filter(concerned)
             .take(limit)
             .cloned()
             .collect()
+    }
+
+    pub(super) fn outbox(&self, shard: ShardId, after: Option<&(EntityId, u64)>, limit: usize) -> Vec<Envelope> {
+        let from = after.map_or(Bound::Unbounded, |(from, seq)| Bound::Excluded((from.to_string(), *seq)));
+        let mine = self.outbox.range((from, Bound::Unbounded)).map(|(_, row)| row).filter(|(of, _)| *of == shard);
+        mine.take(limit).map(|(_, envelope)| envelope.clone()).collect()
+    }
+
+    pub(super) fn letter(&self, letter: &LetterId) -> Option<LetterRow> {
+        self.letters.get(letter).cloned()
+    }
+
+    pub(super) fn letters(&self, after: Option<&LetterCursor>, limit: usize) -> Vec<LetterRow> {
+        let follows = |row: &&LetterRow| after.is_none_or(|after| LetterCursor::from(*row) < *after);
+        let mut rows: Vec<_> = self.letters.values().filter(follows).cloned().collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(LetterCursor::from(row)));
+        rows.truncate(limit);
+        rows
     }
 
     pub(super) fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Vec<Timer> {

@@ -22,8 +22,11 @@ fn row(id: &str) -> RunRow {
         shard: 0,
         run: RunId::new(id).unwrap(),
         workflow: WorkflowName::new("bill").unwrap(),
+        tenant: None,
         status: Status::Running,
         wait: None,
+        text: None,
+        recover: None,
         started_at: Timestamp::EPOCH,
         ended_at: None,
     }

@@ -2,18 +2,29 @@
 
 mod cancel_run;
 mod fire_timer;
+mod hear;
+mod interrupt_run;
+mod letters;
+mod limit;
+mod pause_run;
+mod preview;
+mod record_heartbeat;
 mod report_failure;
+mod resume_run;
+mod retry_run;
 mod send_signal;
 mod start_run;
 mod status;
 mod take_turn;
+mod terminate_run;
 
 use crate::support::*;
 use std::time::Duration;
-use steadfast_kernel::run::{Decision, SIGNALS_MAX, decide};
+use steadfast_kernel::run::{SIGNALS_MAX, decide};
 use steadfast_kernel::{
-    Answer, CancelRun, Code, Command, Effect, Entry, Event, Failure, Payload, Policy, Refusal, ReportFailure, Run, StartRun, Status,
-    TakeTurn, TimerName, Wait, code,
+    Answer, CancelRun, Code, Command, Completion, Decision, DropLetter, Effect, EntityId, Entry, Envelope, Event, Failure, Letter,
+    LetterId, Message, Origin, Payload, Policy, RecordHeartbeat, Refusal, ReportFailure, Retried, RetryFrom, RetryRun, Run, RunOptions,
+    StartChild, StartRun, Status, StepId, TakeTurn, TimerName, Wait, WorkflowName, code,
 };
 
 /// Decides on a command after that history, and compares the whole answer. What is decided must fold.
@@ -88,6 +99,17 @@ fn undo_in_backoff() -> Vec<Entry> {
     [compensating(), vec![entry(4, 0, retry_scheduled("charge#1/undo", 2, 3, 1000))]].concat()
 }
 
+/// The run waits for a slot of `a`, which it has asked for by entry 1, and then for one of `b`.
+fn ready() -> Vec<Entry> {
+    history([run_started_with(None, limited(&["a", "b"]))])
+}
+
+/// The process died while `charge#1` was waiting for its second attempt; the run had until 9000.
+fn interrupted() -> Vec<Entry> {
+    let started = run_started_with(Some(9000), manual());
+    history([started, retry_scheduled("charge#1", 2, 3, 1000), Event::RunInterrupted])
+}
+
 fn policy() -> Policy {
     Policy::constant(SECOND).max_attempts(3)
 }
@@ -101,10 +123,15 @@ fn every_refusal_has_its_code() {
         (Refusal::Ended { run: run.clone() }, code::RUN_ENDED),
         (Refusal::TooManySignals { run: run.clone(), max: SIGNALS_MAX }, code::TOO_MANY_SIGNALS),
         (Refusal::NotAsked { run: run.clone(), name: "undo:charge#1".into() }, code::NOT_ASKED),
+        (Refusal::WrongStatus { run: run.clone(), status: Status::Ready, what_to_do: "wait" }, code::WRONG_STATUS),
+        (Refusal::StepNotFound { run: run.clone(), step: id("charge#1") }, code::STEP_NOT_FOUND),
         (Refusal::Stale { run, why: "it is".into() }, code::STALE),
     ];
     for (refusal, code) in refusals {
         assert_eq!(refusal.code(), code);
         assert!(refusal.to_string().contains("order-17"), "{refusal}");
     }
+    let letter = Refusal::LetterNotFound { letter: LetterId { workflow: workflow("checkout"), seq: 3 } };
+    assert_eq!(letter.code(), code::LETTER_NOT_FOUND);
+    assert!(letter.to_string().contains("checkout.3"), "{letter}");
 }

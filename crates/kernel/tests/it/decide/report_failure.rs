@@ -44,6 +44,7 @@ fn a_permanent_failure_that_the_policy_names_is_tried_again() {
         delay: 2 * SECOND,
         due_at: at(2070),
         failure: card_refused(),
+        details: None,
     };
     assert_eq!(decided.entries, [entry(2, 70, event).leaving(0)]);
 }

@@ -221,9 +221,11 @@ fn what_has_an_undo_is_known_until_it_is_undone() {
 #[test]
 fn every_status_is_known_by_its_name() {
     let names = Status::ALL.map(Status::as_str);
-    assert_eq!(names, ["RUNNING", "WAITING", "COMPENSATING", "COMPLETED", "FAILED", "CANCELLED"]);
+    let open = ["READY", "RUNNING", "WAITING", "PAUSED", "COMPENSATING", "INTERRUPTED"];
+    let ended = ["COMPLETED", "FAILED", "CANCELLED"];
+    assert_eq!(names.to_vec(), [&open[..], &ended].concat());
     assert_eq!(names.map(Status::parse), Status::ALL.map(Some));
-    assert_eq!(Status::ALL.map(Status::is_final), [false, false, false, true, true, true]);
+    assert_eq!(Status::ALL.into_iter().filter(|status| status.is_final()).map(Status::as_str).collect::<Vec<_>>(), ended);
 }
 
 #[test]

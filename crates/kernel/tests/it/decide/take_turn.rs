@@ -267,7 +267,7 @@ fn a_signal_is_taken_once() {
         signal_taken("signal:approve#1", 2),
         signal_awaited("signal:approve#2", "approve"),
     ]);
-    check(&taken, 70, turn(70, [signal_taken("signal:approve#1", 2)], 0), stale("signal:approve#1 was never asked for"));
+    check(&taken, 70, turn(70, [signal_taken("signal:approve#1", 2)], 0), stale("signal:approve#1 is settled already"));
     check(&taken, 70, turn(70, [signal_taken("signal:approve#2", 2)], 0), stale("there is no signal 2 to be taken"));
 }
 
@@ -290,7 +290,7 @@ fn a_wait_without_an_end_does_not_run_out_of_time() {
     let fired = || turn(1000, [timer_fired("signal:approve#1")], 1);
     check(&awaiting(), 1000, fired(), stale("signal:approve#1 was never set"));
     let over = [awaiting_until(), vec![entry(3, 0, timer_fired("signal:approve#1"))]].concat();
-    check(&over, 1000, fired(), stale("signal:approve#1 was never set"));
+    check(&over, 1000, fired(), stale("signal:approve#1 is settled already"));
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn what_is_abandoned_is_disarmed_and_said_by_the_last_entry() {
     check(&left, 3000, timed_out("charge#1", 2, &policy()), stale("charge#1 has its outcome already"));
     check(&left, 3000, turn(3000, [step_completed("charge#1", 2, "18")], 0), stale("charge#1 has its outcome already"));
     check(&left, 3000, turn(3000, [timer_fired("sleep#1")], 0), stale("sleep#1 has fired already"));
-    check(&left, 3000, turn(3000, [timer_fired("signal:approve#1")], 0), stale("signal:approve#1 was never set"));
+    check(&left, 3000, turn(3000, [timer_fired("signal:approve#1")], 0), stale("signal:approve#1 is settled already"));
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn an_abandoned_wait_leaves_its_signal_to_others() {
     let arrived = [awaiting(), vec![entry(3, 0, signal_received("approve", None))]].concat();
     let left = entry(4, 0, step_completed("a#1", 1, "1")).leaving(0).abandoning([sleep("signal:approve#1")]);
     let journal = [arrived, vec![left]].concat();
-    check(&journal, 70, turn(70, [signal_taken("signal:approve#1", 3)], 0), stale("signal:approve#1 was never asked for"));
+    check(&journal, 70, turn(70, [signal_taken("signal:approve#1", 3)], 0), stale("signal:approve#1 is settled already"));
     let events = || [signal_awaited("signal:approve#2", "approve"), signal_taken("signal:approve#2", 3)];
     let [asked, taken] = events();
     let entries = [entry(5, 70, asked), entry(6, 70, taken).leaving(0)];

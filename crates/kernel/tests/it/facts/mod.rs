@@ -15,8 +15,10 @@ use scenario::{Op, Scenario, policy, scenario};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use steadfast_kernel::random::Seed;
-use steadfast_kernel::run::{Decision, SIGNALS_MAX};
-use steadfast_kernel::{Answer, Command, Completion, Effect, Entry, Event, Refusal, ReportFailure, Run, StartRun, Status, Timestamp};
+use steadfast_kernel::run::SIGNALS_MAX;
+use steadfast_kernel::{
+    Answer, Command, Completion, Decision, Effect, Entry, Event, Refusal, ReportFailure, Run, StartRun, Status, Timestamp,
+};
 use world::World;
 
 /// What was asked and not refused, and when.
@@ -198,5 +200,18 @@ fn name(effect: &Effect) -> &'static str {
         Effect::Answer(Answer::SignalKnown) => "SignalKnown",
         Effect::Answer(Answer::CancelRequested) => "CancelRequested",
         Effect::Answer(Answer::Superseded) => "Superseded",
+        Effect::Host => "Host",
+        Effect::Pause => "Pause",
+        Effect::Resume => "Resume",
+        Effect::Bounce(_) => "Bounce",
+        Effect::Deliver(Completion::ChildEnded { .. }) => "ChildEnded",
+        Effect::Answer(Answer::Terminated) => "Terminated",
+        Effect::Answer(Answer::Paused) => "Paused",
+        Effect::Answer(Answer::Resumed) => "Resumed",
+        Effect::Answer(Answer::Retried) => "Retried",
+        Effect::Answer(Answer::Interrupted) => "Interrupted",
+        Effect::Answer(Answer::HeartbeatRecorded) => "HeartbeatRecorded",
+        Effect::Answer(Answer::Heard) => "Heard",
+        Effect::Answer(Answer::Dropped) => "Dropped",
     }
 }

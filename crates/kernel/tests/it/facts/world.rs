@@ -7,10 +7,10 @@ use proptest::sample::Index;
 use proptest::test_runner::TestCaseResult;
 use std::collections::BTreeMap;
 use steadfast_kernel::random::Seed;
-use steadfast_kernel::run::{Decision, Open, Phase, decide, evolve};
+use steadfast_kernel::run::{Open, Phase, decide, evolve};
 use steadfast_kernel::{
-    Answer, Attempt, Code, Command, Completion, Effect, Entry, Event, Failure, Payload, Proposal, Refusal, ReportFailure, Run, StartRun,
-    StepId, TakeTurn, Timer, TimerName, Timestamp,
+    Answer, Attempt, Code, Command, Completion, Decision, Effect, Entry, Event, Failure, Payload, Proposal, Refusal, ReportFailure, Run,
+    StartRun, StepId, TakeTurn, Timer, TimerName, Timestamp,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -76,6 +76,7 @@ impl World {
                     asked_at: at(1_000),
                     in_flight: *in_flight,
                     unanswered: Vec::new(),
+                    details: None,
                 })
             }
             Op::FireArmed { which, revision } => {

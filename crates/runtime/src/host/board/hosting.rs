@@ -6,10 +6,20 @@ use steadfast_kernel::{Attempt, Completion, Epoch, Event, Failure, Payload, Repo
 
 impl Board {
     /// True if there is something to report, or to deliver unless a turn is under way.
-    pub(in crate::host) fn has_news(&self, turn_under_way: bool) -> bool {
+    pub(in crate::host) fn has_news(&self, turn_under_way: bool, paused: bool) -> bool {
         let inner = self.inner.lock();
-        let of_turns = !inner.asked.is_empty() || !inner.handed.is_empty();
-        !inner.failed.is_empty() || (of_turns && !turn_under_way)
+        let of_turns = (!inner.asked.is_empty() && !paused) || !inner.handed.is_empty();
+        !inner.failed.is_empty() || inner.beats.values().any(|beat| !beat.seen) || (of_turns && !turn_under_way)
+    }
+
+    /// True if something is to be delivered.
+    pub(in crate::host) fn has_handed(&self) -> bool {
+        !self.inner.lock().handed.is_empty()
+    }
+
+    /// What the code wants to begin again with.
+    pub(in crate::host) fn next_input(&self) -> Option<Payload> {
+        self.inner.lock().next_input.clone()
     }
 
     /// What was asked for since the last look, with what must be recorded before it may begin.
@@ -66,7 +76,11 @@ impl Board {
 
     /// The engine has recorded the failure and will say when the next attempt begins.
     pub(in crate::host) fn retry_scheduled(&self, step: &StepId) {
-        if let Some(op) = self.inner.lock().ops.get_mut(&Key::of_attempts(step))
+        let mut inner = self.inner.lock();
+        if let Some(beat) = inner.beats.remove(step) {
+            inner.details.insert(step.clone(), beat.details); // for the next attempt
+        }
+        if let Some(op) = inner.ops.get_mut(&Key::of_attempts(step))
             && matches!(op.state, State::Failed(..))
         {
             op.state = State::Waiting;
@@ -86,6 +100,10 @@ impl Board {
                 inner.signals.insert(signal, (name, payload));
                 return;
             }
+            Completion::ChildEnded { child, outcome } => {
+                inner.children.insert(child, outcome);
+                return;
+            }
             Completion::Stopped { .. } => return, // the session's to deal with
         };
         let Some(op) = inner.ops.get_mut(&key) else { return };
@@ -95,9 +113,30 @@ impl Board {
         }
     }
 
+    /// What has arrived meets who waits for it.
+    pub(in crate::host) fn match_arrivals(&self) {
+        self.match_children();
+        self.match_signals();
+    }
+
+    /// The outcome of a child is the code's as soon as it is there, whether it waits for it already or not.
+    fn match_children(&self) {
+        let mut inner = self.inner.lock();
+        let inner = &mut *inner;
+        for (child, outcome) in std::mem::take(&mut inner.children) {
+            let key = Key::Child(child);
+            if let Some(op) = inner.ops.get_mut(&key)
+                && matches!(op.state, State::Asked(_) | State::Waiting)
+            {
+                op.state = State::Handed;
+                inner.handed.push_back(Handed { key, attempt: 1, outcome, signal: None, undoable: false });
+            }
+        }
+    }
+
     /// A signal that has arrived meets who waits for it, first come first served. One at a time: what is delivered before the next may end a wait, and
     /// its signal is then for somebody else.
-    pub(in crate::host) fn match_signals(&self) {
+    fn match_signals(&self) {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
         if inner.signals.is_empty() || inner.handed.iter().any(|handed| handed.signal.is_some()) {
@@ -130,7 +169,9 @@ impl Board {
         let op = inner.ops.get(&Key::of_attempts(step))?;
         let (State::Failed(attempt, failure), Ask::Step { policy, asked_at, .. }) = (&op.state, &op.ask) else { return None };
         let (failure, policy) = (failure.clone(), policy.clone());
+        let beat = inner.beats.get(step).filter(|beat| beat.attempt == *attempt);
         Some(ReportFailure {
+            details: beat.map(|beat| beat.details.clone()).or_else(|| inner.details.get(step).cloned()),
             epoch,
             step: step.clone(),
             attempt: *attempt,

@@ -30,7 +30,7 @@ impl Board {
         let key = Key::of_attempts(step);
         inner.asked.retain(|(other, _)| *other != key);
         let Some(op) = inner.ops.get_mut(&key) else { return false };
-        (op.state, op.begun, op.retried) = (State::Waiting, None, true);
+        (op.state, op.begun, op.retried) = (State::Waiting, None, true); // what was supplied is not, once it was tried
         true
     }
 
@@ -55,6 +55,11 @@ impl Board {
         drop(inner);
         waker.into_iter().for_each(Waker::wake);
         true
+    }
+
+    /// The outcome of a child that was taken, which is then gone.
+    pub(in crate::host) fn take_child(&self, child: &StepId) -> Option<Result<Payload, Failure>> {
+        self.inner.lock().children.remove(child)
     }
 
     /// The payload of a signal that was taken, which is then gone.

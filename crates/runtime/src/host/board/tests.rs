@@ -9,7 +9,16 @@ fn step() -> StepId {
 
 /// A board with a step whose attempt of that number has just failed.
 fn failed(attempt: Attempt) -> Board {
-    let board = Board::new(Seed([0; 32]), Timestamp::EPOCH, BTreeMap::new());
+    let opening = Opening {
+        run: RunId::new("order-17").unwrap(),
+        workflow: steadfast_kernel::WorkflowName::new("checkout").unwrap(),
+        epoch: 1,
+        generations: Generations::default(),
+        supplied: BTreeMap::new(),
+        paused: false,
+        script: Vec::new(),
+    };
+    let board = Board::new(Seed([0; 32]), Timestamp::EPOCH, &opening);
     let key = Key::Step(step());
     board.ask(&key, Ask::Step { policy: Policy::default(), asked_at: Timestamp::EPOCH, undo: None, not_repeatable: false });
     board.open(std::slice::from_ref(&key));

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::future::pending;
 use steadfast::memory::{Fault, Gate, Memory};
 use steadfast::{Clock, Engine, Event, HOUR, Run, Store, Timestamp, VirtualClock};
-use steadfast_kernel::{Entry, Payload, Record, RunId, WorkflowName, run};
+use steadfast_kernel::{EntityId, Entry, Payload, Record, RunId, RunOptions, WorkflowName, run};
 use steadfast_store::{Append, Batch, Fence, RunRow};
 
 /// The longest journal that is read.
@@ -60,16 +60,16 @@ impl World {
         let run = RunId::new("program").expect("allowed");
         let input = Payload::json(serde_json::to_vec(program).expect("a program can be written"));
         let workflow = WorkflowName::new("execute").expect("allowed");
-        let event = Event::RunStarted { workflow, input, seed: run_seed(seed), deadline_at: None };
+        let event = Event::RunStarted { workflow, input, seed: run_seed(seed), deadline_at: None, options: RunOptions::default() };
         let now = VirtualClock::start().now();
-        let entry = Entry { seq: 1, epoch: 1, at: now, in_flight: None, abandoned: Vec::new(), event };
+        let entry = Entry::new(1, 1, now, event);
         let started = run::evolve(&run, None, &entry).expect("a run begins like this");
         let head = store.claim(0).await.expect("nobody else has it");
         let batch = Batch {
             fences: vec![Fence { shard: 0, term: head.term, after: head.seq, upto: head.seq + 1 }],
-            events: vec![Append { run: run.clone(), record: Record::from(&entry) }],
+            events: vec![Append { entity: EntityId::from(&run), record: Record::from(&entry) }],
             runs: vec![RunRow::of(0, &started)],
-            timers: Vec::new(),
+            ..Batch::default()
         };
         store.commit(batch).await.expect("the store writes");
         World::on(seed, program, store, now)
@@ -90,7 +90,7 @@ impl World {
     }
 
     pub(super) async fn records(&self) -> Vec<Record> {
-        self.store.journal(&self.run, 0, JOURNAL_MAX).await.expect("the store can be read")
+        self.store.journal(&EntityId::from(&self.run), 0, JOURNAL_MAX).await.expect("the store can be read")
     }
 
     pub(super) async fn journal(&self) -> Vec<Entry> {

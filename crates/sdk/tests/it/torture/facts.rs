@@ -58,7 +58,7 @@ fn ended_as_it_must(world: &World, id: &str, script: &Script, state: &Run) -> bo
         }
         Err(code) => {
             assert_eq!(code, Code::DeadlineExceeded, "{id}");
-            assert!(state.deadline_at.is_some_and(|deadline| ended.at >= deadline), "{id} was ended before its time");
+            assert!(state.deadline.is_some_and(|deadline| ended.at >= deadline.at), "{id} was ended before its time");
             assert_eq!(ended.outcome.as_ref().unwrap_err().code, code, "{id}");
             false
         }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use steadfast::memory::Memory;
 use steadfast::{Code, Ctx, Engine, Entry, Event, RunId, Store};
+use steadfast_kernel::EntityId;
 
 type Inner = Arc<Mutex<State>>;
 
@@ -147,6 +148,9 @@ pub(super) fn is_outcome(event: &Event) -> bool {
 
 /// The journal as it is in the store, also after a crash.
 fn journal(store: &Memory, id: &str) -> Vec<Entry> {
-    let records = store.journal(&RunId::new(id).unwrap(), 0, 1000).now_or_never().expect("memory does not wait");
+    let records = store
+        .journal(&EntityId::Run(RunId::new(id).unwrap()), 0, 1000)
+        .now_or_never()
+        .expect("memory does not wait");
     records.unwrap_or_default().iter().map(|record| Entry::try_from(record).unwrap()).collect()
 }

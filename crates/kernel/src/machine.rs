@@ -1,0 +1,117 @@
+//! What all machines have in common: decide on a command, advance by an entry, and what is told to others on the way.
+//!
+//! A machine is a run, a limit or a letter box. [`decide`] looks at the state of one entity and answers with entries and effects. [`advance`] folds an
+//! entry into the state and tells what it says to other entities: the outbox is a fold of the journal too.
+
+use crate::letter::{self, LetterBox};
+use crate::limit::{self, Limit};
+use crate::{Answer, Command, Effect, EntityId, Entry, Envelope, Message, Refusal, Run, Seq, Timestamp, run};
+
+/// What follows from a command: entries to commit, and what is to be done after that.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    /// To be appended to the journal, in this order.
+    pub entries: Vec<Entry>,
+    /// To be done after the commit, in this order.
+    pub effects: Vec<Effect>,
+}
+
+impl Decision {
+    /// Nothing changes, and that is the answer.
+    pub(crate) fn answer(answer: Answer) -> Self {
+        Decision { entries: Vec::new(), effects: vec![Effect::Answer(answer)] }
+    }
+}
+
+/// The state of an entity: the fold of its journal.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "nearly every entity is a run")]
+pub enum Entity {
+    /// A run.
+    Run(Run),
+    /// A limit.
+    Limit(Limit),
+    /// The dead letters of a workflow.
+    Letters(LetterBox),
+}
+
+impl Entity {
+    /// The run, if it is one.
+    pub fn run(&self) -> Option<&Run> {
+        match self {
+            Entity::Run(run) => Some(run),
+            Entity::Limit(_) | Entity::Letters(_) => None,
+        }
+    }
+
+    /// The sequence of the last entry.
+    pub fn seq(&self) -> Seq {
+        match self {
+            Entity::Run(run) => run.seq,
+            Entity::Limit(limit) => limit.seq,
+            Entity::Letters(letters) => letters.seq,
+        }
+    }
+}
+
+/// A journal that says something that cannot be: a bug or a damaged store. The evidence is kept, nothing is guessed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the journal of {entity} cannot be followed at event {seq} ({kind}): {why}")]
+pub struct IllegalTransition {
+    /// Whose journal.
+    pub entity: EntityId,
+    /// The event that does not fit.
+    pub seq: Seq,
+    /// Its type.
+    pub kind: &'static str,
+    /// What it does not fit.
+    pub why: String,
+}
+
+/// Decides on a command: pure, and touches exactly this entity. `state` is `None` where there is none of that id yet.
+///
+/// # Errors
+/// A [`Refusal`] leaves no trace.
+pub fn decide(id: &EntityId, state: Option<&Entity>, command: Command, now: Timestamp) -> Result<Decision, Refusal> {
+    match (id, state) {
+        (EntityId::Run(id), None) => run::decide(id, None, command, now),
+        (EntityId::Run(id), Some(Entity::Run(run))) => run::decide(id, Some(run), command, now),
+        (EntityId::Limit(_), None) => Ok(limit::decide(None, &command, now)),
+        (EntityId::Limit(_), Some(Entity::Limit(limit))) => Ok(limit::decide(Some(limit), &command, now)),
+        (EntityId::Letters(workflow), None) => letter::decide(workflow, None, command, now),
+        (EntityId::Letters(workflow), Some(Entity::Letters(letters))) => letter::decide(workflow, Some(letters), command, now),
+        (_, Some(_)) => Ok(Decision::default()), // a state is kept under the id of its own kind
+    }
+}
+
+/// Folds one entry into the state, and tells what it says to others.
+///
+/// # Errors
+/// [`IllegalTransition`] if the entry cannot come next: a gap, another epoch, or anything the machine does not list.
+pub fn advance(id: &EntityId, state: Option<Entity>, entry: &Entry) -> Result<(Entity, Vec<Envelope>), IllegalTransition> {
+    match (id, state) {
+        (EntityId::Run(id), None) => run::advance(id, None, entry).map(|(run, said)| (Entity::Run(run), said)),
+        (EntityId::Run(id), Some(Entity::Run(run))) => run::advance(id, Some(run), entry).map(|(run, said)| (Entity::Run(run), said)),
+        (EntityId::Limit(key), None) => limit::advance(key, None, entry).map(|(limit, said)| (Entity::Limit(limit), said)),
+        (EntityId::Limit(key), Some(Entity::Limit(limit))) => {
+            limit::advance(key, Some(limit), entry).map(|(limit, said)| (Entity::Limit(limit), said))
+        }
+        (EntityId::Letters(workflow), None) => letter::evolve(workflow, None, entry).map(|letters| (Entity::Letters(letters), Vec::new())),
+        (EntityId::Letters(workflow), Some(Entity::Letters(letters))) => {
+            letter::evolve(workflow, Some(letters), entry).map(|letters| (Entity::Letters(letters), Vec::new()))
+        }
+        (_, Some(_)) => Err(illegal(id, entry, "the state is that of another kind of entity")),
+    }
+}
+
+/// What an entity says, with its place in its outbox.
+pub(crate) fn envelopes(from: &EntityId, sent: u64, said: Vec<(EntityId, Message)>) -> Vec<Envelope> {
+    (sent + 1..)
+        .zip(said)
+        .map(|(seq, (to, message))| Envelope { from: from.clone(), seq, to, message })
+        .collect()
+}
+
+pub(crate) fn illegal(entity: &EntityId, entry: &Entry, why: impl Into<String>) -> IllegalTransition {
+    IllegalTransition { entity: entity.clone(), seq: entry.seq, kind: entry.event.kind(), why: why.into() }
+}

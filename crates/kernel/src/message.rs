@@ -1,0 +1,242 @@
+//! What one entity tells another: a row of the outbox, delivered at least once and in order, and dropped by whoever has heard it.
+
+use crate::random::Seed;
+use crate::record::{FailureBody, OptionsBody};
+use crate::{Attempt, Encoding, EntityId, Epoch, Failure, Origin, Payload, RunId, RunOptions, StepId, WorkflowName};
+use bytes::Bytes;
+use prost::Message as _;
+use std::time::Duration;
+
+/// A message with its place in the outbox of who sends it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Envelope {
+    /// Who says it.
+    pub from: EntityId,
+    /// Counted from 1 per sender.
+    pub seq: u64,
+    /// Who is to hear it.
+    pub to: EntityId,
+    /// What.
+    pub message: Message,
+}
+
+/// What one entity tells another.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// Run to limit: it needs a slot in that epoch.
+    RequestSlot {
+        /// The epoch in which it asks.
+        epoch: Epoch,
+        /// How many slots there are to be; what was said last counts.
+        slots: u32,
+    },
+    /// Limit to run: it has the slot that it asked for in that epoch.
+    GrantSlot {
+        /// The epoch in which it asked.
+        epoch: Epoch,
+    },
+    /// Run to limit: it does not need the slot any more, or no longer waits for it.
+    ReleaseSlot {
+        /// The epoch in which it asked.
+        epoch: Epoch,
+    },
+    /// Run to run: begin, as a child.
+    StartChild(StartChild),
+    /// Run to child: end.
+    CancelChild {
+        /// Who wants it, and why.
+        origin: Origin,
+    },
+    /// Child to parent: it has ended.
+    ChildEnded {
+        /// What the parent knows it by.
+        child: StepId,
+        /// How.
+        outcome: Result<Payload, Failure>,
+    },
+    /// Run to letter box: a step that nobody will try again by itself.
+    PostLetter(Letter),
+    /// Run to letter box: that step is tried again.
+    SettleLetter {
+        /// The step.
+        step: StepId,
+    },
+}
+
+/// Begin a run as a child.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StartChild {
+    /// The code it executes.
+    pub workflow: WorkflowName,
+    /// What the code is given.
+    pub input: Payload,
+    /// Where its chance comes from.
+    pub seed: Seed,
+    /// How long it may take in all.
+    pub deadline: Option<Duration>,
+    /// What else is known of it; its parent is.
+    pub options: RunOptions,
+}
+
+/// A dead letter: what nobody will try again by itself, with its bytes and the reason.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Letter {
+    /// The run.
+    pub run: RunId,
+    /// The step.
+    pub step: StepId,
+    /// The attempt that found it to be poison.
+    pub attempt: Attempt,
+    /// Whose work it is.
+    pub tenant: Option<String>,
+    /// Why.
+    pub failure: Failure,
+    /// What the run was given.
+    pub payload: Payload,
+}
+
+impl Message {
+    /// The stored and public type.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Message::RequestSlot { .. } => "REQUEST_SLOT",
+            Message::GrantSlot { .. } => "GRANT_SLOT",
+            Message::ReleaseSlot { .. } => "RELEASE_SLOT",
+            Message::StartChild(_) => "START_CHILD",
+            Message::CancelChild { .. } => "CANCEL_CHILD",
+            Message::ChildEnded { .. } => "CHILD_ENDED",
+            Message::PostLetter(_) => "POST_LETTER",
+            Message::SettleLetter { .. } => "SETTLE_LETTER",
+        }
+    }
+
+    /// The stored form; the type is stored beside it.
+    pub fn encode(&self) -> Bytes {
+        let mut body = Body::default();
+        match self {
+            Message::RequestSlot { epoch, slots } => (body.epoch, body.slots) = (Some(*epoch), Some(*slots)),
+            Message::GrantSlot { epoch } | Message::ReleaseSlot { epoch } => body.epoch = Some(*epoch),
+            Message::StartChild(StartChild { workflow, input, seed, deadline, options }) => {
+                body.workflow = Some(workflow.to_string());
+                body.payload = Some(input.into());
+                body.seed = Some(seed.0.to_vec());
+                body.deadline_us = deadline.map(|deadline| u64::try_from(deadline.as_micros()).unwrap_or(u64::MAX));
+                body.options = Some(options.into());
+            }
+            Message::CancelChild { origin } => {
+                (body.by, body.why, body.command) = (origin.by.clone(), origin.why.clone(), origin.command.clone())
+            }
+            Message::ChildEnded { child, outcome } => {
+                body.step = Some(child.to_string());
+                match outcome {
+                    Ok(output) => body.payload = Some(output.into()),
+                    Err(failure) => body.failure = Some(failure.into()),
+                }
+            }
+            Message::PostLetter(Letter { run, step, attempt, tenant, failure, payload }) => {
+                body.run = Some(run.to_string());
+                body.step = Some(step.to_string());
+                body.attempt = Some(*attempt);
+                body.tenant.clone_from(tenant);
+                body.failure = Some(failure.into());
+                body.payload = Some(payload.into());
+            }
+            Message::SettleLetter { step } => body.step = Some(step.to_string()),
+        }
+        body.encode_to_vec().into()
+    }
+
+    /// Reads the stored form; nothing if it cannot be read.
+    pub fn decode(kind: &str, bytes: &[u8]) -> Option<Message> {
+        let body = Body::decode(bytes).ok()?;
+        let step = || body.step.as_deref().map(StepId::from_stored);
+        let payload = || body.payload.as_ref().and_then(PayloadBody::read);
+        let failure = || body.failure.as_ref().and_then(FailureBody::read);
+        Some(match kind {
+            "REQUEST_SLOT" => Message::RequestSlot { epoch: body.epoch?, slots: body.slots? },
+            "GRANT_SLOT" => Message::GrantSlot { epoch: body.epoch? },
+            "RELEASE_SLOT" => Message::ReleaseSlot { epoch: body.epoch? },
+            "START_CHILD" => Message::StartChild(StartChild {
+                workflow: WorkflowName::new(body.workflow.as_deref()?).ok()?,
+                input: payload()?,
+                seed: Seed(body.seed.as_deref()?.try_into().ok()?),
+                deadline: body.deadline_us.map(Duration::from_micros),
+                options: body.options.as_ref()?.read()?,
+            }),
+            "CANCEL_CHILD" => Message::CancelChild { origin: Origin { by: body.by, why: body.why, command: body.command } },
+            "CHILD_ENDED" => {
+                let outcome = if body.failure.is_some() { Err(failure()?) } else { Ok(payload()?) };
+                Message::ChildEnded { child: step()?, outcome }
+            }
+            "POST_LETTER" => Message::PostLetter(Letter {
+                run: RunId::new(body.run.as_deref()?).ok()?,
+                step: step()?,
+                attempt: body.attempt?,
+                failure: failure()?,
+                payload: payload()?,
+                tenant: body.tenant,
+            }),
+            "SETTLE_LETTER" => Message::SettleLetter { step: step()? },
+            _ => return None,
+        })
+    }
+}
+
+/// The fields of all messages. Numbers are for ever; a field that falls out of use keeps its number.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Body {
+    #[prost(uint32, optional, tag = "1")]
+    epoch: Option<u32>,
+    #[prost(uint32, optional, tag = "2")]
+    slots: Option<u32>,
+    #[prost(string, optional, tag = "3")]
+    workflow: Option<String>,
+    #[prost(message, optional, tag = "4")]
+    payload: Option<PayloadBody>,
+    #[prost(bytes = "vec", optional, tag = "5")]
+    seed: Option<Vec<u8>>,
+    #[prost(uint64, optional, tag = "6")]
+    deadline_us: Option<u64>,
+    #[prost(message, optional, tag = "7")]
+    options: Option<OptionsBody>,
+    #[prost(string, optional, tag = "8")]
+    by: Option<String>,
+    #[prost(string, optional, tag = "9")]
+    why: Option<String>,
+    #[prost(string, optional, tag = "10")]
+    command: Option<String>,
+    #[prost(string, optional, tag = "11")]
+    step: Option<String>,
+    #[prost(message, optional, tag = "12")]
+    failure: Option<FailureBody>,
+    #[prost(string, optional, tag = "13")]
+    run: Option<String>,
+    #[prost(uint32, optional, tag = "14")]
+    attempt: Option<u32>,
+    #[prost(string, optional, tag = "15")]
+    tenant: Option<String>,
+}
+
+/// A payload inside another message.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct PayloadBody {
+    #[prost(string, tag = "1")]
+    encoding: String,
+    #[prost(bytes = "bytes", tag = "2")]
+    bytes: Bytes,
+}
+
+impl From<&Payload> for PayloadBody {
+    fn from(payload: &Payload) -> Self {
+        PayloadBody { encoding: payload.encoding.as_str().to_string(), bytes: payload.bytes.clone() }
+    }
+}
+
+impl PayloadBody {
+    pub(crate) fn read(&self) -> Option<Payload> {
+        Some(Payload { encoding: Encoding::parse(&self.encoding)?, bytes: self.bytes.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,15 @@
+//! The run's process has died. A run with manual recovery that had an attempt in flight or in backoff does not go on by itself.
+//! open --InterruptRun--> interrupted: RUN_INTERRUPTED · any --InterruptRun, nothing was under way--> unchanged
+
+use super::turn::disarm_all;
+use super::{Decision, Recover, Run};
+use crate::{Answer, Effect, Event, Timestamp};
+
+pub(super) fn decide(run: &Run, now: Timestamp) -> Decision {
+    if run.recover() != Some(Recover::Interrupt) {
+        return Decision::answer(Answer::Interrupted);
+    }
+    let entry = run.entry(0, now, Some(0), Event::RunInterrupted);
+    let effects = disarm_all(run).into_iter().chain([Effect::Close, Effect::Answer(Answer::Interrupted)]).collect();
+    Decision { entries: vec![entry], effects }
+}

@@ -1,0 +1,172 @@
+//! What may come next. Everything that the fold and the decisions check about order is here.
+
+use super::{Await, Open, Phase, Run, Stage, Status};
+use crate::{Attempt, Event, Recovery, Seq, StepId};
+
+impl Run {
+    /// Whether that event may come next; the reason if not.
+    pub(super) fn may_follow(&self, event: &Event) -> Result<(), String> {
+        if let Event::RunRetried(_) = event {
+            return self.may_be_retried(); // from where is decided when it is asked for
+        }
+        let Phase::Open(open) = &self.phase else { return Err("the run has ended".into()) };
+        if is_of_the_code(event) {
+            self.may_go_on()?;
+        }
+        if event.is_end() {
+            open.is_not_interrupted()?;
+        }
+        match (&open.stage, event) {
+            (_, Event::RunStarted { .. }) => Err("the run has started already".into()),
+            (_, Event::SlotAcquired { key }) if self.is_ready() && self.wanted() == Some(key) => Ok(()),
+            (_, Event::SlotAcquired { key }) => Err(format!("the run does not wait for a slot of {key}")),
+            (_, Event::RunPaused { .. }) if open.stands_still() => Err("the run stands still already".into()),
+            (_, Event::RunPaused { .. }) => Ok(()),
+            (_, Event::RunInterrupted) if self.options.recovery == Recovery::Automatic => Err("the run goes on by itself".into()),
+            (_, Event::RunInterrupted) => self.may_go_on(),
+            (_, Event::RunResumed { .. }) if open.paused.is_some() && open.interrupted.is_none() => Ok(()),
+            (_, Event::RunResumed { .. }) => Err("the run is not paused".into()),
+            (
+                Stage::Running,
+                Event::StepStarted { step, attempt } | Event::StepCompleted { step, attempt, .. } | Event::StepFailed { step, attempt, .. },
+            ) => open.attempt_is(step, *attempt),
+            (_, Event::RetryScheduled { step, attempt, .. }) => open.may_be_tried(step, attempt.saturating_sub(1)),
+            (_, Event::StepHeartbeat { step, attempt, .. }) => open.may_be_tried(step, *attempt),
+            (Stage::Running, Event::TimerSet { sleep, .. }) => match open.sleeps.get(sleep) {
+                None => Ok(()),
+                Some(_) => Err(format!("{sleep} is set already")),
+            },
+            (_, Event::TimerFired { sleep }) => open.may_fire(sleep),
+            (_, Event::SignalAwaited { wait, .. }) => match open.awaits.get(wait) {
+                None => Ok(()),
+                Some(_) => Err(format!("{wait} is on record already")),
+            },
+            (_, Event::SignalTaken { wait, signal }) => match open.awaits.get(wait) {
+                Some(awaited) if awaited.is_open() => open.may_take(&awaited.name, *signal),
+                Some(_) => Err(format!("{wait} is settled already")),
+                None => Err(format!("{wait} was never asked for")),
+            },
+            (Stage::Running, Event::ChildStarted { child, .. }) => match open.children.get(child) {
+                None => Ok(()),
+                Some(_) => Err(format!("{child} is on record already")),
+            },
+            (_, Event::ChildEnded { child, .. }) => match open.children.get(child) {
+                Some(on_record) if on_record.detached => Err(format!("nobody waits for {child}")),
+                Some(on_record) if on_record.ended => Err(format!("{child} has ended already")),
+                Some(_) => Ok(()),
+                None => Err(format!("{child} was never started")),
+            },
+            (Stage::Running, Event::ChildTaken { child }) => match open.children.get(child) {
+                Some(on_record) if on_record.ended && on_record.taken.is_none() => Ok(()),
+                _ => Err(format!("there is no outcome of {child} to be taken")),
+            },
+            (Stage::Compensating { .. }, Event::UndoCompleted { step, attempt } | Event::UndoFailed { step, attempt, .. }) => {
+                open.may_be_tried(&step.undo(), *attempt)
+            }
+            (_, Event::RunCancelRequested { terminate: false, .. }) if open.cancel_requested && !open.stands_still() => {
+                Err("it was asked for already".into())
+            }
+            (_, Event::RunCancelled) if !open.cancel_requested => Err("nobody asked for it".into()),
+            (Stage::Running, Event::RunCompensating { .. } | Event::RunCompleted { .. } | Event::RunContinued { .. }) => Ok(()),
+            (Stage::Running, Event::ProgressNoted { .. }) => Ok(()),
+            (_, Event::SignalReceived { .. } | Event::RunCancelRequested { .. } | Event::RunCancelled | Event::RunFailed { .. }) => Ok(()),
+            (
+                _,
+                Event::SlotRequested { .. }
+                | Event::SlotGranted { .. }
+                | Event::SlotReleased { .. }
+                | Event::LetterAdded(_)
+                | Event::LetterRedriven { .. }
+                | Event::LetterDropped { .. },
+            ) => Err("no such event can happen to a run".into()),
+            (Stage::Compensating { .. }, _) => Err("the run is being undone".into()),
+            (Stage::Running, _) => Err("the run is not being undone".into()),
+        }
+    }
+
+    /// Whether a host may say anything: not while a person has to decide, and not before the run has its slots.
+    pub(super) fn may_go_on(&self) -> Result<(), String> {
+        match self.open() {
+            Some(open) => open.is_not_interrupted()?,
+            None => return Err("the run has ended".into()),
+        }
+        if self.is_ready() { Err("the run waits for a slot".into()) } else { Ok(()) }
+    }
+
+    fn may_be_retried(&self) -> Result<(), String> {
+        match self.status() {
+            Status::Ready | Status::Paused | Status::Compensating => Err(format!("the run is {}", self.status().as_str())),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What only comes of the code being executed, or of what it did being undone.
+fn is_of_the_code(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::StepStarted { .. }
+            | Event::StepCompleted { .. }
+            | Event::StepFailed { .. }
+            | Event::StepHeartbeat { .. }
+            | Event::RetryScheduled { .. }
+            | Event::TimerSet { .. }
+            | Event::TimerFired { .. }
+            | Event::SignalAwaited { .. }
+            | Event::SignalTaken { .. }
+            | Event::ProgressNoted { .. }
+            | Event::ChildStarted { .. }
+            | Event::ChildTaken { .. }
+            | Event::RunCompensating { .. }
+            | Event::UndoCompleted { .. }
+            | Event::UndoFailed { .. }
+            | Event::RunContinued { .. }
+            | Event::RunCompleted { .. }
+    )
+}
+
+impl Open {
+    fn is_not_interrupted(&self) -> Result<(), String> {
+        if self.interrupted.is_some() { Err("the run is interrupted".into()) } else { Ok(()) }
+    }
+
+    /// Whether that is the attempt to come.
+    fn attempt_is(&self, step: &StepId, attempt: Attempt) -> Result<(), String> {
+        match self.attempt_to_come(step) {
+            Some(due) if due == attempt => Ok(()),
+            Some(due) => Err(format!("{step} is at attempt {due}, not {attempt}")),
+            None => Err(format!("{step} has its outcome already")),
+        }
+    }
+
+    /// Whether that is the attempt to come of something that is being done: steps while the code runs, undos after it.
+    pub(super) fn may_be_tried(&self, step: &StepId, attempt: Attempt) -> Result<(), String> {
+        match (&self.stage, step.undone()) {
+            (Stage::Running, None) => self.attempt_is(step, attempt),
+            (Stage::Running, Some(_)) => Err("the run is not being undone".into()),
+            (Stage::Compensating { .. }, None) => Err("the run is being undone".into()),
+            (Stage::Compensating { .. }, Some(done)) if self.undoable.contains(&done) => self.attempt_is(step, attempt),
+            (Stage::Compensating { .. }, Some(done)) => Err(format!("there is nothing of {done} to undo")),
+        }
+    }
+
+    /// Whether a sleep, or the end of a wait, is pending.
+    fn may_fire(&self, sleep: &StepId) -> Result<(), String> {
+        match (self.sleeps.get(sleep), self.awaits.get(sleep)) {
+            (Some(set), _) if set.fired.is_none() => Ok(()),
+            (_, Some(Await { until: Some(_), settled: None, .. })) => Ok(()),
+            (Some(_), _) => Err(format!("{sleep} has fired already")),
+            (None, Some(Await { settled: Some(_), .. })) => Err(format!("{sleep} is settled already")),
+            (None, Some(_) | None) => Err(format!("{sleep} was never set")),
+        }
+    }
+
+    /// Whether that signal is there to be taken by somebody who waits for that name.
+    pub(super) fn may_take(&self, name: &str, signal: Seq) -> Result<(), String> {
+        match self.signals.get(&signal) {
+            Some(arrived) if arrived == name => Ok(()),
+            Some(arrived) => Err(format!("signal {signal} is {arrived}, not {name}")),
+            None => Err(format!("there is no signal {signal} to be taken")),
+        }
+    }
+}

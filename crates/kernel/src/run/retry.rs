@@ -1,0 +1,260 @@
+//! Another life of a run: what is carried over, what is discarded, what is supplied.
+//! ended, interrupted, waiting --RetryRun--> running | ready: RUN_RETRIED
+//!
+//! What the code was told before the outcome of a step cannot depend on it. So everything before the cut is carried over, everything from it on is
+//! discarded, and so is what is on record of steps that are not done. A step that was undone is never carried over.
+
+use super::evolve::{evolve, forget_answers, go_on};
+use super::turn::disarm_all;
+use super::{Child, Deadline, How, Open, Phase, Run, Slots, Stage, Status, Step};
+use crate::machine::Decision;
+use crate::{
+    Answer, Effect, Entry, Event, Failure, LimitKey, Payload, Refusal, Retried, RetryFrom, RetryRun, RunId, Seq, StepId, Timestamp,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a retry would do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preview {
+    /// The epoch that would begin.
+    pub epoch: crate::Epoch,
+    /// Steps on record that are executed again if the code comes to them.
+    pub runs_again: Vec<StepId>,
+    /// Steps whose recorded outcome is kept.
+    pub kept: Vec<StepId>,
+    /// Steps that are not executed because their output is supplied.
+    pub supplied: Vec<StepId>,
+    /// The idempotency keys under which attempts were made before and are made again: whoever receives them can tell that it is the same work.
+    pub repeated_keys: Vec<String>,
+    /// The idempotency keys of work that was done before and is done once more, as new work.
+    pub new_keys: Vec<String>,
+    /// Children that are called off; the code starts others in their place.
+    pub cancelled_children: Vec<RunId>,
+    /// Other children that are not carried over: their outcome is discarded, they were called off before, or nobody waits for them.
+    pub restarted_children: Vec<RunId>,
+    /// Signals that were taken and have to be sent again.
+    pub signals_asked_again: Vec<String>,
+    /// Limits that a slot is asked of before it begins.
+    pub slots: Vec<LimitKey>,
+}
+
+pub(super) fn decide(run: &Run, command: RetryRun, now: Timestamp) -> Result<Decision, Refusal> {
+    if run.has_done(&command.origin) {
+        return Ok(Decision::answer(Answer::Retried));
+    }
+    let retried = plan(run, command)?;
+    let entry = Entry::new(run.seq + 1, run.epoch + 1, now, Event::RunRetried(Box::new(retried)));
+    let mut effects = disarm_all(run);
+    if let Ok(next) = evolve(&run.id, Some(run.clone()), &entry) {
+        effects.extend(next.timers().into_iter().map(Effect::Arm));
+        effects.push(Effect::Close);
+        if !next.is_ready() {
+            effects.push(Effect::Host);
+        }
+    }
+    effects.push(Effect::Answer(Answer::Retried));
+    Ok(Decision { entries: vec![entry], effects })
+}
+
+/// What a retry would do; nothing changes.
+///
+/// # Errors
+/// As the retry itself.
+pub fn preview(run: &Run, command: RetryRun) -> Result<Preview, Refusal> {
+    let retried = plan(run, command)?;
+    let records = run.records();
+    let reset = |step: &StepId| retried.resets(step);
+    let supplied: Vec<StepId> = retried.supplied.iter().map(|(step, _)| step.clone()).collect();
+    let (again, kept): (Vec<_>, Vec<_>) = records.steps.iter().filter(|(step, _)| is_of_the_user(step)).partition(|(step, _)| reset(step));
+    let again: Vec<_> = again.into_iter().filter(|(step, _)| !supplied.contains(step)).collect();
+    let key = |(step, state): &(&StepId, &Step)| {
+        let mut generations = run.generations.clone();
+        if succeeded(state) {
+            *generations.of.entry((*step).clone()).or_default() += 1;
+        }
+        generations.key(&run.id, step)
+    };
+    let (new, repeated): (Vec<_>, Vec<_>) = again.iter().partition(|(_, state)| succeeded(state));
+    let children = records.children.iter().filter(|(child, _)| reset(child)).map(|(_, child)| child);
+    let (cancelled, restarted): (Vec<_>, Vec<_>) = children.partition(|child| !child.detached && !child.ended && !child.cancelled);
+    let ids = |children: Vec<&Child>| children.into_iter().map(|child| child.run.clone()).collect();
+    let spent = spent_signals(records, &retried);
+    Ok(Preview {
+        epoch: run.epoch + 1,
+        runs_again: again.iter().map(|(step, _)| (*step).clone()).collect(),
+        kept: kept.into_iter().map(|(step, _)| step.clone()).collect(),
+        supplied,
+        repeated_keys: repeated.into_iter().map(key).collect(),
+        new_keys: new.into_iter().map(key).collect(),
+        cancelled_children: ids(cancelled),
+        restarted_children: ids(restarted),
+        signals_asked_again: spent.into_values().collect(),
+        slots: run.options.limits.iter().filter(|_| run.ended().is_some()).map(|limit| limit.key.clone()).collect(),
+    })
+}
+
+fn is_of_the_user(step: &StepId) -> bool {
+    step.undone().is_none() && !step.is_version()
+}
+
+fn succeeded(step: &Step) -> bool {
+    matches!(step, Step::Done { how: How::Completed | How::Undone, .. })
+}
+
+/// Which records are kept and which are not.
+fn plan(run: &Run, command: RetryRun) -> Result<Retried, Refusal> {
+    let RetryRun { origin, from, input, outputs, blocked } = command;
+    may_be_retried(run, &from, input.is_some(), blocked)?;
+    let records = run.records();
+    let start = (2, None);
+    let (cut, from) = match from {
+        _ if input.is_some() => start,
+        RetryFrom::Start => start,
+        RetryFrom::Step(step) => {
+            let place = place(run, records, &step).ok_or_else(|| Refusal::StepNotFound { run: run.id.clone(), step: step.clone() })?;
+            (place, Some(step))
+        }
+        RetryFrom::Failed => match failed_at(run, records) {
+            Some((place, step)) => (place, Some(step)),
+            None => (end_of_the_code(run), None),
+        },
+    };
+    let undone = records.steps.values().filter_map(|step| match step {
+        Step::Done { at, how: How::Undone } => Some(*at),
+        _ => None,
+    });
+    let replaced = outputs.iter().filter_map(|(step, _)| place(run, records, step));
+    let cut = undone.chain(replaced).chain([cut, end_of_the_code(run)]).min().unwrap_or(cut);
+    let is_reset = |step: &Step| !matches!(step, Step::Done { at, .. } if *at < cut);
+    let steps = records.steps.iter().filter(|(id, step)| id.undone().is_none() && is_reset(step)).map(|(id, _)| id);
+    let discarded = |child: &Child| child.started >= cut || (child.taken.is_none_or(|taken| taken >= cut) && is_lost(run, child));
+    let children = records.children.iter().filter(|(_, child)| discarded(child)).map(|(id, _)| id);
+    let reset: BTreeSet<_> = steps.chain(children).chain(from.iter()).cloned().collect();
+    Ok(Retried { origin, from, cut, reset: reset.into_iter().collect(), supplied: outputs, input })
+}
+
+fn may_be_retried(run: &Run, from: &RetryFrom, edited: bool, blocked: bool) -> Result<(), Refusal> {
+    let refused = |what_to_do| Err(Refusal::WrongStatus { run: run.id.clone(), status: run.status(), what_to_do });
+    match run.status() {
+        Status::Failed | Status::Cancelled | Status::Interrupted | Status::Waiting => Ok(()),
+        Status::Completed if *from == RetryFrom::Failed && !edited => {
+            refused("it has no failed step: say from which step, or from the start, it is to be retried")
+        }
+        Status::Completed => Ok(()),
+        Status::Running if blocked => Ok(()),
+        Status::Ready => refused("it has not begun: cancel it, or wait for its slot"),
+        Status::Paused => refused("resume it, or cancel it, before it is retried"),
+        Status::Running | Status::Compensating => refused("retry it when it waits or has ended, or cancel it first"),
+    }
+}
+
+/// The first place that says nothing more of the code. What the code waited for then was settled by its end, and is asked for again.
+fn end_of_the_code(run: &Run) -> Seq {
+    match (&run.records().stage, run.ended()) {
+        (Stage::Compensating { at, .. }, _) => *at,
+        (Stage::Running, Some(_)) => run.seq,
+        (Stage::Running, None) => run.seq + 1,
+    }
+}
+
+/// Nothing more can come of that child: it was told to end, or nobody heard of its end.
+fn is_lost(run: &Run, child: &Child) -> bool {
+    let completed = child.ended && child.failure.is_none();
+    !child.detached && !completed && (child.cancelled || (run.ended().is_some() && !child.ended))
+}
+
+/// The place from which nothing may be kept if that step or child is to begin again.
+fn place(run: &Run, records: &Open, step: &StepId) -> Option<Seq> {
+    match (records.steps.get(step).filter(|_| step.undone().is_none()), records.children.get(step)) {
+        (Some(Step::Done { at, .. }), _) => Some(*at),
+        (Some(_), _) => Some(end_of_the_code(run)), // it has no outcome that anything could depend on
+        (None, Some(child)) => Some(child.started),
+        (None, None) => None,
+    }
+}
+
+/// The step or child whose failure the run has ended with, if there is one: nothing that succeeded came after it, or it is the very failure.
+fn failed_at(run: &Run, records: &Open) -> Option<(Seq, StepId)> {
+    let steps = records.steps.iter().filter_map(|(id, step)| match step {
+        Step::Done { at, how: How::Failed(failure) } => Some((*at, id, *at, failure)),
+        _ => None,
+    });
+    let children = records
+        .children
+        .iter()
+        .filter_map(|(id, child)| Some((child.taken?, id, child.started, child.failure.as_ref()?)));
+    let (told, id, place, failure) = steps.chain(children).max_by_key(|(told, ..)| *told)?;
+    let end: Option<&Failure> = run.ended().and_then(|ended| ended.outcome.as_ref().err());
+    let later = records
+        .steps
+        .values()
+        .any(|step| matches!(step, Step::Done { at, how: How::Completed } if *at > told));
+    (end == Some(failure) || !later).then(|| (place, id.clone()))
+}
+
+/// Signals that were taken and whose taking is discarded, with their names: they are spent, and have to be sent again.
+fn spent_signals(records: &Open, retried: &Retried) -> BTreeMap<Seq, String> {
+    let discarded = records.awaits.iter().filter_map(|(wait, awaited)| {
+        let settled = awaited.settled.filter(|settled| retried.discards_wait(wait, settled.at))?;
+        Some((settled.signal?, awaited.name.clone()))
+    });
+    discarded.collect()
+}
+
+/// The state of the new life.
+pub(super) fn begin_again(run: &mut Run, entry: &Entry, retried: &Retried) {
+    let had_ended = run.ended().is_some();
+    let mut open = match std::mem::replace(&mut run.phase, Phase::Open(Open::default())) {
+        Phase::Open(open) => open,
+        Phase::Ended(_, left) => *left,
+    };
+    go_on(&mut open, entry.at);
+    let reset: BTreeSet<&StepId> = retried.reset.iter().collect();
+    for (step, state) in &open.steps {
+        if reset.contains(step) && succeeded(state) {
+            *run.generations.of.entry(step.clone()).or_default() += 1;
+        }
+    }
+    for child in open.children.keys().filter(|child| reset.contains(child)) {
+        *run.generations.of.entry(child.clone()).or_default() += 1;
+    }
+    let spent = spent_signals(&open, retried);
+    open.signal_ids.retain(|_, signal| !spent.contains_key(signal));
+    forget_answers(&mut open);
+    open.steps.retain(|step, _| !reset.contains(step) && step.undone().is_none());
+    open.children.retain(|child, _| !reset.contains(child));
+    open.undoable.retain(|step| open.steps.contains_key(step));
+    keep_waits(&mut open, retried);
+    (open.in_flight, open.stage, open.cancel_requested) = (1, Stage::Running, false);
+    run.letters.retain(|step| !reset.contains(step));
+    run.supplied = retried.supplied.iter().cloned().collect::<BTreeMap<StepId, Payload>>();
+    run.commands.extend(retried.origin.command.clone());
+    run.epoch = entry.epoch;
+    if let Some(input) = &retried.input {
+        run.input = input.clone();
+    }
+    run.deadline =
+        run.deadline
+            .map(|Deadline { allowed, .. }| Deadline { at: entry.at.saturating_add(allowed), allowed, revision: entry.seq });
+    run.retry_context = None;
+    if had_ended {
+        run.slots = Slots { epoch: run.epoch, asked: run.options.limits.len().min(1), held: 0 };
+    }
+    run.phase = Phase::Open(open);
+}
+
+/// Sleeps and waits that were asked for before the cut are kept; what became of them after it is not.
+fn keep_waits(open: &mut Open, retried: &Retried) {
+    open.sleeps.retain(|id, sleep| !retried.discards_wait(id, sleep.revision));
+    open.sleeps
+        .values_mut()
+        .for_each(|sleep| sleep.fired = sleep.fired.filter(|fired| *fired < retried.cut));
+    open.awaits.retain(|id, awaited| !retried.discards_wait(id, awaited.revision));
+    open.awaits
+        .values_mut()
+        .for_each(|awaited| awaited.settled = awaited.settled.filter(|settled| settled.at < retried.cut));
+    for child in open.children.values_mut() {
+        child.taken = child.taken.filter(|taken| *taken < retried.cut);
+        child.cancelled = false;
+    }
+}

@@ -1,0 +1,79 @@
+//! The script of a run: what of its journal still counts. Code is replayed against it.
+
+use super::evolve::{next_seed, opens_an_epoch};
+use super::signal::answers_a_question;
+use crate::{Entry, Event, Retried, Seq};
+use std::collections::BTreeSet;
+
+/// What of a journal still counts in the last life of its run, in order: its beginning, what was carried over, and what has happened since.
+pub fn script(journal: Vec<Entry>) -> Vec<Entry> {
+    let mut script: Vec<Entry> = Vec::with_capacity(journal.len());
+    for entry in journal {
+        match &entry.event {
+            Event::RunRetried(retried) => carry_over(&mut script, retried),
+            Event::RunContinued { .. } => begin_anew(&mut script, &entry),
+            _ => {}
+        }
+        if !opens_an_epoch(&entry.event) {
+            script.push(entry);
+        }
+    }
+    script
+}
+
+fn carry_over(script: &mut Vec<Entry>, retried: &Retried) {
+    let discards = |entry: &Entry| retried.discards(&entry.event, entry.seq);
+    let spent: BTreeSet<Seq> = script.iter().filter(|entry| discards(entry)).filter_map(taken).collect();
+    let kept: BTreeSet<Seq> = script.iter().filter(|entry| !discards(entry)).filter_map(taken).collect();
+    let had_ended = script.iter().any(|entry| entry.event.is_end());
+    for entry in std::mem::take(script) {
+        let keeps = match &entry.event {
+            Event::SignalReceived { name, .. } => kept.contains(&entry.seq) || !(answers_a_question(name) || spent.contains(&entry.seq)),
+            Event::SlotAcquired { .. } => !had_ended,
+            event => !is_of_a_life(event) && !discards(&entry),
+        };
+        if keeps {
+            script.push(entry);
+        } else if let Some(before) = script.last_mut().filter(|_| entry.seq < retried.cut) {
+            before.abandoned.extend(entry.abandoned); // it followed from what the code was told before
+        }
+    }
+    if let (Some(Entry { event: Event::RunStarted { input, .. }, .. }), Some(edited)) = (script.first_mut(), &retried.input) {
+        *input = edited.clone();
+    }
+}
+
+fn begin_anew(script: &mut Vec<Entry>, continued: &Entry) {
+    let taken: BTreeSet<Seq> = script.iter().filter_map(taken).collect();
+    script.retain(|entry| match &entry.event {
+        Event::RunStarted { .. } | Event::SlotAcquired { .. } | Event::RunCancelRequested { .. } => true,
+        Event::RunPaused { .. } | Event::RunResumed { .. } | Event::RunInterrupted => true,
+        Event::SignalReceived { name, .. } => !answers_a_question(name) && !taken.contains(&entry.seq),
+        _ => false,
+    });
+    if let (Some(first), Event::RunContinued { input: next }) = (script.first_mut(), &continued.event)
+        && let Event::RunStarted { input, seed, .. } = &mut first.event
+    {
+        (*input, *seed, first.at) = (next.clone(), next_seed(seed), continued.at);
+    }
+}
+
+/// The signal that was taken.
+fn taken(entry: &Entry) -> Option<Seq> {
+    if let Event::SignalTaken { signal, .. } = entry.event { Some(signal) } else { None }
+}
+
+/// What is over with the life that it happened in.
+fn is_of_a_life(event: &Event) -> bool {
+    event.is_end()
+        || matches!(
+            event,
+            Event::RunPaused { .. }
+                | Event::RunResumed { .. }
+                | Event::RunInterrupted
+                | Event::RunCancelRequested { .. }
+                | Event::RunCompensating { .. }
+                | Event::UndoCompleted { .. }
+                | Event::UndoFailed { .. }
+        )
+}

@@ -1,0 +1,386 @@
+//! What is known of a run: the fold of its journal.
+
+use crate::random::Seed;
+use crate::{Attempt, EntityId, Epoch, Failure, LimitKey, Origin, Payload, RunId, RunOptions, Seq, StepId, Timestamp, WorkflowName};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// A run: the fold of its journal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// The code it executes.
+    pub workflow: WorkflowName,
+    /// What the code is given.
+    pub input: Payload,
+    /// What it was started with: the same start again finds it, whatever its code is given since.
+    pub given: Payload,
+    /// Where its chance comes from.
+    pub seed: Seed,
+    /// What else is known of it.
+    pub options: RunOptions,
+    /// Which of its lives.
+    pub epoch: Epoch,
+    /// The sequence of the last entry.
+    pub seq: Seq,
+    /// How many messages it has sent.
+    pub sent: u64,
+    /// The last message of each sender that was heard.
+    pub heard: BTreeMap<EntityId, u64>,
+    /// The ids of commands that were carried out.
+    pub commands: BTreeSet<String>,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it must be over.
+    pub deadline: Option<Deadline>,
+    /// The last retry of any step.
+    pub retry_context: Option<RetryContext>,
+    /// How often recorded successes were discarded on purpose.
+    pub generations: Generations,
+    /// Steps that are not executed, and what they are to have returned.
+    pub supplied: BTreeMap<StepId, Payload>,
+    /// Steps of which a dead letter was posted.
+    pub letters: BTreeSet<StepId>,
+    /// The slots it has asked for.
+    pub slots: Slots,
+    /// What the code said last of how far it has come.
+    pub note: Option<String>,
+    /// Where it stands.
+    pub phase: Phase,
+}
+
+/// When a run must be over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    /// Then.
+    pub at: Timestamp,
+    /// How long it has in all.
+    pub allowed: Duration,
+    /// The sequence of the event that says so.
+    pub revision: Seq,
+}
+
+/// The last retry that was scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryContext {
+    /// The attempt to come.
+    pub current_attempt: Attempt,
+    /// The delay before it.
+    pub last_backoff: Duration,
+}
+
+/// How often recorded successes were discarded on purpose: part of the idempotency key of each step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Generations {
+    /// Of all steps: it rises when the code begins again without a past.
+    pub base: u32,
+    /// Of single steps and children, beyond that.
+    pub of: BTreeMap<StepId, u32>,
+}
+
+impl Generations {
+    /// The generation of a step or child, from 1. An undo has that of its step.
+    pub fn get(&self, step: &StepId) -> u32 {
+        let done = step.undone(); // a step that is executed once more is undone once more
+        1 + self.base + self.of.get(done.as_ref().unwrap_or(step)).copied().unwrap_or_default()
+    }
+
+    /// The key that is equal for all attempts of one execution of a step, and for no other: `RUN/STEP/GENERATION`.
+    pub fn key(&self, run: &RunId, step: &StepId) -> String {
+        format!("{run}/{step}/{}", self.get(step))
+    }
+}
+
+/// The slots that a run has asked for: one limit after another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slots {
+    /// The epoch in which it asked.
+    pub epoch: Epoch,
+    /// How many it has asked for.
+    pub asked: usize,
+    /// How many it has.
+    pub held: usize,
+}
+
+/// Where a run stands.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "nearly every run that is kept in memory is under way")]
+pub enum Phase {
+    /// Under way.
+    Open(Open),
+    /// Over, with what was known of it when it ended.
+    Ended(Ended, Box<Open>),
+}
+
+/// What is known of a run that is under way.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Open {
+    /// How many attempts were in flight after the host's last report; at the start the code itself counts as one.
+    pub in_flight: u32,
+    /// Every step on record.
+    pub steps: BTreeMap<StepId, Step>,
+    /// Every sleep on record.
+    pub sleeps: BTreeMap<StepId, Sleep>,
+    /// Every wait for a signal on record.
+    pub awaits: BTreeMap<StepId, Await>,
+    /// Signals that have arrived and were not taken yet, by the sequence of their arrival.
+    pub signals: BTreeMap<Seq, String>,
+    /// The ids of all signals that had one, with the sequence of their arrival.
+    pub signal_ids: BTreeMap<String, Seq>,
+    /// Every child on record.
+    pub children: BTreeMap<StepId, Child>,
+    /// Steps that have to be undone if the run does not complete.
+    pub undoable: BTreeSet<StepId>,
+    /// Somebody wants the run to end.
+    pub cancel_requested: bool,
+    /// Nothing new is begun.
+    pub paused: Option<Paused>,
+    /// Since when its process is dead, if it does not go on by itself.
+    pub interrupted: Option<Timestamp>,
+    /// What is being done.
+    pub stage: Stage,
+}
+
+/// Since when nothing new is begun, and who wants that.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Paused {
+    /// Since when.
+    pub at: Timestamp,
+    /// Who wants it, and why.
+    pub origin: Origin,
+}
+
+/// What is being done in a run that is under way.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Stage {
+    /// Its code is executed.
+    #[default]
+    Running,
+    /// What it did is undone.
+    Compensating {
+        /// Why; nothing if it was cancelled.
+        failure: Option<Failure>,
+        /// The sequence of the event that says so.
+        at: Seq,
+    },
+}
+
+/// A wait for a signal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Await {
+    /// The signal's name.
+    pub name: String,
+    /// Until then at the most.
+    pub until: Option<Timestamp>,
+    /// The time and the sequence of the event that says so.
+    pub since: Timestamp,
+    /// The sequence of that event.
+    pub revision: Seq,
+    /// What has become of it.
+    pub settled: Option<Settled>,
+}
+
+/// How a wait for a signal was settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// The sequence of the event that says so.
+    pub at: Seq,
+    /// The signal that was taken, by the sequence of its arrival; nothing if it came too late or nobody waits any more.
+    pub signal: Option<Seq>,
+}
+
+/// How far a step on record has come. One that is not on record is at its first attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Failed, to be tried again.
+    Backoff {
+        /// The attempt to come.
+        attempt: Attempt,
+        /// How many there are in all.
+        of: Attempt,
+        /// When it starts.
+        due_at: Timestamp,
+        /// The time of the event that says so.
+        since: Timestamp,
+        /// The sequence of that event.
+        revision: Seq,
+        /// Why the attempt before it failed.
+        failure: Failure,
+    },
+    /// Not repeatable, and this attempt was about to begin.
+    Started {
+        /// The attempt.
+        attempt: Attempt,
+    },
+    /// Has its outcome, or nobody wants it any more.
+    Done {
+        /// The sequence of the event that says so.
+        at: Seq,
+        /// What it came to.
+        how: How,
+    },
+}
+
+/// What a step came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum How {
+    /// It has its result.
+    Completed,
+    /// It has failed for good.
+    Failed(Failure),
+    /// It had its result and was undone.
+    Undone,
+    /// Nobody wants it any more.
+    Abandoned,
+}
+
+/// How far a sleep has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sleep {
+    /// When it is over.
+    pub due_at: Timestamp,
+    /// The time of the event that says so.
+    pub since: Timestamp,
+    /// The sequence of that event.
+    pub revision: Seq,
+    /// The sequence of the event that says that it is over, or that nobody waits for it any more.
+    pub fired: Option<Seq>,
+}
+
+/// A run that was started by this one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Child {
+    /// Its id.
+    pub run: RunId,
+    /// Nobody waits for it, and it does not end with this run.
+    pub detached: bool,
+    /// The sequence of the event that started it.
+    pub started: Seq,
+    /// It has ended; the code is told.
+    pub ended: bool,
+    /// Why it failed, if it has.
+    pub failure: Option<Failure>,
+    /// The sequence of the event that told the code, or that says that nobody waits for it any more.
+    pub taken: Option<Seq>,
+    /// It was told to end.
+    pub cancelled: bool,
+}
+
+/// How a run has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// When.
+    pub at: Timestamp,
+    /// With what; a run that was called off has a failure with the code `CANCELLED`.
+    pub outcome: Result<Payload, Failure>,
+    /// It was called off; code may also fail with the code `CANCELLED` by itself.
+    pub cancelled: bool,
+}
+
+impl Run {
+    /// What is known of it while it is under way.
+    pub fn open(&self) -> Option<&Open> {
+        match &self.phase {
+            Phase::Open(open) => Some(open),
+            Phase::Ended(..) => None,
+        }
+    }
+
+    /// How it has ended, if it has.
+    pub fn ended(&self) -> Option<&Ended> {
+        match &self.phase {
+            Phase::Ended(ended, _) => Some(ended),
+            Phase::Open(_) => None,
+        }
+    }
+
+    /// What is, or was, known of it while it is, or was, under way.
+    pub(super) fn records(&self) -> &Open {
+        match &self.phase {
+            Phase::Open(open) => open,
+            Phase::Ended(_, left) => left,
+        }
+    }
+
+    /// The runs that it has started, by what its code knows them by.
+    pub fn children(&self) -> impl Iterator<Item = (&StepId, &RunId)> {
+        self.records().children.iter().map(|(id, child)| (id, &child.run))
+    }
+
+    /// True if something has to be undone should the run not complete.
+    pub fn has_undoable(&self) -> bool {
+        self.open().is_some_and(|open| !open.undoable.is_empty())
+    }
+
+    /// True if somebody wants it to end, and it has not yet.
+    pub fn is_called_off(&self) -> bool {
+        self.open().is_some_and(|open| open.cancel_requested)
+    }
+
+    /// True if it has not begun: it waits for a slot.
+    pub fn is_ready(&self) -> bool {
+        self.open().is_some() && self.slots.held < self.options.limits.len()
+    }
+
+    /// The limit whose slot it waits for.
+    pub fn wanted(&self) -> Option<&LimitKey> {
+        self.options.limits.get(self.slots.held).map(|limit| &limit.key)
+    }
+
+    /// True if a command of that id was carried out.
+    pub(super) fn has_done(&self, origin: &Origin) -> bool {
+        origin.command.as_ref().is_some_and(|id| self.commands.contains(id))
+    }
+}
+
+impl Step {
+    /// True if it has its outcome, or nobody wants it any more.
+    pub fn is_done(&self) -> bool {
+        matches!(self, Step::Done { .. })
+    }
+}
+
+impl Await {
+    /// True while the code waits.
+    pub fn is_open(&self) -> bool {
+        self.settled.is_none()
+    }
+}
+
+impl Open {
+    /// The attempt to come of a step; `None` once it has its outcome.
+    pub(super) fn attempt_to_come(&self, step: &StepId) -> Option<Attempt> {
+        match self.steps.get(step) {
+            None => Some(1),
+            Some(Step::Backoff { attempt, .. } | Step::Started { attempt }) => Some(*attempt),
+            Some(Step::Done { .. }) => None,
+        }
+    }
+
+    /// How many of the attempts that a host counts are in flight: those are not that the state knows to be over.
+    pub(super) fn still_in_flight(&self, counted: u32, unanswered: &[(StepId, Attempt)]) -> u32 {
+        let over = unanswered.iter().filter(|(step, attempt)| self.attempt_to_come(step) != Some(*attempt)).count();
+        counted.saturating_sub(u32::try_from(over).unwrap_or(u32::MAX))
+    }
+
+    /// The waits for signals that are not settled.
+    pub fn open_awaits(&self) -> impl Iterator<Item = (&StepId, &Await)> {
+        self.awaits.iter().filter(|(_, awaited)| awaited.is_open())
+    }
+
+    /// The children that end with this run if it does not complete, and have not ended.
+    pub(super) fn open_children(&self) -> impl Iterator<Item = (&StepId, &Child)> {
+        self.children.iter().filter(|(_, child)| !child.detached && !child.ended)
+    }
+
+    /// True if there is something that the code has to be told and that no timer brings back after a restart. What the host last said of
+    /// attempts in flight may be older than that.
+    pub(super) fn has_news(&self) -> bool {
+        let is_there = |awaited: &Await| self.signals.values().any(|name| *name == awaited.name);
+        let has_ended = |child: &Child| child.ended && child.taken.is_none();
+        let running = self.stage == Stage::Running;
+        (running && (self.cancel_requested || self.children.values().any(has_ended)))
+            || self.open_awaits().any(|(_, awaited)| is_there(awaited))
+    }
+}

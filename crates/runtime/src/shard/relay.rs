@@ -1,0 +1,97 @@
+//! What entities tell each other: delivered as commands, settled once it is durable that they were heard.
+
+use super::{Ask, Done, From, Health, Shard, Then};
+use crate::error::{Error, STORE_RETRY_AFTER};
+use futures_util::FutureExt;
+use std::sync::Arc;
+use steadfast_kernel::{Command, EntityId, Envelope, LimitKey, Limiting, Message, StartChild};
+use steadfast_store::{Batch, OutboxChange, Store};
+
+/// How many messages are read at once.
+const PAGE: usize = 1000;
+
+impl Shard {
+    /// Takes up what is not settled from before.
+    pub(crate) fn relay_all(&mut self, envelopes: Vec<Envelope>) {
+        for envelope in envelopes {
+            if let Some(first) = self.state.outbox.add(envelope) {
+                self.deliver(first);
+            }
+        }
+    }
+
+    /// Asks the store what is not settled: after a commit whose outcome is unknown there may be more than was heard of here.
+    pub(super) fn read_outbox(&mut self) {
+        self.state.outbox.hold();
+        let (store, clock, shard) = (Arc::clone(&self.store), Arc::clone(&self.clock), self.id);
+        let read = async move {
+            loop {
+                match unsettled(&*store, shard).await {
+                    Err(error) if error.is_retryable() => clock.sleep(STORE_RETRY_AFTER).await,
+                    result => return Done::Outbox(result),
+                }
+            }
+        };
+        self.state.tasks.push(read.boxed());
+    }
+
+    pub(super) fn outbox_read(&mut self, result: Result<Vec<Envelope>, Error>) {
+        match result {
+            Ok(envelopes) => {
+                for first in self.state.outbox.go_on(envelopes) {
+                    self.deliver(first);
+                }
+            }
+            Err(error) => tracing::error!(shard = self.id, %error, "the outbox cannot be read; nothing of it is delivered"),
+        }
+    }
+
+    /// Tells an entity what another one says. A child gets what is registered for its workflow.
+    fn deliver(&mut self, mut envelope: Envelope) {
+        if self.state.is_draining() || !matches!(self.state.health, Health::Well) {
+            return; // delivered after the next start, or once the store writes again
+        }
+        if let Message::StartChild(child) = &mut envelope.message {
+            self.complete(child);
+        }
+        let (from, to, seq) = (envelope.from.clone(), envelope.to.clone(), envelope.seq);
+        self.ask(to.clone(), Ask::Command(Box::new(Command::Hear(Box::new(envelope))), From::Relay { from, to, seq }));
+    }
+
+    fn complete(&self, child: &mut StartChild) {
+        let Some(registered) = self.host.registry.get(&child.workflow) else { return };
+        child.options.recovery = registered.recovery;
+        if let Some(slots) = registered.slots {
+            let key = LimitKey::of_workflow(&child.workflow);
+            child.options.limits.push(Limiting { key, slots });
+            child.options.limits.sort_by(|a, b| a.key.cmp(&b.key)); // in the same order as everybody else, or two could wait for each other
+        }
+    }
+
+    /// It was heard, durably.
+    pub(super) fn heard(&mut self, from: EntityId, to: EntityId, seq: u64) {
+        let batch = Batch { outbox: vec![OutboxChange::Settle { from: from.clone(), seq }], ..Batch::default() };
+        self.write(&from, batch, Then::Settled { to, seq });
+    }
+
+    /// It is settled, durably: the next of its pair.
+    pub(super) fn settled(&mut self, from: &EntityId, to: &EntityId, seq: u64) {
+        if let Some(next) = self.state.outbox.settled(from, to, seq) {
+            self.deliver(next);
+        }
+    }
+}
+
+/// Everything that is not settled.
+pub(crate) async fn unsettled(store: &dyn Store, shard: u32) -> Result<Vec<Envelope>, Error> {
+    let mut envelopes: Vec<Envelope> = Vec::new();
+    loop {
+        let after = envelopes.last().map(|last| (last.from.clone(), last.seq));
+        let page = store.outbox(shard, after.as_ref(), PAGE).await.map_err(Error::from_store)?;
+        let last = page.len() < PAGE;
+        envelopes.extend(page);
+        if last {
+            return Ok(envelopes);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What operators ask of a run: who wants it and why is kept on record, and the same command again is one.
+
+use crate::{Error, Preview, Run};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde::Serialize;
+use std::future::IntoFuture;
+use steadfast_kernel::{Origin, Payload, RetryFrom, RetryRun, StepId};
+
+/// Something asked of a run, that is being put together. Await it: when it returns, it is on record.
+#[must_use = "nothing is asked of the run until this is awaited"]
+pub struct Act {
+    pub(crate) run: Run,
+    pub(crate) verb: Verb,
+    pub(crate) origin: Origin,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Verb {
+    Cancel,
+    Terminate,
+    Pause,
+    Resume,
+}
+
+impl Act {
+    /// Who wants it; kept on record.
+    pub fn by(mut self, who: impl Into<String>) -> Self {
+        self.origin.by = Some(who.into());
+        self
+    }
+
+    /// Why; kept on record.
+    pub fn why(mut self, why: impl Into<String>) -> Self {
+        self.origin.why = Some(why.into());
+        self
+    }
+
+    /// What tells this command from others: the same again changes nothing, so that it can be sent until it is acknowledged.
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.origin.command = Some(id.into());
+        self
+    }
+}
+
+impl IntoFuture for Act {
+    type Output = Result<(), Error>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        async move {
+            let Act { run: Run { engine, id, .. }, verb, origin } = self;
+            match verb {
+                Verb::Cancel => engine.cancel(&id, origin).await?,
+                Verb::Terminate => engine.terminate(&id, origin).await?,
+                Verb::Pause => engine.pause(&id, origin).await?,
+                Verb::Resume => engine.resume(&id, origin).await?,
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+/// Another life of a run, that is being put together. Await it to have it begin, or [`preview`](Retry::preview) it.
+#[must_use = "nothing is retried until this is awaited"]
+pub struct Retry {
+    run: Run,
+    command: RetryRun,
+    wrong: Option<Error>,
+}
+
+impl Retry {
+    pub(crate) fn new(run: Run) -> Self {
+        Retry { run, command: RetryRun::default(), wrong: None }
+    }
+
+    /// Begins at that step, named as in the journal: `BRANCH/NAME#OCCURRENCE`; a name alone is its first occurrence in the code outside of branches.
+    pub fn from_step(mut self, step: &str) -> Self {
+        self.command.from = RetryFrom::Step(step_id(step));
+        self
+    }
+
+    /// Begins from the start; nothing is kept.
+    pub fn from_start(mut self) -> Self {
+        self.command.from = RetryFrom::Start;
+        self
+    }
+
+    /// Begins from the start with another input.
+    pub fn input<I: Serialize + ?Sized>(mut self, input: &I) -> Self {
+        self.command.input = self.encode("the input", input);
+        self
+    }
+
+    /// Has a step not executed: this is what it is to have returned.
+    pub fn output<T: Serialize + ?Sized>(mut self, step: &str, output: &T) -> Self {
+        if let Some(output) = self.encode(&format!("the output of step {step}"), output) {
+            self.command.outputs.push((step_id(step), output));
+        }
+        self
+    }
+
+    /// Who wants it; kept on record.
+    pub fn by(mut self, who: impl Into<String>) -> Self {
+        self.command.origin.by = Some(who.into());
+        self
+    }
+
+    /// Why; kept on record.
+    pub fn why(mut self, why: impl Into<String>) -> Self {
+        self.command.origin.why = Some(why.into());
+        self
+    }
+
+    /// What tells this command from others: the same again changes nothing, so that it can be sent until it is acknowledged.
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.command.origin.command = Some(id.into());
+        self
+    }
+
+    /// What would be executed again, what would be kept, and who would be touched; nothing changes.
+    ///
+    /// # Errors
+    /// As the retry itself.
+    pub async fn preview(self) -> Result<Preview, Error> {
+        match self.wrong {
+            Some(wrong) => Err(wrong),
+            None => Ok(self.run.engine.preview(&self.run.id, self.command).await?),
+        }
+    }
+
+    fn encode<T: Serialize + ?Sized>(&mut self, what: &str, value: &T) -> Option<Payload> {
+        match serde_json::to_vec(value) {
+            Ok(bytes) => Some(Payload::json(bytes)),
+            Err(source) => {
+                self.wrong = Some(Error::Unreadable { what: what.into(), source });
+                None
+            }
+        }
+    }
+}
+
+impl IntoFuture for Retry {
+    type Output = Result<(), Error>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        async move {
+            match self.wrong {
+                Some(wrong) => Err(wrong),
+                None => Ok(self.run.engine.retry(&self.run.id, self.command).await?),
+            }
+        }
+        .boxed()
+    }
+}
+
+fn step_id(step: &str) -> StepId {
+    if step.contains('#') { StepId::from_stored(step) } else { StepId::from_stored(&format!("{step}#1")) }
+}

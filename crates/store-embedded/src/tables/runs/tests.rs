@@ -1,0 +1,78 @@
+//! How lists are read: by an index and in order, whatever is asked for; and what a put writes.
+
+use super::super::testing::{database, plan};
+use super::*;
+use rusqlite::params_from_iter;
+
+fn filter(set: impl FnOnce(&mut RunFilter)) -> RunFilter {
+    let mut filter = RunFilter::default();
+    set(&mut filter);
+    filter
+}
+
+/// How a list is read.
+fn list_plan(filter: &RunFilter) -> String {
+    let (db, sql) = (database(), list_sql(filter));
+    let params = db.prepare(&sql).unwrap().parameter_count();
+    plan(&db, &sql, params_from_iter(vec![""; params]))
+}
+
+/// The place in the order, which every list begins at and ends with.
+const PLACE: &str = "started_at>? AND (started_at,run)<(?,?)";
+
+#[test]
+fn runs_to_recover_are_found_without_looking_at_others() {
+    assert_eq!(plan(&database(), RECOVER, (0, "", 10)), "SEARCH runs USING INDEX runs_recover (shard=? AND run>?)");
+}
+
+/// What the indexes of workflow and tenant have stays for life, so a change does not touch them.
+#[test]
+fn a_change_writes_the_row_and_three_indexes() {
+    let db = database();
+    let mut statement = db.prepare(&format!("EXPLAIN {PUT}")).unwrap();
+    let nothing = params_from_iter(vec![""; statement.parameter_count()]);
+    let steps = statement.query_map(nothing, |row| row.get::<_, String>("opcode")).unwrap().map(Result::unwrap);
+    assert_eq!(steps.filter(|step| step == "IdxDelete").count(), 3);
+}
+
+#[test]
+fn a_list_of_everything_is_a_piece_of_the_table() {
+    assert_eq!(list_plan(&RunFilter::default()), format!("SEARCH runs USING PRIMARY KEY ({PLACE})"));
+}
+
+#[test]
+fn each_filter_has_its_index_which_is_in_order() {
+    let by = |index, set: fn(&mut RunFilter)| {
+        assert_eq!(list_plan(&filter(set)), format!("SEARCH runs USING INDEX runs_{index} ({index}=? AND {PLACE})"));
+    };
+    by("workflow", |filter| filter.workflow = WorkflowName::new("bill").ok());
+    by("tenant", |filter| filter.tenant = Some("acme".into()));
+    by("wait", |filter| filter.wait = Some("TIMER".into()));
+    by("status", |filter| filter.status = Some(Status::Failed));
+}
+
+/// Most runs are completed, so there is no shorter way to them than all runs.
+#[test]
+fn every_status_but_completed_has_an_index() {
+    for status in Status::ALL {
+        let plan = list_plan(&filter(|filter| filter.status = Some(status)));
+        let index = if status == Status::Completed { "PRIMARY KEY (" } else { "INDEX runs_status (status=? AND " };
+        assert_eq!(plan, format!("SEARCH runs USING {index}{PLACE})"), "{status:?}");
+    }
+}
+
+/// Whatever else is asked for beside it.
+#[test]
+fn no_list_is_sorted_or_read_as_a_whole() {
+    for asked in 0..32 {
+        let filter = filter(|filter| {
+            filter.status = (asked & 1 > 0).then_some(Status::Waiting);
+            filter.workflow = WorkflowName::new("bill").ok().filter(|_| asked & 2 > 0);
+            filter.tenant = (asked & 4 > 0).then(|| "acme".into());
+            filter.wait = (asked & 8 > 0).then(|| "TIMER".into());
+            filter.text = (asked & 16 > 0).then(|| "x".into());
+        });
+        let plan = list_plan(&filter);
+        assert!(plan.starts_with("SEARCH runs USING ") && plan.ends_with(&format!("{PLACE})")), "{filter:?}: {plan}");
+    }
+}

@@ -1,0 +1,153 @@
+//! Dead letters: put, removed, and listed newest first.
+
+use super::Harness;
+use super::fixture::{Writer, all_letters, event, events, letter, letter_id, letters, run, step};
+use crate::LetterChange::{Put, Remove};
+use crate::{LetterCursor, LetterRow, Store};
+use std::time::Duration;
+use steadfast_kernel::{Class, Code, Failure, Timestamp};
+
+/// A letter with everything.
+fn full() -> LetterRow {
+    let mut failure = Failure::new(Code::InvalidArgument, "not a \u{201c}number\u{201d}\n");
+    failure.class = Class::Poison;
+    failure.causes = vec!["line 1".into(), String::new(), "\u{1f980}".into()];
+    failure.retry_after = Some(Duration::from_micros(1_500_001));
+    (failure.attempts, failure.max_attempts) = (7, Some(u32::MAX));
+    LetterRow {
+        shard: 5,
+        run: run("order-17/2"),
+        step: step("read").undo(),
+        tenant: Some("acme's".into()),
+        failure,
+        added_at: Timestamp::MAX,
+        ..letter("team/bill.2", 1_000_000, 0)
+    }
+}
+
+/// All fields of a letter, by its id and in the list.
+pub async fn a_letter_comes_back(harness: &impl Harness) {
+    let store = harness.open().await;
+    Writer::claim(&store, 0).await.write(letters([Put(full()), Put(letter("bill", 1, 0))])).await;
+    assert_eq!(store.letter(&full().letter).await.unwrap(), Some(full()));
+    assert_eq!(store.letter(&letter_id("bill", 1)).await.unwrap(), Some(letter("bill", 1, 0)));
+    assert_eq!(all_letters(&store).await, [full(), letter("bill", 1, 0)]);
+}
+
+/// A number of another box is another letter.
+pub async fn letters_of_boxes_are_apart(harness: &impl Harness) {
+    let store = harness.open().await;
+    Writer::claim(&store, 0)
+        .await
+        .write(letters([Put(letter("bill", 1, 5)), Put(letter("ship", 2, 5))]))
+        .await;
+    for absent in [letter_id("bill", 2), letter_id("ship", 1), letter_id("bil", 1), letter_id("Bill", 1)] {
+        assert_eq!(store.letter(&absent).await.unwrap(), None, "{absent}");
+    }
+}
+
+/// A letter put again is the new one, in every field.
+pub async fn a_letter_is_replaced(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    for row in [letter("team/bill.2", 1_000_000, 5), full(), letter("team/bill.2", 1_000_000, 9)] {
+        writer.write(letters([Put(row.clone())])).await;
+        assert_eq!(store.letter(&row.letter).await.unwrap(), Some(row.clone()));
+        assert_eq!(all_letters(&store).await, [row]);
+    }
+}
+
+/// Letters in the order that is due: by time, then by box and number, all backwards.
+fn in_order() -> Vec<LetterRow> {
+    let places = [
+        ("a", 1, 9),
+        ("z", 1, 5),
+        ("bill/2", 1, 5),
+        ("bill-2", 1, 5),
+        ("bill", 10, 5),
+        ("bill", 2, 5),
+        ("bill", 1, 5),
+        ("B", 1, 5),
+        ("z", 2, 4),
+    ];
+    places.into_iter().map(|(name, seq, at)| letter(name, seq, at)).collect()
+}
+
+/// Puts the letters in an order that is not theirs.
+async fn put_shuffled(store: &impl Store) {
+    let (odd, even): (Vec<_>, Vec<_>) = in_order().into_iter().enumerate().partition(|(place, _)| place % 2 == 1);
+    let mut writer = Writer::claim(store, 0).await;
+    writer.write(letters(odd.into_iter().map(|(_, row)| Put(row)))).await;
+    writer.write(letters(even.into_iter().map(|(_, row)| Put(row)))).await;
+}
+
+/// The order of the list is that of [`LetterCursor`], backwards.
+pub async fn letters_come_newest_first(harness: &impl Harness) {
+    let store = harness.open().await;
+    put_shuffled(&store).await;
+    let found = all_letters(&store).await;
+    assert_eq!(found, in_order());
+    assert!(found.iter().rev().is_sorted_by_key(LetterCursor::from));
+}
+
+/// Whatever the size of a page, the pages together are the list, though many letters came at the same time.
+pub async fn pages_of_letters_meet(harness: &impl Harness) {
+    let store = harness.open().await;
+    put_shuffled(&store).await;
+    for limit in 1..=in_order().len() {
+        let mut found: Vec<LetterRow> = vec![];
+        loop {
+            let page = store.letters(found.last().map(LetterCursor::from).as_ref(), limit).await.unwrap();
+            assert!(page.len() <= limit);
+            found.extend(page.iter().cloned());
+            assert!(found.len() <= in_order().len(), "pages repeat");
+            if page.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(found, in_order(), "pages of {limit}");
+    }
+    assert_eq!(store.letters(None, 0).await.unwrap(), []);
+}
+
+/// A page may begin after a letter that was removed meanwhile.
+pub async fn what_is_removed_is_gone(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(letters((1..=3).map(|seq| Put(letter("bill", seq, 5))))).await;
+    writer.write(letters([Remove(letter_id("bill", 2))])).await;
+    assert_eq!(store.letter(&letter_id("bill", 2)).await.unwrap(), None);
+    assert_eq!(all_letters(&store).await, [letter("bill", 3, 5), letter("bill", 1, 5)]);
+    let after = LetterCursor::from(&letter("bill", 2, 5));
+    assert_eq!(store.letters(Some(&after), 9).await.unwrap(), [letter("bill", 1, 5)]);
+}
+
+/// Whoever removes need not know whether it is there.
+pub async fn removing_what_is_not_there_is_fine(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(letters([Put(letter("bill", 1, 5))])).await;
+    writer.write(letters([Remove(letter_id("bill", 2)), Remove(letter_id("ship", 1))])).await;
+    assert_eq!(all_letters(&store).await, [letter("bill", 1, 5)]);
+}
+
+/// Put then removed is gone, removed then put is there.
+pub async fn letters_of_one_batch_change_in_order(harness: &impl Harness) {
+    let store = harness.open().await;
+    let (first, second) = (letter("bill", 1, 5), letter("bill", 2, 5));
+    let changes = [Put(first.clone()), Remove(first.letter), Remove(second.letter.clone()), Put(second.clone())];
+    Writer::claim(&store, 0).await.write(letters(changes)).await;
+    assert_eq!(all_letters(&store).await, [second]);
+}
+
+/// A batch that fails neither puts nor removes.
+pub async fn letters_stand_and_fall_with_their_events(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(events([event("a", 1)])).await;
+    writer.write(letters([Put(letter("bill", 1, 5))])).await;
+    let mut failing = letters([Remove(letter_id("bill", 1)), Put(letter("bill", 2, 5))]);
+    failing.merge(events([event("a", 1)]));
+    writer.fail(failing).await;
+    assert_eq!(all_letters(&store).await, [letter("bill", 1, 5)]);
+}

@@ -1,0 +1,189 @@
+//! The outbox: what was said and not yet settled, in the order of each sender.
+
+use super::Harness;
+use super::fixture::{Writer, add, all_messages, entity, envelope, event, events, messages, run, seqs, settle, step, workflow};
+use crate::{Batch, OutboxChange, Store};
+use std::time::Duration;
+use steadfast_kernel::random::Seed;
+use steadfast_kernel::{
+    EntityId, Envelope, Failure, Letter, LimitKey, Limiting, Message, Origin, Parent, Payload, Recovery, RunOptions, StartChild,
+};
+
+fn failure() -> Failure {
+    let mut failure = Failure::transient("away").retry_after(Duration::from_micros(1_500_001));
+    (failure.attempts, failure.max_attempts) = (3, Some(3));
+    failure.causes = vec!["no route".into(), String::new()];
+    failure
+}
+
+fn start_child() -> StartChild {
+    let key = LimitKey::of_key("customer-7").unwrap();
+    let parent = Parent { run: run("a"), child: step("child"), detached: true };
+    let options = RunOptions {
+        tenant: Some("acme".into()),
+        recovery: Recovery::Manual,
+        limits: vec![Limiting { key, slots: 2 }],
+        parent: Some(parent),
+    };
+    let input = Payload::json(vec![0xff, 0x00]);
+    StartChild { workflow: workflow("ship"), input, seed: Seed([7; 32]), deadline: Some(Duration::from_secs(5)), options }
+}
+
+/// Every kind of message.
+fn every_kind() -> Vec<Message> {
+    let origin = Origin { by: Some("eve".into()), why: Some("a \u{201c}mistake\u{201d}".into()), command: Some("c-1".into()) };
+    let letter = Letter {
+        run: run("a"),
+        step: step("read"),
+        attempt: 2,
+        tenant: Some("acme".into()),
+        failure: failure(),
+        payload: Payload::json(vec![0; 3]),
+    };
+    vec![
+        Message::RequestSlot { epoch: 2, slots: 3 },
+        Message::GrantSlot { epoch: u32::MAX },
+        Message::ReleaseSlot { epoch: 0 },
+        Message::StartChild(start_child()),
+        Message::CancelChild { origin },
+        Message::CancelChild { origin: Origin::default() },
+        Message::ChildEnded { child: step("child"), outcome: Ok(Payload::json("12")) },
+        Message::ChildEnded { child: step("child"), outcome: Err(failure()) },
+        Message::PostLetter(letter.clone()),
+        Message::PostLetter(Letter { tenant: None, ..letter }),
+        Message::SettleLetter { step: step("read") },
+    ]
+}
+
+/// All fields of messages of all kinds, between entities of all kinds.
+pub async fn every_message_comes_back(harness: &impl Harness) {
+    let store = harness.open().await;
+    let hearers = [entity("b"), EntityId::Limit(LimitKey::of_workflow(&workflow("bill"))), EntityId::Letters(workflow("team/bill"))];
+    let sent = (1..).zip(every_kind()).zip(hearers.into_iter().cycle());
+    let sent: Vec<_> = sent.map(|((seq, message), to)| Envelope { seq, to, message, ..envelope("a", 1) }).collect();
+    Writer::claim(&store, 0).await.write(messages(sent.iter().map(add))).await;
+    assert_eq!(all_messages(&store, 0).await, sent);
+}
+
+/// Messages in the order that is theirs: by the sender as text, and by number.
+fn in_order() -> Vec<Envelope> {
+    let places = [
+        ("B", 1),
+        ("a", 1),
+        ("a", 2),
+        ("a", 10),
+        ("a-1", 1),
+        ("a/1", 1),
+        ("letters:bill", 3),
+        ("limit", 1),
+        ("limit/key/a", 1),
+        ("limit:key/a", 1),
+        ("limit:key/a", 2),
+        ("limit:workflow/a", 1),
+        ("m", 1_000_000),
+    ];
+    places.into_iter().map(|(from, seq)| envelope(from, seq)).collect()
+}
+
+/// Adds the messages in an order that is not theirs.
+async fn add_shuffled(store: &impl Store) {
+    let (odd, even): (Vec<_>, Vec<_>) = in_order().into_iter().rev().enumerate().partition(|(place, _)| place % 2 == 1);
+    let mut writer = Writer::claim(store, 0).await;
+    writer.write(messages(odd.iter().map(|(_, envelope)| add(envelope)))).await;
+    writer.write(messages(even.iter().map(|(_, envelope)| add(envelope)))).await;
+}
+
+/// The order of a sender is that of its numbers, not that of their digits.
+pub async fn messages_come_in_the_order_of_their_senders(harness: &impl Harness) {
+    let store = harness.open().await;
+    add_shuffled(&store).await;
+    assert_eq!(all_messages(&store, 0).await, in_order());
+}
+
+/// Whatever the size of a page, the pages together are the list.
+pub async fn pages_meet(harness: &impl Harness) {
+    let store = harness.open().await;
+    add_shuffled(&store).await;
+    for limit in 1..=in_order().len() {
+        let mut found: Vec<Envelope> = vec![];
+        loop {
+            let after = found.last().map(|last| (last.from.clone(), last.seq));
+            let page = store.outbox(0, after.as_ref(), limit).await.unwrap();
+            assert!(page.len() <= limit);
+            found.extend(page.iter().cloned());
+            assert!(found.len() <= in_order().len(), "pages repeat");
+            if page.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(found, in_order(), "pages of {limit}");
+    }
+    assert_eq!(store.outbox(0, None, 0).await.unwrap(), []);
+}
+
+/// The message that a page begins after may have been settled meanwhile.
+pub async fn a_page_begins_after_a_message_that_is_gone(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(messages((1..=3).map(|seq| add(&envelope("a", seq))))).await;
+    writer.write(messages([settle(&envelope("a", 2))])).await;
+    assert_eq!(store.outbox(0, Some(&(entity("a"), 2)), 9).await.unwrap(), [envelope("a", 3)]);
+}
+
+/// Those of the same number, of other senders, stay.
+pub async fn what_is_settled_is_gone(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    writer
+        .write(messages([("a", 1), ("a", 2), ("b", 1), ("limit:key/a", 1)].map(|(from, seq)| add(&envelope(from, seq)))))
+        .await;
+    writer.write(messages([settle(&envelope("a", 1))])).await;
+    assert_eq!(all_messages(&store, 0).await, [envelope("a", 2), envelope("b", 1), envelope("limit:key/a", 1)]);
+}
+
+/// It may have been settled before, or have been heard before it was said anew.
+pub async fn settling_what_is_not_there_is_fine(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(messages([settle(&envelope("a", 1)), add(&envelope("a", 2))])).await;
+    writer.write(messages([settle(&envelope("a", 1)), settle(&envelope("b", 2))])).await;
+    assert_eq!(all_messages(&store, 0).await, [envelope("a", 2)]);
+}
+
+/// Added then settled is gone, settled then added is there.
+pub async fn messages_of_one_batch_change_in_order(harness: &impl Harness) {
+    let store = harness.open().await;
+    let (first, second) = (envelope("a", 1), envelope("b", 1));
+    Writer::claim(&store, 0)
+        .await
+        .write(messages([add(&first), settle(&first), settle(&second), add(&second)]))
+        .await;
+    assert_eq!(all_messages(&store, 0).await, [second]);
+}
+
+/// A message is there if and only if the events of its batch are, and so it is with what is settled.
+pub async fn messages_stand_and_fall_with_their_events(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    let said = |seq| Batch { outbox: vec![add(&envelope("a", seq))], ..events([event("a", seq)]) };
+    let heard = |seq| Batch { outbox: vec![settle(&envelope("a", seq))], ..events([event("b", seq)]) };
+    writer.write(said(1)).await;
+    let mut failing = heard(1);
+    failing.merge(Batch { outbox: vec![add(&envelope("a", 2))], ..events([event("a", 1)]) });
+    writer.fail(failing).await;
+    assert_eq!(all_messages(&store, 0).await, [envelope("a", 1)]);
+    assert_eq!(seqs(&store, "b").await, [0; 0]);
+    writer.write(heard(1)).await;
+    assert_eq!(all_messages(&store, 0).await, []);
+    assert_eq!(seqs(&store, "b").await, [1]);
+}
+
+/// A shard lists what its own entities said.
+pub async fn messages_of_shards_are_apart(harness: &impl Harness) {
+    let store = harness.open().await;
+    let of = |shard, from| OutboxChange::Add { shard, envelope: envelope(from, 1) };
+    Writer::claim(&store, 0).await.write(messages([of(0, "a"), of(1, "b"), of(0, "c")])).await;
+    assert_eq!(all_messages(&store, 0).await, [envelope("a", 1), envelope("c", 1)]);
+    assert_eq!(all_messages(&store, 1).await, [envelope("b", 1)]);
+    assert_eq!(all_messages(&store, 2).await, []);
+}
