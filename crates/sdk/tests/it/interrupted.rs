@@ -1,0 +1,91 @@
+//! Manual recovery: a run whose process died with work under way does not go on by itself.
+
+use crate::support::{call, calls, engine, lines, until};
+use steadfast::memory::Memory;
+use steadfast::{Code, Ctx, Engine, Failure, HOUR, MINUTE, Policy, Settings, Status, workflow};
+
+/// Three stages; the second takes an hour, or fails, or waits for a word.
+#[workflow]
+async fn rollout(ctx: Ctx, second: String) -> Result<String, Failure> {
+    stage(&ctx, "drain", "").await?;
+    if second == "asks" {
+        ctx.signal::<String>("go").await?;
+    } else {
+        stage(&ctx, "switch", &second).await?;
+    }
+    stage(&ctx, "verify", "").await?;
+    Ok("done".into())
+}
+
+async fn stage(ctx: &Ctx, name: &str, how: &str) -> Result<(), Failure> {
+    ctx.step(name, || {
+        let call = call(ctx, name);
+        async move {
+            match how {
+                "hangs" if call == 1 => tokio::time::sleep(HOUR).await,
+                "fails" if call == 1 => return Err(Failure::transient("down")),
+                _ => {}
+            }
+            Ok(())
+        }
+    })
+    .retry(Policy::constant(HOUR).max_attempts(3))
+    .await
+}
+
+async fn start(store: &Memory) -> Engine {
+    engine(store).register_with(rollout, Settings::new().manual_recovery()).start().await.unwrap()
+}
+
+/// Dies while the second stage is as it is said to be; the engine after that.
+async fn died(how: &str, id: &str) -> Engine {
+    let store = Memory::new();
+    let first = start(&store).await;
+    let run = first.start("rollout", how).id(id).await.unwrap();
+    match how {
+        "hangs" => until("it hangs", async || calls(id, "switch") == 1).await,
+        _ => until("it waits", async || run.view().await.unwrap().status == Status::Waiting).await,
+    }
+    drop((run, first));
+    start(&store.reopen()).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_an_attempt_in_flight_or_in_backoff_it_is_interrupted() {
+    for how in ["hangs", "fails"] {
+        let id = format!("interrupted-{how}");
+        let engine = died(how, &id).await;
+        let run = engine.run(&id).unwrap();
+        until("it is interrupted", async || run.view().await.unwrap().status == Status::Interrupted).await;
+        tokio::time::sleep(5 * HOUR).await;
+        assert_eq!((calls(&id, "switch"), run.view().await.unwrap().status), (1, Status::Interrupted), "never by itself");
+        assert_eq!(lines(&run).await.last().unwrap(), "RUN_INTERRUPTED");
+        assert!(run.why().await.unwrap().to_string().contains("retry it, or cancel it"));
+        for refused in [run.pause().await, run.resume().await] {
+            assert_eq!(refused.unwrap_err().code(), "SF0113");
+        }
+        run.retry().by("ada").await.unwrap();
+        assert_eq!(run.result::<String>().await.unwrap(), "done");
+        assert_eq!((calls(&id, "drain"), calls(&id, "switch"), calls(&id, "verify")), (1, 2, 1), "only what was not done");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_only_waits_for_a_person_still_waits() {
+    let engine = died("asks", "still-waits").await;
+    let run = engine.run("still-waits").unwrap();
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(run.view().await.unwrap().status, Status::Waiting);
+    run.signal("go", "yes").await.unwrap();
+    assert_eq!(run.result::<String>().await.unwrap(), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_run_can_be_called_off() {
+    let engine = died("hangs", "called-off").await;
+    let run = engine.run("called-off").unwrap();
+    until("it is interrupted", async || run.view().await.unwrap().status == Status::Interrupted).await;
+    run.cancel().by("ada").await.unwrap();
+    assert_eq!(run.result::<String>().await.unwrap_err().failure().unwrap().code, Code::Cancelled);
+    assert_eq!(calls("called-off", "switch"), 1, "nothing was begun for it");
+}
