@@ -83,15 +83,12 @@ fn begin(id: &RunId, entry: &Entry) -> Option<Run> {
 
 fn apply(run: &mut Run, entry: &Entry) {
     match &entry.event {
-        Event::RunStarted { options, .. } => {
-            return run.slots = Slots { epoch: run.epoch, asked: options.limits.len().min(1), held: 0 };
-        }
+        Event::RunStarted { options, .. } => run.slots = Slots { epoch: run.epoch, asked: options.limits.len().min(1), held: 0 },
         Event::RunRetried(retried) => return begin_again(run, entry, retried),
         Event::RunContinued { input } => return continue_as_new(run, entry, input),
         Event::SlotAcquired { .. } => {
             run.slots.held += 1;
             run.slots.asked = run.options.limits.len().min(run.slots.held + 1);
-            return;
         }
         Event::RetryScheduled { attempt, delay, .. } => {
             run.retry_context = Some(RetryContext { current_attempt: *attempt, last_backoff: *delay });

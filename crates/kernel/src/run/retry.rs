@@ -208,7 +208,6 @@ pub(super) fn begin_again(run: &mut Run, entry: &Entry, retried: &Retried) {
         Phase::Open(open) => open,
         Phase::Ended(_, left) => *left,
     };
-    go_on(&mut open, entry.at);
     let reset: BTreeSet<&StepId> = retried.reset.iter().collect();
     for (step, state) in &open.steps {
         if reset.contains(step) && succeeded(state) {
@@ -225,6 +224,7 @@ pub(super) fn begin_again(run: &mut Run, entry: &Entry, retried: &Retried) {
     open.children.retain(|child, _| !reset.contains(child));
     open.undoable.retain(|step| open.steps.contains_key(step));
     keep_waits(&mut open, retried);
+    go_on(&mut open, entry.at);
     (open.in_flight, open.stage, open.cancel_requested) = (1, Stage::Running, false);
     run.letters.retain(|step| !reset.contains(step));
     run.supplied = retried.supplied.iter().cloned().collect::<BTreeMap<StepId, Payload>>();

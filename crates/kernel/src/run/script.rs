@@ -25,11 +25,10 @@ fn carry_over(script: &mut Vec<Entry>, retried: &Retried) {
     let discards = |entry: &Entry| retried.discards(&entry.event, entry.seq);
     let spent: BTreeSet<Seq> = script.iter().filter(|entry| discards(entry)).filter_map(taken).collect();
     let kept: BTreeSet<Seq> = script.iter().filter(|entry| !discards(entry)).filter_map(taken).collect();
-    let had_ended = script.iter().any(|entry| entry.event.is_end());
-    for entry in std::mem::take(script) {
+    for mut entry in std::mem::take(script) {
+        entry.abandoned.retain(|name| name.step().is_none_or(|step| step.undone().is_none()));
         let keeps = match &entry.event {
             Event::SignalReceived { name, .. } => kept.contains(&entry.seq) || !(answers_a_question(name) || spent.contains(&entry.seq)),
-            Event::SlotAcquired { .. } => !had_ended,
             event => !is_of_a_life(event) && !discards(&entry),
         };
         if keeps {
@@ -46,7 +45,7 @@ fn carry_over(script: &mut Vec<Entry>, retried: &Retried) {
 fn begin_anew(script: &mut Vec<Entry>, continued: &Entry) {
     let taken: BTreeSet<Seq> = script.iter().filter_map(taken).collect();
     script.retain(|entry| match &entry.event {
-        Event::RunStarted { .. } | Event::SlotAcquired { .. } | Event::RunCancelRequested { .. } => true,
+        Event::RunStarted { .. } | Event::RunCancelRequested { .. } => true,
         Event::RunPaused { .. } | Event::RunResumed { .. } | Event::RunInterrupted => true,
         Event::SignalReceived { name, .. } => !answers_a_question(name) && !taken.contains(&entry.seq),
         _ => false,
@@ -75,5 +74,6 @@ fn is_of_a_life(event: &Event) -> bool {
                 | Event::RunCompensating { .. }
                 | Event::UndoCompleted { .. }
                 | Event::UndoFailed { .. }
+                | Event::SlotAcquired { .. }
         )
 }

@@ -1,11 +1,12 @@
-//! What is true of every journal.
+//! What is true of every journal, and of what is left of it: that reads as the journal of one life.
 
 use super::scenario::Scenario;
+use crate::support::{folded, run_id};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use steadfast_kernel::run::SIGNALS_MAX;
+use steadfast_kernel::run::{SIGNALS_MAX, evolve, script};
 use steadfast_kernel::{Attempt, Entry, Event, Seq, StepId, TimerName};
 
 /// The longest delay that any policy of a scenario gives.
@@ -17,10 +18,6 @@ pub(super) fn sequences_have_no_gap(journal: &[Entry]) -> TestCaseResult {
 }
 
 pub(super) fn attempts_are_consecutive_and_bounded(journal: &[Entry], scenario: &Scenario) -> TestCaseResult {
-    let deadline = journal.first().and_then(|entry| match entry.event {
-        Event::RunStarted { deadline_at, .. } => deadline_at,
-        _ => None,
-    });
     let mut to_come: BTreeMap<StepId, Attempt> = BTreeMap::new();
     for entry in journal {
         match &entry.event {
@@ -31,13 +28,14 @@ pub(super) fn attempts_are_consecutive_and_bounded(journal: &[Entry], scenario: 
                 prop_assert!(attempt <= of);
                 prop_assert!(*delay <= DELAY_MAX, "{:?} is above the cap", delay);
                 prop_assert_eq!(*due_at, entry.at.saturating_add(*delay));
-                let bound = deadline.filter(|_| step.undone().is_none()); // what was done may be undone after the deadline
-                prop_assert!(bound.is_none_or(|deadline| *due_at < deadline), "an attempt after the deadline");
                 if let [policy] = &scenario.policies[..] {
                     prop_assert!(*attempt <= policy.attempts_max());
                 }
             }
-            Event::StepStarted { step, attempt } | Event::StepCompleted { step, attempt, .. } | Event::StepFailed { step, attempt, .. } => {
+            Event::StepHeartbeat { step, attempt, .. }
+            | Event::StepStarted { step, attempt }
+            | Event::StepCompleted { step, attempt, .. }
+            | Event::StepFailed { step, attempt, .. } => {
                 prop_assert_eq!(*attempt, to_come.get(step).copied().unwrap_or(1));
             }
             Event::UndoCompleted { step, attempt } => prop_assert_eq!(*attempt, to_come.get(&step.undo()).copied().unwrap_or(1)),
@@ -82,6 +80,36 @@ pub(super) fn a_recorded_step_never_changes(journal: &[Entry]) -> TestCaseResult
         }
     }
     Ok(())
+}
+
+/// A child is started once, ends once and is taken once. Says whether there is one that the code has to be told of.
+pub(super) fn children_end_once(journal: &[Entry]) -> Result<bool, TestCaseError> {
+    let (mut started, mut ended, mut taken) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+    for entry in journal {
+        match &entry.event {
+            Event::ChildStarted { child, options, .. } => {
+                let detached = options.parent.as_ref().is_some_and(|parent| parent.detached);
+                prop_assert_eq!(started.insert(child, detached), None, "{} is started twice", child);
+            }
+            Event::ChildEnded { child, .. } => {
+                prop_assert_eq!(started.get(child), Some(&false), "nobody waits for {}", child);
+                prop_assert!(ended.insert(child), "{} ends twice", child);
+            }
+            Event::ChildTaken { child } => {
+                prop_assert!(ended.contains(child) && taken.insert(child), "{} is taken twice or not there", child)
+            }
+            _ => {}
+        }
+        for name in &entry.abandoned {
+            if let TimerName::Sleep(child) = name
+                && started.contains_key(child)
+            {
+                taken.insert(child);
+            }
+        }
+    }
+    let closed = |entry: &Entry| entry.event.is_end() || matches!(entry.event, Event::RunCompensating { .. });
+    Ok(!journal.iter().any(closed) && ended.difference(&taken).next().is_some())
 }
 
 /// A signal is received once per id and taken once, by one who waits for its name. Says whether the code has something to be told: a
@@ -155,15 +183,74 @@ pub(super) fn code_and_undo_exclude_each_other(journal: &[Entry]) -> TestCaseRes
     Ok(())
 }
 
+/// The end is asked for once, but for a run that stands still, which goes on by it, and one that is terminated.
 pub(super) fn an_end_that_was_not_asked_for_is_no_cancel(journal: &[Entry]) -> TestCaseResult {
-    let requests = journal.iter().filter(|entry| matches!(entry.event, Event::RunCancelRequested { .. })).count();
-    prop_assert!(requests <= 1, "it is asked for twice");
-    prop_assert!(requests == 1 || journal.iter().all(|entry| entry.event != Event::RunCancelled));
+    let count = |which: fn(&Event) -> bool| journal.iter().filter(|entry| which(&entry.event)).count();
+    let requests = count(|event| matches!(event, Event::RunCancelRequested { .. }));
+    let again =
+        count(|event| matches!(event, Event::RunPaused { .. } | Event::RunInterrupted | Event::RunCancelRequested { terminate: true, .. }));
+    prop_assert!(requests <= 1 + again, "it is asked for twice");
+    prop_assert!(requests > 0 || journal.iter().all(|entry| entry.event != Event::RunCancelled));
     Ok(())
 }
 
+/// Only another life follows an end.
 pub(super) fn nothing_follows_an_end(journal: &[Entry]) -> TestCaseResult {
-    let end = journal.iter().position(|entry| entry.event.is_end());
-    prop_assert!(end.is_none_or(|end| end + 1 == journal.len()));
+    for pair in journal.windows(2) {
+        let again = matches!(pair[1].event, Event::RunRetried(_));
+        prop_assert!(!pair[0].event.is_end() || again, "{} follows the end", pair[1].event.kind());
+    }
+    Ok(())
+}
+
+/// Each life has the next number, and everything in it has that number.
+pub(super) fn lives_are_counted(journal: &[Entry]) -> TestCaseResult {
+    let mut epoch = 1;
+    for entry in journal {
+        epoch += u32::from(matches!(entry.event, Event::RunRetried(_) | Event::RunContinued { .. }));
+        prop_assert_eq!(entry.epoch, epoch);
+    }
+    Ok(())
+}
+
+/// No two successes of a step, of its undo or of a child have the same key; what failed is tried again under the same.
+pub(super) fn keys_tell_work_apart(journal: &[Entry]) -> TestCaseResult {
+    let mut seen = BTreeSet::new();
+    let mut state = None;
+    for entry in journal {
+        let run = evolve(&run_id(), state.take(), entry).map_err(|illegal| TestCaseError::fail(illegal.to_string()))?;
+        let done = match &entry.event {
+            Event::StepCompleted { step, .. } => Some(step.clone()),
+            Event::UndoCompleted { step, .. } => Some(step.undo()),
+            Event::ChildStarted { child, .. } => Some(child.clone()),
+            _ => None,
+        };
+        if let Some(key) = done.map(|step| run.generations.key(&run.id, &step)) {
+            prop_assert!(seen.insert(key.clone()), "{} is done twice", key);
+        }
+        state = Some(run);
+    }
+    Ok(())
+}
+
+/// The generation of a step rises exactly when a success of it is discarded, that of a child when it is.
+pub(super) fn generations_rise_with_what_is_discarded(journal: &[Entry]) -> TestCaseResult {
+    let Some((Entry { event: Event::RunRetried(_), .. }, before)) = journal.split_last() else { return Ok(()) };
+    let (old, new) = (folded(before).expect("a run"), folded(journal).expect("a run"));
+    let done = |journal: &[Entry]| -> BTreeSet<StepId> {
+        let of_it = |entry: Entry| match entry.event {
+            Event::StepCompleted { step, .. } => Some(step),
+            Event::ChildStarted { child, .. } => Some(child),
+            _ => None,
+        };
+        script(journal.to_vec()).into_iter().filter_map(of_it).collect()
+    };
+    let (had, has) = (done(before), done(journal));
+    prop_assert!(has.is_subset(&had));
+    for step in &had {
+        let raised = new.generations.get(step) - old.generations.get(step);
+        prop_assert_eq!(raised, u32::from(!has.contains(step)), "the generation of {}", step);
+    }
+    prop_assert_eq!(new.generations.of.values().sum::<u32>() - old.generations.of.values().sum::<u32>(), (had.len() - has.len()) as u32);
     Ok(())
 }

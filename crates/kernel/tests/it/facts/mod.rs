@@ -2,23 +2,23 @@
 //!
 //! Random commands, sensible ones and nonsense, are given to a run while time moves on; after each of them every fact is checked.
 
+mod agreement;
+mod frozen;
 mod journal;
-mod scenario;
-mod world;
+mod reach;
+pub(crate) mod scenario;
+pub(crate) mod world;
 
 use crate::support::*;
+use agreement::script_and_state_agree;
 use journal::*;
 use proptest::prelude::*;
-use proptest::strategy::ValueTree;
-use proptest::test_runner::{TestCaseResult, TestRunner};
+use proptest::test_runner::TestCaseResult;
 use scenario::{Op, Scenario, policy, scenario};
-use std::collections::BTreeSet;
 use std::time::Duration;
 use steadfast_kernel::random::Seed;
-use steadfast_kernel::run::SIGNALS_MAX;
-use steadfast_kernel::{
-    Answer, Command, Completion, Decision, Effect, Entry, Event, Refusal, ReportFailure, Run, StartRun, Status, Timestamp,
-};
+use steadfast_kernel::run::{SIGNALS_MAX, script};
+use steadfast_kernel::{Command, Decision, Entry, Event, Refusal, ReportFailure, Run, StartRun, Status, Timestamp, Wait};
 use world::World;
 
 /// What was asked and not refused, and when.
@@ -30,17 +30,22 @@ impl World {
         sequences_have_no_gap(&self.journal)?;
         prop_assert_eq!(&fold(&self.journal).expect("a good journal"), &self.state, "state is the fold of its entries");
         prop_assert_eq!(&stored(&self.journal), &self.journal, "the store keeps every entry as it is");
-        attempts_are_consecutive_and_bounded(&self.journal, scenario)?;
-        a_recorded_step_never_changes(&self.journal)?;
         nothing_follows_an_end(&self.journal)?;
-        code_and_undo_exclude_each_other(&self.journal)?;
-        an_end_that_was_not_asked_for_is_no_cancel(&self.journal)?;
-        let news = signals_are_taken_once(&self.journal)?;
+        lives_are_counted(&self.journal)?;
+        generations_rise_with_what_is_discarded(&self.journal)?;
+        let script = script(self.journal.clone());
+        attempts_are_consecutive_and_bounded(&script, scenario)?;
+        a_recorded_step_never_changes(&script)?;
+        code_and_undo_exclude_each_other(&script)?;
+        an_end_that_was_not_asked_for_is_no_cancel(&script)?;
+        let news = signals_are_taken_once(&script)? | children_end_once(&script)?;
         let Some(run) = &self.state else { return Ok(()) };
         let mut timers = run.timers();
         timers.sort_by(|a, b| a.name.cmp(&b.name));
         prop_assert_eq!(timers, self.armed.values().cloned().collect::<Vec<_>>(), "timers are a fold of the entries");
-        prop_assert!(!news || !run.is_waiting(), "a restart would not host it");
+        let may_move = matches!(run.status(), Status::Running | Status::Waiting | Status::Compensating);
+        prop_assert!(!(news && may_move && run.is_waiting()), "a restart would not host it");
+        script_and_state_agree(&self.journal, run)?;
         status_is_derived(run)
     }
 }
@@ -49,15 +54,22 @@ fn status_is_derived(run: &Run) -> TestCaseResult {
     let (status, waits) = (run.status(), run.waits());
     prop_assert_eq!(status.is_final(), run.ended().is_some());
     prop_assert!(status != Status::Waiting || !waits.is_empty(), "waits for nothing that has a name");
-    prop_assert!(waits.is_sorted_by_key(|wait| wait.due_at().unwrap_or(Timestamp::MAX)), "those without an end come last");
-    if status.is_final() {
-        prop_assert!(waits.is_empty() && run.timers().is_empty());
+    let by_person = |wait: &&Wait| matches!(wait, Wait::Paused { .. } | Wait::Slot { .. });
+    let first = waits.iter().take_while(by_person).count();
+    prop_assert!(!waits[first..].iter().any(|wait| by_person(&wait)), "what a person has to see to comes first");
+    prop_assert!(waits[first..].is_sorted_by_key(|wait| wait.due_at().unwrap_or(Timestamp::MAX)), "those without an end come last");
+    if status.is_final() || matches!(status, Status::Paused | Status::Interrupted) {
+        prop_assert!(run.timers().is_empty());
     }
+    prop_assert!(!status.is_final() || waits.is_empty());
     Ok(())
 }
 
 /// Plays a scenario; every fact is checked after every command. What happened is told to `saw`.
-fn play(scenario: &Scenario, mut saw: impl FnMut(&World, &Result<Decision, Refusal>)) -> Result<(World, Accepted), TestCaseError> {
+pub(crate) fn play(
+    scenario: &Scenario,
+    mut saw: impl FnMut(&World, &Result<Decision, Refusal>),
+) -> Result<(World, Accepted), TestCaseError> {
     let (mut world, mut accepted) = (World::new(), Vec::new());
     for op in &scenario.ops {
         if let Op::Pass(time) = op {
@@ -80,6 +92,7 @@ fn play(scenario: &Scenario, mut saw: impl FnMut(&World, &Result<Decision, Refus
         world.holds(scenario)?;
         saw(&world, &decided);
     }
+    keys_tell_work_apart(&world.journal)?;
     Ok((world, accepted))
 }
 
@@ -145,73 +158,5 @@ proptest! {
             Ok::<_, TestCaseError>(world.journal.iter().filter_map(delay).collect::<Vec<_>>())
         };
         prop_assert_eq!(delays(0, &[])?, delays(late, &beside)?);
-    }
-}
-
-/// The scenarios are worth something only if they come to every place of the machine.
-#[test]
-fn the_scenarios_reach_every_event_effect_refusal_and_status() {
-    let mut seen = BTreeSet::new();
-    let mut runner = TestRunner::deterministic();
-    for _ in 0..600 {
-        let scenario = scenario().new_tree(&mut runner).expect("a scenario").current();
-        let saw = |world: &World, decided: &Result<Decision, Refusal>| {
-            seen.extend(world.state.iter().map(|run| run.status().as_str()));
-            seen.extend(world.state.iter().flat_map(Run::waits).map(|wait| wait.reason()));
-            match decided {
-                Ok(decision) => {
-                    seen.extend(decision.entries.iter().map(|entry| entry.event.kind()));
-                    seen.extend(decision.effects.iter().map(name));
-                }
-                Err(refusal) => {
-                    seen.insert(refusal.code());
-                }
-            }
-        };
-        play(&scenario, saw).expect("every fact holds");
-    }
-    let expected = "Arm AnnounceEnd Close Disarm Open StartAttempt \
-        SignalDelivered StepFailed Stopped TimerFired \
-        CancelRequested Created Exists RetryScheduled SignalKnown SignalReceived Superseded TurnTaken \
-        SF0103 SF0104 SF0105 SF0108 SF0111 SF0112 RUNNING WAITING COMPENSATING COMPLETED FAILED CANCELLED BACKOFF TIMER SIGNAL IN_DOUBT \
-        RUN_STARTED STEP_STARTED STEP_COMPLETED STEP_FAILED RETRY_SCHEDULED TIMER_SET TIMER_FIRED \
-        SIGNAL_AWAITED SIGNAL_RECEIVED SIGNAL_TAKEN RUN_CANCEL_REQUESTED RUN_COMPENSATING UNDO_COMPLETED UNDO_FAILED \
-        RUN_CANCELLED RUN_COMPLETED RUN_FAILED";
-    assert_eq!(seen, expected.split_whitespace().collect());
-}
-
-fn name(effect: &Effect) -> &'static str {
-    match effect {
-        Effect::Arm(_) => "Arm",
-        Effect::Disarm(_) => "Disarm",
-        Effect::Open => "Open",
-        Effect::StartAttempt { .. } => "StartAttempt",
-        Effect::Deliver(Completion::StepFailed { .. }) => "StepFailed",
-        Effect::Deliver(Completion::TimerFired { .. }) => "TimerFired",
-        Effect::Deliver(Completion::SignalReceived { .. }) => "SignalDelivered",
-        Effect::Deliver(Completion::Stopped { .. }) => "Stopped",
-        Effect::Close => "Close",
-        Effect::AnnounceEnd => "AnnounceEnd",
-        Effect::Answer(Answer::Created) => "Created",
-        Effect::Answer(Answer::Exists) => "Exists",
-        Effect::Answer(Answer::TurnTaken) => "TurnTaken",
-        Effect::Answer(Answer::RetryScheduled) => "RetryScheduled",
-        Effect::Answer(Answer::SignalReceived) => "SignalReceived",
-        Effect::Answer(Answer::SignalKnown) => "SignalKnown",
-        Effect::Answer(Answer::CancelRequested) => "CancelRequested",
-        Effect::Answer(Answer::Superseded) => "Superseded",
-        Effect::Host => "Host",
-        Effect::Pause => "Pause",
-        Effect::Resume => "Resume",
-        Effect::Bounce(_) => "Bounce",
-        Effect::Deliver(Completion::ChildEnded { .. }) => "ChildEnded",
-        Effect::Answer(Answer::Terminated) => "Terminated",
-        Effect::Answer(Answer::Paused) => "Paused",
-        Effect::Answer(Answer::Resumed) => "Resumed",
-        Effect::Answer(Answer::Retried) => "Retried",
-        Effect::Answer(Answer::Interrupted) => "Interrupted",
-        Effect::Answer(Answer::HeartbeatRecorded) => "HeartbeatRecorded",
-        Effect::Answer(Answer::Heard) => "Heard",
-        Effect::Answer(Answer::Dropped) => "Dropped",
     }
 }

@@ -6,26 +6,37 @@ use proptest::sample::Index;
 use std::time::Duration;
 use steadfast_kernel::{Class, Jitter, Policy, Seq, StepId, TimerName};
 
+/// The children that code may start, and the runs that they are.
+pub(crate) const CHILDREN: [(&str, &str); 3] =
+    [("child:parcel#1", "parcel-1"), ("child:parcel#2", "parcel-2"), ("left/child:parcel#1", "parcel-3")];
+const NOTES: [&str; 2] = ["note:#1", "note:#2"];
+
 const STEPS: [&str; 5] = ["charge#1", "charge#2", "left/ship#1", "right/ship#1", "sleep#1"];
 const SLEEPS: [&str; 3] = ["sleep#1", "sleep#2", "left/sleep#1"];
 const WAITS: [&str; 4] = ["signal:approve#1", "left/signal:approve#1", "charge#1/in-doubt#1", "charge#1/undo-failed#1"];
 const SIGNALS: [&str; 4] = ["approve", "refuse", "in-doubt:charge#1", "undo:charge#1"];
 
 #[derive(Clone, Debug)]
-pub(super) struct Scenario {
-    pub(super) seed: [u8; 32],
-    pub(super) deadline: Option<Duration>,
-    pub(super) policies: Vec<Policy>,
-    pub(super) ops: Vec<Op>,
+pub(crate) struct Scenario {
+    pub(crate) seed: [u8; 32],
+    pub(crate) deadline: Option<Duration>,
+    /// It does not go on by itself after its process died.
+    pub(crate) manual: bool,
+    /// How many limits it needs a slot of.
+    pub(crate) limits: usize,
+    /// It is a child of another run.
+    pub(crate) child: bool,
+    pub(crate) policies: Vec<Policy>,
+    pub(crate) ops: Vec<Op>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Op {
+pub(crate) enum Op {
     Start {
         same: bool,
     },
     Turn {
-        epoch: u32,
+        epoch: Guess,
         items: Vec<Item>,
         end: Option<End>,
         and_more: bool,
@@ -33,7 +44,7 @@ pub(super) enum Op {
         abandoned: Vec<Abandoned>,
     },
     Fail {
-        epoch: u32,
+        epoch: Guess,
         step: StepId,
         attempt: Guess,
         class: Class,
@@ -47,7 +58,25 @@ pub(super) enum Op {
     },
     /// As many signals as may wait, and one more.
     Flood,
-    Cancel,
+    Cancel(Option<u32>),
+    Terminate(Option<u32>),
+    Pause(Option<u32>),
+    Resume(Option<u32>),
+    Interrupt,
+    Retry {
+        from: From,
+        input: bool,
+        outputs: Vec<&'static str>,
+        blocked: bool,
+        command: Option<u32>,
+    },
+    Heartbeat {
+        epoch: Guess,
+        step: StepId,
+        attempt: Guess,
+    },
+    /// What others say; the number is the place in their outbox, mostly the next.
+    Hear(Word, Guess),
     FireArmed {
         which: Index,
         revision: Guess,
@@ -61,23 +90,48 @@ pub(super) enum Op {
 
 /// How a turn closes the code, or the undoing of what it did.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     Completed,
     Failed,
     Compensating { called_off: bool },
     Cancelled,
+    Continued,
+}
+
+/// From where a run is to be retried.
+#[derive(Clone, Debug)]
+pub(crate) enum From {
+    Failed,
+    Start,
+    OnRecord(Index),
+    Any(&'static str),
+}
+
+/// What another entity may say to the run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Word {
+    /// The slot that it waits for, or one that it does not.
+    Grant { right: bool },
+    /// Its parent, or a run that is not.
+    CallOff { right: bool },
+    /// One of its children has ended.
+    Ended { child: usize, well: bool },
+    /// A child could not be started.
+    Bounced { child: usize },
+    /// Its parent, or another run, wants a child of that id.
+    Start { right: bool },
 }
 
 /// What a turn says that the code no longer waits for.
 #[derive(Clone, Debug)]
-pub(super) enum Abandoned {
+pub(crate) enum Abandoned {
     Armed(Index),
     Any(TimerName),
 }
 
 /// A thing that a turn proposes besides an end.
 #[derive(Clone, Debug)]
-pub(super) enum Item {
+pub(crate) enum Item {
     Begun(&'static str, Guess),
     Undoable(&'static str, Guess),
     Undone(&'static str, Guess),
@@ -90,8 +144,15 @@ pub(super) enum Item {
     TakenAny(&'static str, Seq),
     Arrived(&'static str),
     CancelRequested,
+    Noted(&'static str),
+    /// A child that nobody waits for, or one that somebody does.
+    ChildStarted(usize, bool),
+    /// The outcome of a child that has ended.
+    ChildTaken(Index),
+    ChildTakenAny(usize),
     Completed(&'static str, Guess),
     Failed(&'static str, Guess),
+    Poisoned(&'static str, Guess),
     Set(&'static str, Duration),
     Fired(&'static str),
     Retry(&'static str),
@@ -100,13 +161,13 @@ pub(super) enum Item {
 
 /// A number that the host knows, or gets wrong.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Guess {
+pub(crate) enum Guess {
     Right,
     Wrong(u32),
 }
 
 impl Guess {
-    pub(super) fn or(self, right: u32) -> u32 {
+    pub(crate) fn or(self, right: u32) -> u32 {
         match self {
             Guess::Right => right,
             Guess::Wrong(number) => number,
@@ -126,15 +187,24 @@ fn guess() -> impl Strategy<Value = Guess> {
     prop_oneof![9 => Just(Guess::Right), 1 => (0..6_u32).prop_map(Guess::Wrong)]
 }
 
-fn epoch() -> impl Strategy<Value = u32> {
-    prop_oneof![19 => Just(1_u32), 1 => 0..3_u32]
+fn epoch() -> impl Strategy<Value = Guess> {
+    prop_oneof![19 => Just(Guess::Right), 1 => (0..3_u32).prop_map(Guess::Wrong)]
+}
+
+/// The id of a command, if it has one; few, so that some come again.
+fn command() -> impl Strategy<Value = Option<u32>> {
+    proptest::option::weighted(0.4, 0..6_u32)
+}
+
+fn child() -> impl Strategy<Value = usize> {
+    0..CHILDREN.len()
 }
 
 fn some_duration() -> impl Strategy<Value = Duration> {
     prop_oneof![Just(Duration::ZERO), (0..5_000_000_000_u64).prop_map(Duration::from_nanos), Just(Duration::MAX)]
 }
 
-pub(super) fn policy() -> impl Strategy<Value = Policy> {
+pub(crate) fn policy() -> impl Strategy<Value = Policy> {
     let base = prop_oneof![Just(Duration::ZERO), (0..3_000_000_000_u64).prop_map(Duration::from_nanos)];
     let kind = base.prop_flat_map(|base| {
         prop_oneof![
@@ -193,12 +263,17 @@ fn item() -> impl Strategy<Value = Item> {
     ];
     prop_oneof![
         3 => (step(), guess()).prop_map(|(step, attempt)| Item::Begun(step, attempt)),
-        4 => (step(), guess()).prop_map(|(step, attempt)| Item::Undoable(step, attempt)),
+        7 => (step(), guess()).prop_map(|(step, attempt)| Item::Undoable(step, attempt)),
         5 => undo,
         6 => awaited(),
         6 => taken,
         2 => wait().prop_map(Item::Fired),
         1 => signal().prop_map(Item::Arrived),
+        2 => prop::sample::select(NOTES.as_slice()).prop_map(Item::Noted),
+        4 => (child(), prop_oneof![4 => Just(false), 1 => Just(true)]).prop_map(|(child, detached)| Item::ChildStarted(child, detached)),
+        5 => any::<Index>().prop_map(Item::ChildTaken),
+        1 => child().prop_map(Item::ChildTakenAny),
+        1 => (step(), guess()).prop_map(|(step, attempt)| Item::Poisoned(step, attempt)),
         1 => Just(Item::CancelRequested),
         6 => (step(), guess()).prop_map(|(step, attempt)| Item::Completed(step, attempt)),
         3 => (step(), guess()).prop_map(|(step, attempt)| Item::Failed(step, attempt)),
@@ -215,7 +290,41 @@ fn any_timer() -> impl Strategy<Value = TimerName> {
         1 => step().prop_map(|step| TimerName::Retry(id(step).undo())),
         4 => nap().prop_map(sleep),
         2 => wait().prop_map(sleep),
+        1 => child().prop_map(|child| sleep(CHILDREN[child].0)),
         1 => Just(TimerName::Deadline),
+    ]
+}
+
+/// What people want of a run, and what befalls it.
+fn verb() -> impl Strategy<Value = Op> {
+    let place = prop_oneof![Just("child:parcel#1"), step()];
+    let from = prop_oneof![
+        4 => Just(From::Failed),
+        1 => Just(From::Start),
+        4 => any::<Index>().prop_map(From::OnRecord),
+        1 => place.prop_map(From::Any),
+    ];
+    let rarely = || prop_oneof![5 => Just(false), 1 => Just(true)];
+    let outputs = prop_oneof![4 => Just(Vec::new()), 1 => prop::collection::vec(step(), 1..3)];
+    let retry = (from, rarely(), outputs, rarely(), command());
+    prop_oneof![
+        2 => command().prop_map(Op::Cancel),
+        1 => command().prop_map(Op::Terminate),
+        4 => command().prop_map(Op::Pause),
+        5 => command().prop_map(Op::Resume),
+        3 => Just(Op::Interrupt),
+        9 => retry.prop_map(|(from, input, outputs, blocked, command)| Op::Retry { from, input, outputs, blocked, command }),
+    ]
+}
+
+fn word() -> impl Strategy<Value = Word> {
+    let mostly = || prop_oneof![4 => Just(true), 1 => Just(false)];
+    prop_oneof![
+        6 => mostly().prop_map(|right| Word::Grant { right }),
+        1 => mostly().prop_map(|right| Word::CallOff { right }),
+        4 => (child(), any::<bool>()).prop_map(|(child, well)| Word::Ended { child, well }),
+        1 => child().prop_map(|child| Word::Bounced { child }),
+        1 => mostly().prop_map(|right| Word::Start { right }),
     ]
 }
 
@@ -226,6 +335,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Some(End::Failed)),
         4 => any::<bool>().prop_map(|called_off| Some(End::Compensating { called_off })),
         1 => Just(Some(End::Cancelled)),
+        1 => Just(Some(End::Continued)),
     ];
     let abandoned = prop_oneof![
         4 => any::<Index>().prop_map(Abandoned::Armed),
@@ -243,7 +353,9 @@ fn op() -> impl Strategy<Value = Op> {
             |(epoch, items, end, and_more, in_flight, abandoned)| Op::Turn { epoch, items, end, and_more, in_flight, abandoned }
         ),
         4 => (signal(), proptest::option::of(0..4_u32)).prop_map(|(name, id)| Op::Signal { name, id }),
-        1 => Just(Op::Cancel),
+        6 => verb(),
+        5 => (word(), guess()).prop_map(|(word, seq)| Op::Hear(word, seq)),
+        1 => (epoch(), step().prop_map(id), guess()).prop_map(|(epoch, step, attempt)| Op::Heartbeat { epoch, step, attempt }),
         8 => fail.prop_map(|(epoch, step, attempt, class, retry_after, policy, in_flight)| {
             Op::Fail { epoch, step, attempt, class, retry_after, policy, in_flight }
         }),
@@ -253,12 +365,14 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
+pub(crate) fn scenario() -> impl Strategy<Value = Scenario> {
     let deadline = proptest::option::of((1..90_u64).prop_map(Duration::from_secs));
     let policies = prop_oneof![prop::collection::vec(policy(), 1), prop::collection::vec(policy(), 3)];
     let flood = proptest::option::weighted(0.01, any::<Index>());
-    (any::<[u8; 32]>(), deadline, policies, any::<bool>(), flood, prop::collection::vec(op(), 0..50)).prop_map(
-        |(seed, deadline, policies, early, flood, mut ops)| {
+    let limits = prop_oneof![4 => Just(0_usize), 2 => Just(1), 1 => Just(2)];
+    let options = (proptest::bool::weighted(0.4), limits, proptest::bool::weighted(0.3));
+    (any::<[u8; 32]>(), deadline, options, policies, any::<bool>(), flood, prop::collection::vec(op(), 0..60)).prop_map(
+        |(seed, deadline, (manual, limits, child), policies, early, flood, mut ops)| {
             if let Some(at) = flood.filter(|_| !ops.is_empty()) {
                 *at.get_mut(&mut ops) = Op::Flood;
             }
@@ -266,7 +380,7 @@ pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
             let at = usize::from(early).min(ops.len());
             let (before, after) = ops.split_at(at);
             let ops = [before, &[Op::Start { same: true }], after].concat();
-            Scenario { seed, deadline, policies, ops }
+            Scenario { seed, deadline, manual, limits, child, policies, ops }
         },
     )
 }
