@@ -66,6 +66,9 @@ pub(super) fn script_and_state_agree(journal: &[Entry], run: &Run) -> TestCaseRe
     prop_assert_eq!(told.ended().map(|ended| &ended.outcome), run.ended().map(|ended| &ended.outcome));
     prop_assert_eq!((&told.input, told.seed, &told.letters), (&run.input, run.seed, &run.letters));
     if let (Some(of_script), Some(of_state)) = (told.open(), run.open()) {
+        let ids = |open: &Open| open.signal_ids.keys().cloned().collect::<BTreeSet<_>>();
+        let begun_anew = journal.iter().any(|entry| matches!(entry.event, Event::RunContinued { .. })); // then ids outlive their signals
+        prop_assert!(ids(of_script).is_subset(&ids(of_state)) && (begun_anew || ids(of_script) == ids(of_state)), "ids of signals");
         prop_assert_eq!(known(of_script), known(of_state), "what is told and what is known");
     }
     Ok(())

@@ -7,7 +7,7 @@ use proptest::test_runner::TestCaseResult;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use steadfast_kernel::run::{SIGNALS_MAX, evolve, script};
-use steadfast_kernel::{Attempt, Entry, Event, Seq, StepId, TimerName};
+use steadfast_kernel::{Attempt, Entry, Event, Run, Seq, StepId, Timer, TimerName};
 
 /// The longest delay that any policy of a scenario gives.
 const DELAY_MAX: Duration = Duration::from_secs(60);
@@ -209,6 +209,21 @@ pub(super) fn lives_are_counted(journal: &[Entry]) -> TestCaseResult {
     for entry in journal {
         epoch += u32::from(matches!(entry.event, Event::RunRetried(_) | Event::RunContinued { .. }));
         prop_assert_eq!(entry.epoch, epoch);
+    }
+    Ok(())
+}
+
+/// The revision of a timer is the place of the entry that it comes of: the last one of its kind.
+pub(super) fn timers_come_of_their_entries(journal: &[Entry], run: &Run) -> TestCaseResult {
+    for Timer { name, revision, .. } in run.timers() {
+        let sets = |entry: &&Entry| match (&entry.event, &name) {
+            (Event::RunStarted { .. } | Event::RunRetried(_), TimerName::Deadline) => true,
+            (Event::RetryScheduled { step, .. }, TimerName::Retry(retried)) => step == retried,
+            (Event::TimerSet { sleep: wait, .. } | Event::SignalAwaited { wait, .. }, TimerName::Sleep(sleep)) => wait == sleep,
+            _ => false,
+        };
+        prop_assert_eq!(journal.iter().rev().find(sets).map(|entry| entry.seq), Some(revision), "the revision of {}", name);
+        prop_assert!(!run.is_ready() || name == TimerName::Deadline, "{} has nobody to be told", name);
     }
     Ok(())
 }

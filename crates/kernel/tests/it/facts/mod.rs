@@ -7,6 +7,7 @@ mod frozen;
 mod journal;
 mod reach;
 pub(crate) mod scenario;
+pub(crate) mod society;
 pub(crate) mod world;
 
 use crate::support::*;
@@ -43,6 +44,7 @@ impl World {
         let mut timers = run.timers();
         timers.sort_by(|a, b| a.name.cmp(&b.name));
         prop_assert_eq!(timers, self.armed.values().cloned().collect::<Vec<_>>(), "timers are a fold of the entries");
+        timers_come_of_their_entries(&self.journal, run)?;
         let may_move = matches!(run.status(), Status::Running | Status::Waiting | Status::Compensating);
         prop_assert!(!(news && may_move && run.is_waiting()), "a restart would not host it");
         script_and_state_agree(&self.journal, run)?;

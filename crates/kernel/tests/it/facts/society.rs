@@ -1,0 +1,517 @@
+//! Many runs, the limits they share, their children and the box of their dead letters, with a relay that loses acknowledgements.
+//!
+//! What one entity says to another is delivered at least once: in order from one to the other, and the next only after the one before is settled.
+
+use crate::support::*;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{TestCaseResult, TestRunner};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use steadfast_kernel::limit::Limit;
+use steadfast_kernel::machine::{advance, decide};
+use steadfast_kernel::run::{Phase, Stage};
+use steadfast_kernel::{
+    Command, Decision, DropLetter, Effect, Entity, EntityId, Entry, Envelope, Event, Limiting, Message, Origin, Parent, Payload, Proposal,
+    Record, Recovery, Refusal, RetryFrom, RetryRun, Run, RunId, RunOptions, StartRun, Status, StepId, TakeTurn, Timestamp,
+};
+
+/// What happens in a society.
+#[derive(Clone, Debug)]
+pub(crate) enum Op {
+    /// A run begins that needs a slot of those limits.
+    Start { run: usize, limits: Vec<&'static str>, slots: Option<u32>, manual: bool },
+    /// One of the runs takes a turn.
+    Turn(Index, Move),
+    /// Somebody wants something of one of the runs.
+    Want(Index, Verb),
+    /// The next message of somebody to somebody is delivered; without an acknowledgement it comes again.
+    Deliver { which: Index, settled: bool },
+    /// Everything that was said is heard.
+    Heal,
+    /// A person throws a letter away, or one that never was.
+    Drop { which: Index, real: bool },
+    /// Every process dies, and all that is left is what the store has.
+    Crash,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Move {
+    Complete,
+    Fail,
+    Poison,
+    Do {
+        undoable: bool,
+    },
+    Sleep,
+    Undo,
+    Continue,
+    /// A child: by an id of its own, by one that it always has, or by one that another run may have.
+    Child {
+        id: u8,
+        limited: bool,
+        detached: bool,
+    },
+    TakeChild,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Verb {
+    Cancel,
+    Terminate,
+    Pause,
+    Resume,
+    Interrupt,
+    Retry,
+    RetryFromStart,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Plot {
+    /// How many slots each limit has, unless a run says otherwise.
+    slots: u32,
+    ops: Vec<Op>,
+}
+
+pub(crate) fn plot() -> impl Strategy<Value = Plot> {
+    let limits = prop_oneof![Just(vec![]), Just(vec!["a"]), Just(vec!["a"]), Just(vec!["b"]), Just(vec!["a", "b", "a"])];
+    let start = (0..3_usize, limits, proptest::bool::weighted(0.2));
+    let moved = prop_oneof![
+        3 => Just(Move::Complete),
+        2 => Just(Move::Fail),
+        2 => Just(Move::Poison),
+        2 => any::<bool>().prop_map(|undoable| Move::Do { undoable }),
+        1 => Just(Move::Sleep),
+        3 => Just(Move::Undo),
+        1 => Just(Move::Continue),
+        6 => (0..4_u8, any::<bool>(), proptest::bool::weighted(0.2)).prop_map(|(id, limited, detached)| Move::Child { id, limited, detached }),
+        3 => Just(Move::TakeChild),
+    ];
+    let verb = prop_oneof![
+        2 => Just(Verb::Cancel),
+        1 => Just(Verb::Terminate),
+        1 => Just(Verb::Pause),
+        2 => Just(Verb::Resume),
+        1 => Just(Verb::Interrupt),
+        5 => Just(Verb::Retry),
+        2 => Just(Verb::RetryFromStart),
+    ];
+    let op = prop_oneof![
+        3 => start.prop_map(|(run, limits, manual)| Op::Start { run, limits, slots: None, manual }),
+        10 => (any::<Index>(), moved).prop_map(|(run, moved)| Op::Turn(run, moved)),
+        6 => (any::<Index>(), verb).prop_map(|(run, verb)| Op::Want(run, verb)),
+        12 => (any::<Index>(), proptest::bool::weighted(0.7)).prop_map(|(which, settled)| Op::Deliver { which, settled }),
+        1 => (any::<Index>(), proptest::bool::weighted(0.7)).prop_map(|(which, real)| Op::Drop { which, real }),
+        1 => Just(Op::Crash),
+        2 => Just(Op::Heal),
+    ];
+    let changing = proptest::option::weighted(0.3, 1..4_u32);
+    (1..3_u32, changing, prop::collection::vec(op, 0..120)).prop_map(|(slots, changing, mut ops)| {
+        let starts = ops.iter_mut().filter_map(|op| if let Op::Start { slots, .. } = op { Some(slots) } else { None });
+        starts.skip(1).step_by(2).for_each(|slots| *slots = changing); // some say something else, or none does
+        Plot { slots, ops }
+    })
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Society {
+    now: Timestamp,
+    slots: u32,
+    entities: BTreeMap<EntityId, Entity>,
+    journals: BTreeMap<EntityId, Vec<Entry>>,
+    /// What was said and is not settled, by sender.
+    outbox: BTreeMap<EntityId, Vec<Envelope>>,
+    /// How much each has said.
+    sent: BTreeMap<EntityId, u64>,
+}
+
+impl Society {
+    pub(crate) fn new(plot: &Plot) -> Self {
+        let (entities, journals, outbox, sent) = Default::default();
+        Society { now: at(1000), slots: plot.slots, entities, journals, outbox, sent }
+    }
+
+    fn run(&self, id: &RunId) -> Option<&Run> {
+        self.entities.get(&EntityId::from(id))?.run()
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.entities.values().filter_map(Entity::run)
+    }
+
+    fn limits(&self) -> impl Iterator<Item = &Limit> {
+        self.entities
+            .values()
+            .filter_map(|entity| if let Entity::Limit(limit) = entity { Some(limit) } else { None })
+    }
+
+    /// What can be delivered: the first that each has said to each other.
+    fn heads(&self) -> Vec<Envelope> {
+        let firsts = self.outbox.values().flat_map(|said| {
+            let mut seen = BTreeSet::new();
+            said.iter().filter(move |envelope| seen.insert(&envelope.to))
+        });
+        firsts.cloned().collect()
+    }
+
+    /// Decides, commits and folds, as the shard of that entity would.
+    pub(crate) fn tell(&mut self, id: &EntityId, command: Command) -> Result<Result<Decision, Refusal>, TestCaseError> {
+        let decided = decide(id, self.entities.get(id), command, self.now);
+        if let Ok(Decision { entries, .. }) = &decided {
+            for entry in entries {
+                let (entity, said) =
+                    advance(id, self.entities.remove(id), entry).map_err(|illegal| TestCaseError::fail(illegal.to_string()))?;
+                prop_assert_eq!(entity.seq(), entry.seq);
+                let sent = self.sent.entry(id.clone()).or_default();
+                for envelope in &said {
+                    *sent += 1;
+                    prop_assert_eq!((&envelope.from, envelope.seq), (id, *sent), "what is said is counted");
+                }
+                self.outbox.entry(id.clone()).or_default().extend(said);
+                self.journals.entry(id.clone()).or_default().push(entry.clone());
+                self.entities.insert(id.clone(), entity);
+            }
+        }
+        Ok(decided)
+    }
+
+    /// Delivers a message; it is settled only when what comes back of it was heard.
+    fn deliver(&mut self, envelope: &Envelope, settled: bool) -> Result<Decision, TestCaseError> {
+        let Ok(decided) = self.tell(&envelope.to, Command::Hear(Box::new(envelope.clone())))? else {
+            return Err(TestCaseError::fail("a message is refused"));
+        };
+        for effect in &decided.effects {
+            if let Effect::Bounce(back) = effect {
+                prop_assert!(self.tell(&back.to, Command::Hear(back.clone()))?.is_ok());
+            }
+        }
+        if settled {
+            let said = self.outbox.entry(envelope.from.clone()).or_default();
+            said.retain(|other| other.seq != envelope.seq);
+        }
+        Ok(decided)
+    }
+
+    /// Everything that was said is heard, some of it twice, and what is called off ends.
+    pub(crate) fn heal(&mut self) -> TestCaseResult {
+        for round in 0.. {
+            prop_assert!(round < 10_000, "they never stop talking");
+            let of_a_host = |run: &&Run| run.is_called_off() && matches!(run.status(), Status::Running | Status::Compensating);
+            let hosted = self.runs().find(of_a_host).cloned();
+            if let Some(envelope) = self.heads().into_iter().next() {
+                self.deliver(&envelope, round % 3 != 0)?;
+            } else if let Some(run) = hosted {
+                let event = match &run.open().expect("an open run").stage {
+                    Stage::Running if !run.has_undoable() => Event::RunCancelled,
+                    _ => self.moves(&run, Move::Undo).remove(0),
+                };
+                let turn = self.turn(&run, vec![event]);
+                prop_assert!(self.tell(&EntityId::from(&run.id), turn)?.is_ok());
+            } else {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn turn(&self, run: &Run, events: Vec<Event>) -> Command {
+        let proposals = events.into_iter().map(|event| Proposal { at: self.now, event }).collect();
+        Command::TakeTurn(TakeTurn { epoch: run.epoch, proposals, in_flight: 0, unanswered: vec![], abandoned: vec![] })
+    }
+
+    /// One thing happens; what was decided, if anything was asked.
+    pub(crate) fn happens(&mut self, op: &Op) -> Result<Option<(EntityId, Result<Decision, Refusal>)>, TestCaseError> {
+        self.now = self.now.saturating_add(Duration::from_millis(1));
+        let (id, command) = match op {
+            Op::Start { run, limits, slots, manual } => {
+                let run = other_run(&format!("r-{run}"));
+                let recovery = if *manual { Recovery::Manual } else { Recovery::Automatic };
+                let options = RunOptions { limits: self.limiting(limits, *slots), recovery, ..RunOptions::default() };
+                (EntityId::from(&run), Command::StartRun(StartRun { run, options, ..start_run() }))
+            }
+            Op::Turn(which, moved) => {
+                let runs: Vec<_> = self.runs().collect();
+                let Some(run) = (!runs.is_empty()).then(|| *which.get(&runs)) else { return Ok(None) };
+                (EntityId::from(&run.id), self.turn(run, self.moves(run, *moved)))
+            }
+            Op::Want(which, verb) => {
+                let runs: Vec<_> = self.runs().collect();
+                let Some(run) = (!runs.is_empty()).then(|| *which.get(&runs)) else { return Ok(None) };
+                (EntityId::from(&run.id), wanted(*verb))
+            }
+            Op::Deliver { which, settled } => {
+                let heads = self.heads();
+                let Some(envelope) = (!heads.is_empty()).then(|| which.get(&heads).clone()) else { return Ok(None) };
+                let decided = self.deliver(&envelope, *settled)?;
+                return Ok(Some((envelope.to, Ok(decided))));
+            }
+            Op::Drop { which, real } => {
+                let letters = self.letters();
+                let letter = if letters.is_empty() || !real { 999 } else { *which.get(&letters.into_keys().collect::<Vec<_>>()) };
+                (letter_box(), Command::DropLetter(DropLetter { letter, origin: Origin::default() }))
+            }
+            Op::Crash => {
+                self.crash()?;
+                return Ok(None);
+            }
+            Op::Heal => {
+                self.heal()?;
+                return Ok(None);
+            }
+        };
+        let before = self.clone();
+        let decided = self.tell(&id, command)?;
+        prop_assert!(decided.is_ok() || *self == before, "a refusal leaves a trace");
+        Ok(Some((id, decided)))
+    }
+
+    fn limiting(&self, keys: &[&str], slots: Option<u32>) -> Vec<Limiting> {
+        keys.iter()
+            .map(|key| Limiting { key: limit_key(key), slots: slots.unwrap_or(self.slots) })
+            .collect()
+    }
+
+    fn letters(&self) -> BTreeMap<u64, (RunId, StepId)> {
+        match self.entities.get(&letter_box()) {
+            Some(Entity::Letters(letters)) => letters.letters.clone(),
+            _ => BTreeMap::new(),
+        }
+    }
+
+    /// What the code of a run does next.
+    fn moves(&self, run: &Run, moved: Move) -> Vec<Event> {
+        let Some(open) = run.open() else { return vec![run_completed("18")] };
+        if let (Stage::Compensating { .. }, Move::Undo | Move::Complete | Move::Fail) = (&open.stage, moved) {
+            let undo = open.undoable.iter().next().map(|step| undo_completed(step.as_str(), 1));
+            let end = if open.cancel_requested { Event::RunCancelled } else { run_failed(timeout()) };
+            return vec![undo.unwrap_or(end)];
+        }
+        let fresh = |name: &str| {
+            (1..)
+                .map(|n| id(&format!("{name}#{n}")))
+                .find(|step| !open.steps.contains_key(step))
+                .expect("a name")
+        };
+        match moved {
+            Move::Complete => vec![run_completed("18")],
+            Move::Fail if open.undoable.is_empty() => vec![run_failed(timeout())],
+            Move::Fail | Move::Undo => vec![run_compensating((!open.cancel_requested).then(timeout))],
+            Move::Poison => vec![step_failed(fresh("poison").as_str(), 1, poison())],
+            Move::Do { undoable } => {
+                let (step, attempt, output) = (fresh("do"), 1, Payload::json("1"));
+                vec![Event::StepCompleted { step, attempt, output, undoable }]
+            }
+            Move::Sleep => vec![timer_set("sleep#1", 99_000)],
+            Move::Continue => vec![run_continued("18")],
+            Move::Child { id: name, limited, detached } => vec![self.child(run, name, limited, detached)],
+            Move::TakeChild => {
+                let ended = open.children.iter().find(|(_, child)| child.ended && child.taken.is_none());
+                ended.map(|(child, _)| child_taken(child.as_str())).into_iter().collect()
+            }
+        }
+    }
+
+    fn child(&self, run: &Run, name: u8, limited: bool, detached: bool) -> Event {
+        let child = id(&format!("child:checkout#{name}"));
+        let id = match name {
+            0 => "r-0".to_string(), // which may be another run
+            1 => format!("{}.one", run.id),
+            _ => format!("{}.{name}.{}", run.id, run.generations.get(&child)),
+        };
+        let limits = if limited { self.limiting(&["a"], None) } else { vec![] };
+        let parent = Some(Parent { run: run.id.clone(), child: child.clone(), detached });
+        let options = RunOptions { limits, parent, ..RunOptions::default() };
+        let (workflow, input) = (workflow("checkout"), Payload::json("17"));
+        Event::ChildStarted { child, run: other_run(&id), workflow, input, deadline: None, options }
+    }
+
+    /// All that is known is what the journals say, and what was said and not settled is said again.
+    fn crash(&mut self) -> TestCaseResult {
+        let entities = std::mem::take(&mut self.entities);
+        for (id, journal) in &self.journals {
+            let mut state = None;
+            for entry in journal {
+                let entry = Entry::try_from(&Record::from(entry)).map_err(|unreadable| TestCaseError::fail(unreadable.to_string()))?;
+                state = Some(advance(id, state, &entry).map_err(|illegal| TestCaseError::fail(illegal.to_string()))?.0);
+            }
+            self.entities.extend(state.map(|state| (id.clone(), state)));
+        }
+        prop_assert_eq!(&self.entities, &entities, "state is the fold of its entries");
+        for envelope in self.outbox.values_mut().flatten() {
+            let message = Message::decode(envelope.message.kind(), &envelope.message.encode());
+            prop_assert_eq!(message.as_ref(), Some(&envelope.message), "the store keeps every message as it is");
+        }
+        Ok(())
+    }
+
+    // What must always hold.
+
+    fn holds(&self) -> TestCaseResult {
+        for limit in self.limits() {
+            let journal = &self.journals[&EntityId::Limit(limit.key.clone())];
+            first_come_first_served(journal)?;
+            let most = journal
+                .iter()
+                .filter_map(|entry| if let Event::SlotRequested { slots, .. } = entry.event { Some(slots) } else { None });
+            prop_assert!(limit.held() <= most.max().unwrap_or_default() as usize, "{} holders of {}", limit.held(), limit.key);
+        }
+        for run in self.runs() {
+            for limit in run.options.limits.iter().take(run.slots.held) {
+                let Some(Entity::Limit(limit)) = self.entities.get(&EntityId::Limit(limit.key.clone())) else {
+                    return Err(TestCaseError::fail("a slot of a limit that is not there"));
+                };
+                let member = limit.members.get(&run.id).map(|member| (member.epoch, member.place));
+                prop_assert_eq!(member, Some((run.slots.epoch, None)), "{} has no slot of {}", run.id, limit.key);
+            }
+        }
+        Ok(())
+    }
+
+    /// When everything was heard, nobody waits for what cannot come.
+    fn holds_when_healed(&self) -> TestCaseResult {
+        for run in self.runs().filter(|run| run.is_ready()) {
+            let limit = self.limits().find(|limit| Some(&limit.key) == run.wanted()).expect("a limit that was asked");
+            prop_assert!(limit.position(&run.id).is_some(), "{} is not in line", run.id);
+            prop_assert!(limit.held() >= limit.slots as usize, "{} waits and {} has a slot", run.id, limit.key);
+        }
+        for run in self.runs() {
+            let children = run.open().into_iter().flat_map(|open| open.children.values());
+            for child in children.filter(|child| !child.detached && !child.ended) {
+                let is_open = self.run(&child.run).is_some_and(|child| child.open().is_some());
+                prop_assert!(is_open, "{} waits for {}, of which nothing can come", run.id, child.run);
+            }
+        }
+        for run in self.runs() {
+            let Phase::Ended(ended, left) = &run.phase else { continue };
+            for child in left.children.values().filter(|child| ended.outcome.is_err() && !child.detached && !child.ended) {
+                let is_mine = |of: &&Run| of.options.parent.as_ref().is_some_and(|parent| parent.run == run.id);
+                let by_itself = |child: &&Run| !self.was_retried(child); // a person may have it go on
+                let child = self.run(&child.run).filter(is_mine).filter(by_itself);
+                prop_assert!(child.is_none_or(|child| child.ended().is_some() || child.is_called_off()), "a child of {} goes on", run.id);
+            }
+        }
+        self.letters_are_where_they_belong()
+    }
+
+    fn was_retried(&self, run: &Run) -> bool {
+        self.journals[&EntityId::from(&run.id)]
+            .iter()
+            .any(|entry| matches!(entry.event, Event::RunRetried(_)))
+    }
+
+    /// A letter is in the box as long as its step has failed, unless a person threw it away, or the code began again without a past.
+    fn letters_are_where_they_belong(&self) -> TestCaseResult {
+        let there: BTreeSet<_> = self.letters().into_values().collect();
+        let failed: BTreeSet<_> = self.runs().flat_map(|run| run.letters.iter().map(|step| (run.id.clone(), step.clone()))).collect();
+        for (run, step) in there.difference(&failed) {
+            let journal = &self.journals[&EntityId::from(run)];
+            let begun_anew = journal.iter().any(|entry| matches!(entry.event, Event::RunContinued { .. }));
+            prop_assert!(begun_anew, "the letter of {} of {} is not settled", step, run);
+        }
+        let dropped = |entry: &&Entry| matches!(entry.event, Event::LetterDropped { .. });
+        let dropped = self.journals.get(&letter_box()).into_iter().flatten().filter(dropped).count();
+        let begun_anew = self.journals.values().flatten().any(|entry| matches!(entry.event, Event::RunContinued { .. }));
+        prop_assert!(begun_anew || there.len() == self.letters().len(), "a letter is there twice");
+        let missing = failed.difference(&there).count();
+        prop_assert!(missing <= dropped || begun_anew, "{} letters are missing, {} were thrown away", missing, dropped);
+        Ok(())
+    }
+
+    /// Everybody ends, and every slot comes back.
+    fn ends(&mut self) -> TestCaseResult {
+        loop {
+            let open = self.runs().find(|run| run.open().is_some()).map(|run| run.id.clone());
+            let Some(run) = open else { break };
+            prop_assert!(self.tell(&run.into(), terminate())?.is_ok());
+            self.heal()?;
+        }
+        for limit in self.limits() {
+            prop_assert!(limit.members.is_empty() && limit.line.is_empty() && limit.held() == 0, "a slot of {} is lost", limit.key);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn state(&self, id: &EntityId) -> Option<&Entity> {
+        self.entities.get(id)
+    }
+}
+
+fn letter_box() -> EntityId {
+    EntityId::Letters(workflow("checkout"))
+}
+
+fn wanted(verb: Verb) -> Command {
+    match verb {
+        Verb::Cancel => cancel(),
+        Verb::Terminate => terminate(),
+        Verb::Pause => pause(),
+        Verb::Resume => resume(),
+        Verb::Interrupt => Command::InterruptRun,
+        Verb::Retry => retry_run(),
+        Verb::RetryFromStart => Command::RetryRun(RetryRun { input: None, ..retry_from(RetryFrom::Start) }),
+    }
+}
+
+/// Who has a slot has asked for it before everybody who still waits.
+fn first_come_first_served(journal: &[Entry]) -> TestCaseResult {
+    let mut line = Vec::new();
+    for entry in journal {
+        match &entry.event {
+            Event::SlotRequested { run, .. } => line.push(run),
+            Event::SlotGranted { run } => {
+                prop_assert_eq!(line.first(), Some(&run), "it is not its turn");
+                line.remove(0);
+            }
+            Event::SlotReleased { run } => line.retain(|other| *other != run),
+            other => prop_assert!(false, "{} happens to a limit", other.kind()),
+        }
+    }
+    Ok(())
+}
+
+/// Plays a plot to its end; what was decided is told to `saw`, with the state before it.
+pub(crate) fn play(plot: &Plot, mut saw: impl FnMut(&Society, &EntityId, &Result<Decision, Refusal>)) -> TestCaseResult {
+    let mut society = Society::new(plot);
+    for op in &plot.ops {
+        let before = society.clone();
+        if let Some((id, decided)) = society.happens(op)? {
+            saw(&before, &id, &decided);
+        }
+        society.holds()?;
+    }
+    society.heal()?;
+    society.holds()?;
+    society.holds_when_healed()?;
+    society.crash()?;
+    society.ends()
+}
+
+proptest! {
+    #[test]
+    fn slots_children_and_letters_come_to_their_end(plot in plot()) {
+        play(&plot, |_, _, _| {})?;
+    }
+}
+
+#[test]
+fn the_plots_reach_every_event_of_limits_and_letter_boxes() {
+    let (mut seen, mut statuses) = (BTreeSet::new(), BTreeSet::new());
+    let mut runner = TestRunner::deterministic();
+    for _ in 0..200 {
+        let plot = plot().new_tree(&mut runner).expect("a plot").current();
+        let saw = |society: &Society, id: &EntityId, decided: &Result<Decision, Refusal>| {
+            statuses.extend(society.state(id).and_then(Entity::run).map(Run::status));
+            match decided {
+                Ok(decision) => seen.extend(decision.entries.iter().map(|entry| entry.event.kind())),
+                Err(refusal) => drop(seen.insert(refusal.code())),
+            }
+        };
+        play(&plot, saw).expect("every fact holds");
+    }
+    let of_others = |kind: &&str| kind.starts_with("LETTER") || (kind.starts_with("SLOT") && *kind != "SLOT_ACQUIRED");
+    let expected = ["LETTER_ADDED", "LETTER_DROPPED", "LETTER_REDRIVEN", "SLOT_GRANTED", "SLOT_RELEASED", "SLOT_REQUESTED"];
+    assert_eq!(seen.iter().copied().filter(of_others).collect::<Vec<_>>(), expected);
+    assert!(seen.contains("SF0115"), "a letter that is not there is not found");
+    assert_eq!(statuses, Status::ALL.into_iter().collect(), "runs in every status");
+}
