@@ -204,6 +204,22 @@ impl StepId {
         Self::inner(branch, "note:", occurrence)
     }
 
+    /// Whether that one belongs to another branch of the same `join` or `all`: what is told there cannot depend on this one before the branches meet.
+    pub fn is_beside(&self, other: &StepId) -> bool {
+        let mut parts = self.0.split('/').zip(other.0.split('/'));
+        parts
+            .find(|(mine, others)| mine != others)
+            .is_some_and(|(mine, others)| match (fork(mine), fork(others)) {
+                (Some(mine), Some(others)) => mine == others,
+                _ => false,
+            })
+    }
+
+    /// True if it is in a branch of a `join` or `all`.
+    pub fn is_in_a_fork(&self) -> bool {
+        self.0.split('/').any(|part| fork(part).is_some())
+    }
+
     /// True for the record of a version, which is no step of the user's.
     pub fn is_version(&self) -> bool {
         self.0.rsplit('/').next().is_some_and(|name| name.starts_with("version:"))
@@ -223,6 +239,14 @@ impl StepId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// The `join` or `all` of which that part of a path is a branch: `all#1` of `all#1.3`.
+fn fork(part: &str) -> Option<&str> {
+    let (fork, index) = part.rsplit_once('.')?;
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let (name, occurrence) = fork.split_once('#')?;
+    (["join", "all"].contains(&name) && digits(occurrence) && digits(index)).then_some(fork)
 }
 
 impl fmt::Display for StepId {
@@ -276,6 +300,24 @@ mod tests {
         assert_eq!((step.in_doubt(12).doubted(), step.doubted()), (Some(step), None));
         let branch = StepId::branch("left/charge#2", "in-doubt", 1).unwrap();
         assert_eq!(StepId::signal(branch.as_str(), "approve", 1).unwrap().doubted(), None, "a wait in a branch of that name");
+    }
+
+    #[test]
+    fn branches_of_one_join_are_beside_each_other() {
+        let beside = |a: &str, b: &str| StepId::from_stored(a).is_beside(&StepId::from_stored(b));
+        assert!(beside("all#1.3/charge#1", "all#1.12/charge#1") && beside("x#1/join#2.0/a#1", "x#1/join#2.1/all#1.0/b#1"));
+        for (a, b) in [
+            ("all#1.3/charge#1", "all#1.3/ship#1"),
+            ("all#1.3/charge#1", "charge#1"),
+            ("all#1.3/charge#1", "all#2.4/charge#1"),
+            ("race#1.0/a#1", "race#1.1/b#1"),
+            ("graph#1/a#1", "graph#1/b#1"),
+            ("all.1#1", "all.2#1"),
+            ("a#1", "a#1"),
+        ] {
+            assert!(!beside(a, b) && !beside(b, a), "{a} {b}");
+        }
+        assert!(StepId::from_stored("x#1/all#1.3/charge#1").is_in_a_fork() && !StepId::from_stored("race#1.3/all#1").is_in_a_fork());
     }
 
     #[test]

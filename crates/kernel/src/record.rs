@@ -105,12 +105,25 @@ struct Body {
     reset: Vec<String>,
     #[prost(message, repeated, tag = "26")]
     supplied: Vec<SuppliedBody>,
-    #[prost(string, optional, tag = "27")]
-    from: Option<String>,
+    #[prost(string, repeated, tag = "27")]
+    from: Vec<String>,
     #[prost(bool, optional, tag = "28")]
     terminate: Option<bool>,
     #[prost(string, optional, tag = "29")]
     tenant: Option<String>,
+    #[prost(message, repeated, tag = "30")]
+    cuts: Vec<CutBody>,
+    #[prost(string, optional, tag = "31")]
+    step: Option<String>,
+}
+
+/// A place from which nothing is kept that does not stand beside a step.
+#[derive(Clone, PartialEq, Message)]
+struct CutBody {
+    #[prost(uint64, tag = "1")]
+    at: u64,
+    #[prost(string, tag = "2")]
+    step: String,
 }
 
 /// The output of a step that is not executed.
@@ -251,10 +264,11 @@ impl From<&Entry> for Record {
                 body.failure = Some(failure.into());
             }
             Event::RunRetried(retried) => {
-                let Retried { origin, from, cut, reset, supplied, input } = &**retried;
+                let Retried { origin, from, cut, cuts, reset, supplied, input } = &**retried;
                 record.payload.clone_from(input);
                 set_origin(&mut record, &mut body, origin);
-                body.from = from.as_ref().map(ToString::to_string);
+                body.from = from.iter().map(ToString::to_string).collect();
+                body.cuts = cuts.iter().map(|(at, step)| CutBody { at: *at, step: step.to_string() }).collect();
                 body.cut = Some(*cut);
                 body.reset = reset.iter().map(ToString::to_string).collect();
                 let stored = |(step, output): &(StepId, Payload)| SuppliedBody { step: step.to_string(), output: Some(output.into()) };
@@ -270,7 +284,7 @@ impl From<&Entry> for Record {
                 record.attempt = Some(*attempt);
                 record.reason = Some(failure.message.clone());
                 record.payload = Some(payload.clone());
-                (body.run, body.from, body.tenant) = (Some(run.to_string()), Some(step.to_string()), tenant.clone());
+                (body.run, body.step, body.tenant) = (Some(run.to_string()), Some(step.to_string()), tenant.clone());
                 body.failure = Some(failure.into());
             }
             Event::LetterRedriven { letter } => body.signal = Some(*letter),
@@ -378,7 +392,8 @@ fn read(record: &Record, body: Body) -> Result<Event, &'static str> {
             let output = |body: &SuppliedBody| Some((StepId::from_stored(&body.step), body.output.as_ref()?.read()?));
             Event::RunRetried(Box::new(Retried {
                 origin: origin(),
-                from: body.from.as_deref().map(StepId::from_stored),
+                from: body.from.iter().map(|step| StepId::from_stored(step)).collect(),
+                cuts: body.cuts.iter().map(|cut| (cut.at, StepId::from_stored(&cut.step))).collect(),
                 cut: body.cut.ok_or("cut")?,
                 reset: body.reset.iter().map(|step| StepId::from_stored(step)).collect(),
                 supplied: body.supplied.iter().map(output).collect::<Option<_>>().ok_or("supplied")?,
@@ -393,7 +408,7 @@ fn read(record: &Record, body: Body) -> Result<Event, &'static str> {
         "SLOT_RELEASED" => Event::SlotReleased { run: run()? },
         "LETTER_ADDED" => Event::LetterAdded(Box::new(Letter {
             run: run()?,
-            step: body.from.as_deref().map(StepId::from_stored).ok_or("from")?,
+            step: body.step.as_deref().map(StepId::from_stored).ok_or("step")?,
             attempt: attempt()?,
             tenant: body.tenant.clone(),
             failure: failure()?,

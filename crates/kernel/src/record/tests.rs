@@ -63,13 +63,14 @@ fn every_event() -> Vec<Event> {
     };
     let retried = Retried {
         origin: origin(),
-        from: Some(step()),
+        from: vec![step(), StepId::sleep("", 3)],
         cut: 4,
+        cuts: vec![(2, step()), (3, StepId::sleep("", 1))],
         reset: vec![step(), StepId::sleep("", 1)],
         supplied: vec![(step(), Payload::json("7")), (StepId::sleep("", 2), Payload::json(""))],
         input: Some(Payload::json("19")),
     };
-    let empty = Retried { origin: Origin::default(), from: None, cut: 2, reset: vec![], supplied: vec![], input: None };
+    let empty = Retried { origin: Origin::default(), from: vec![], cut: 2, cuts: vec![], reset: vec![], supplied: vec![], input: None };
     let letter = |tenant| Letter { run: run(), step: step(), attempt: 3, tenant, failure: failure(), payload: Payload::json("{}") };
     vec![
         started(Some(at(99)), RunOptions::default()),

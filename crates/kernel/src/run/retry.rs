@@ -1,16 +1,15 @@
 //! Another life of a run: what is carried over, what is discarded, what is supplied.
 //! ended, interrupted, waiting --RetryRun--> running | ready: RUN_RETRIED
 //!
-//! What the code was told before the outcome of a step cannot depend on it. So everything before the cut is carried over, everything from it on is
-//! discarded, and so is what is on record of steps that are not done. A step that was undone is never carried over.
+//! What the code was told before the outcome of a step cannot depend on it, and neither can what it was told later in another branch of the same `join` or
+//! `all`. So that is carried over, everything else from the outcome on is discarded, and so is what is on record of steps that are not done. A step that was
+//! undone is never carried over.
 
 use super::evolve::{evolve, forget_answers, go_on};
 use super::turn::disarm_all;
-use super::{Child, Deadline, How, Open, Phase, Run, Slots, Stage, Status, Step};
+use super::{Child, Deadline, Ended, How, Open, Phase, Run, Slots, Stage, Status, Step};
 use crate::machine::Decision;
-use crate::{
-    Answer, Effect, Entry, Event, Failure, LimitKey, Payload, Refusal, Retried, RetryFrom, RetryRun, RunId, Seq, StepId, Timestamp,
-};
+use crate::{Answer, Effect, Entry, Event, LimitKey, Payload, Refusal, Retried, RetryFrom, RetryRun, RunId, Seq, StepId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a retry would do.
@@ -106,31 +105,64 @@ fn plan(run: &Run, command: RetryRun) -> Result<Retried, Refusal> {
     let RetryRun { origin, from, input, outputs, blocked } = command;
     may_be_retried(run, &from, input.is_some(), blocked)?;
     let records = run.records();
-    let start = (2, None);
-    let (cut, from) = match from {
-        _ if input.is_some() => start,
-        RetryFrom::Start => start,
-        RetryFrom::Step(step) => {
-            let place = place(run, records, &step).ok_or_else(|| Refusal::StepNotFound { run: run.id.clone(), step: step.clone() })?;
-            (place, Some(step))
-        }
-        RetryFrom::Failed => match failed_at(run, records) {
-            Some((place, step)) => (place, Some(step)),
-            None => (end_of_the_code(run), None),
-        },
+    let from_start = input.is_some() || from == RetryFrom::Start;
+    let from = match from {
+        _ if from_start => Vec::new(),
+        RetryFrom::Step(step) => vec![step],
+        RetryFrom::Failed | RetryFrom::Start => failed(run, records),
     };
-    let undone = records.steps.values().filter_map(|step| match step {
-        Step::Done { at, how: How::Undone } => Some(*at),
-        _ => None,
-    });
-    let replaced = outputs.iter().filter_map(|(step, _)| place(run, records, step));
-    let cut = undone.chain(replaced).chain([cut, end_of_the_code(run)]).min().unwrap_or(cut);
-    let is_reset = |step: &Step| !matches!(step, Step::Done { at, .. } if *at < cut);
-    let steps = records.steps.iter().filter(|(id, step)| id.undone().is_none() && is_reset(step)).map(|(id, _)| id);
-    let discarded = |child: &Child| child.started >= cut || (child.taken.is_none_or(|taken| taken >= cut) && is_lost(run, child));
-    let children = records.children.iter().filter(|(_, child)| discarded(child)).map(|(id, _)| id);
-    let reset: BTreeSet<_> = steps.chain(children).chain(from.iter()).cloned().collect();
-    Ok(Retried { origin, from, cut, reset: reset.into_iter().collect(), supplied: outputs, input })
+    let mut retried = Retried {
+        origin,
+        cut: if from_start { 2 } else { end_of_the_code(run) },
+        cuts: Vec::new(),
+        reset: Vec::new(),
+        supplied: outputs,
+        input,
+        from,
+    };
+    for step in retried.from.clone() {
+        let place = place(run, records, &step).ok_or_else(|| Refusal::StepNotFound { run: run.id.clone(), step: step.clone() })?;
+        retried.cut_at(place, &step);
+    }
+    for (step, _) in retried.supplied.clone() {
+        place(run, records, &step).into_iter().for_each(|place| retried.cut_at(place, &step));
+    }
+    for (step, state) in &records.steps {
+        if let Step::Done { at, how: How::Undone } = state {
+            retried.cut_at(*at, step);
+        }
+    }
+    let (cut, cuts) = (retried.cut, &mut retried.cuts);
+    cuts.retain(|(at, _)| *at < cut);
+    retried.reset = reset(run, records, &retried);
+    Ok(retried)
+}
+
+impl Retried {
+    /// What may depend on the outcome of that step, which was told at that place, is not kept.
+    fn cut_at(&mut self, place: Seq, step: &StepId) {
+        if step.is_in_a_fork() {
+            self.cuts.push((place, step.clone()));
+        } else {
+            self.cut = self.cut.min(place);
+        }
+    }
+}
+
+/// The steps and children that begin again.
+fn reset(run: &Run, records: &Open, retried: &Retried) -> Vec<StepId> {
+    let is_kept = |id: &StepId, step: &Step| matches!(step, Step::Done { at, .. } if !retried.cuts_off(id, *at));
+    let steps = records
+        .steps
+        .iter()
+        .filter(|(id, step)| id.undone().is_none() && !is_kept(id, step))
+        .map(|(id, _)| id);
+    let is_discarded = |id: &StepId, child: &Child| {
+        let not_told = child.taken.is_none_or(|taken| retried.cuts_off(id, taken));
+        retried.cuts_off(id, child.started) || (not_told && is_lost(run, child))
+    };
+    let children = records.children.iter().filter(|(id, child)| is_discarded(id, child)).map(|(id, _)| id);
+    steps.chain(children).chain(&retried.from).cloned().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn may_be_retried(run: &Run, from: &RetryFrom, edited: bool, blocked: bool) -> Result<(), Refusal> {
@@ -173,23 +205,25 @@ fn place(run: &Run, records: &Open, step: &StepId) -> Option<Seq> {
     }
 }
 
-/// The step or child whose failure the run has ended with, if there is one: nothing that succeeded came after it, or it is the very failure.
-fn failed_at(run: &Run, records: &Open) -> Option<(Seq, StepId)> {
+/// The steps and children whose failure a run that has failed did not get over: it is the very failure that the run has ended with, or nothing that could
+/// depend on it has succeeded after it. There may be several, side by side.
+fn failed(run: &Run, records: &Open) -> Vec<StepId> {
+    let Some(Ended { outcome: Err(end), cancelled: false, .. }) = run.ended() else { return Vec::new() };
     let steps = records.steps.iter().filter_map(|(id, step)| match step {
-        Step::Done { at, how: How::Failed(failure) } => Some((*at, id, *at, failure)),
+        Step::Done { at, how: How::Failed(failure) } => Some((*at, id, failure)),
         _ => None,
     });
-    let children = records
-        .children
-        .iter()
-        .filter_map(|(id, child)| Some((child.taken?, id, child.started, child.failure.as_ref()?)));
-    let (told, id, place, failure) = steps.chain(children).max_by_key(|(told, ..)| *told)?;
-    let end: Option<&Failure> = run.ended().and_then(|ended| ended.outcome.as_ref().err());
-    let later = records
-        .steps
-        .values()
-        .any(|step| matches!(step, Step::Done { at, how: How::Completed } if *at > told));
-    (end == Some(failure) || !later).then(|| (place, id.clone()))
+    let children = records.children.iter().filter_map(|(id, child)| Some((child.taken?, id, child.failure.as_ref()?)));
+    let went_on = |told: Seq, id: &StepId| {
+        let later =
+            |(other, step): (&StepId, &Step)| matches!(step, Step::Done { at, how: How::Completed } if *at > told) && !id.is_beside(other);
+        records.steps.iter().any(later)
+    };
+    steps
+        .chain(children)
+        .filter(|(told, id, failure)| *failure == end || !went_on(*told, id))
+        .map(|(_, id, _)| id.clone())
+        .collect()
 }
 
 /// Signals that were taken and whose taking is discarded, with their names: they are spent, and have to be sent again.
@@ -246,15 +280,15 @@ pub(super) fn begin_again(run: &mut Run, entry: &Entry, retried: &Retried) {
 /// Sleeps and waits that were asked for before the cut are kept; what became of them after it is not.
 fn keep_waits(open: &mut Open, retried: &Retried) {
     open.sleeps.retain(|id, sleep| !retried.discards_wait(id, sleep.revision));
-    open.sleeps
-        .values_mut()
-        .for_each(|sleep| sleep.fired = sleep.fired.filter(|fired| *fired < retried.cut));
+    for (id, sleep) in &mut open.sleeps {
+        sleep.fired = sleep.fired.filter(|fired| !retried.cuts_off(id, *fired));
+    }
     open.awaits.retain(|id, awaited| !retried.discards_wait(id, awaited.revision));
-    open.awaits
-        .values_mut()
-        .for_each(|awaited| awaited.settled = awaited.settled.filter(|settled| settled.at < retried.cut));
-    for child in open.children.values_mut() {
-        child.taken = child.taken.filter(|taken| *taken < retried.cut);
+    for (id, awaited) in &mut open.awaits {
+        awaited.settled = awaited.settled.filter(|settled| !retried.cuts_off(id, settled.at));
+    }
+    for (id, child) in &mut open.children {
+        child.taken = child.taken.filter(|taken| !retried.cuts_off(id, *taken));
         child.cancelled = false;
     }
 }

@@ -26,14 +26,17 @@ fn carry_over(script: &mut Vec<Entry>, retried: &Retried) {
     let spent: BTreeSet<Seq> = script.iter().filter(|entry| discards(entry)).filter_map(taken).collect();
     let kept: BTreeSet<Seq> = script.iter().filter(|entry| !discards(entry)).filter_map(taken).collect();
     for mut entry in std::mem::take(script) {
-        entry.abandoned.retain(|name| name.step().is_none_or(|step| step.undone().is_none()));
+        let seq = entry.seq;
+        entry
+            .abandoned
+            .retain(|name| name.step().is_none_or(|step| step.undone().is_none() && !retried.cuts_off(step, seq)));
         let keeps = match &entry.event {
             Event::SignalReceived { name, .. } => kept.contains(&entry.seq) || !(answers_a_question(name) || spent.contains(&entry.seq)),
             event => !is_of_a_life(event) && !discards(&entry),
         };
         if keeps {
             script.push(entry);
-        } else if let Some(before) = script.last_mut().filter(|_| entry.seq < retried.cut) {
+        } else if let Some(before) = script.last_mut() {
             before.abandoned.extend(entry.abandoned); // it followed from what the code was told before
         }
     }

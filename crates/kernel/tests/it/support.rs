@@ -228,7 +228,7 @@ pub(crate) fn noted(note: &str, text: &str) -> Event {
 /// Another life, from that step, that discards everything from the cut on and what is on record of those.
 pub(crate) fn retried(from: Option<&str>, cut: Seq, reset: &[&str]) -> Retried {
     let reset = reset.iter().map(|step| id(step)).collect();
-    Retried { origin: ada(), from: from.map(id), cut, reset, supplied: Vec::new(), input: None }
+    Retried { origin: ada(), from: from.map(id).into_iter().collect(), cut, cuts: Vec::new(), reset, supplied: Vec::new(), input: None }
 }
 
 pub(crate) fn run_retried(from: Option<&str>, cut: Seq, reset: &[&str]) -> Event {

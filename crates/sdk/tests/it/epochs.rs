@@ -220,3 +220,48 @@ async fn who_and_why_have_a_bound_and_tenants_a_form() {
     assert_eq!(run.view().await.unwrap().epoch, 1, "a refusal leaves no trace");
     assert_eq!(engine.start("trip", &"Rome").tenant("a b").await.err().unwrap().code(), "SF0101");
 }
+
+/// One branch per item; odd ones fail in the first life, and the later the number the sooner it is done.
+#[workflow]
+async fn fan_out(ctx: Ctx, items: u64) -> Result<u64, Failure> {
+    let branches = (0..items).map(|n| {
+        let ctx = ctx.clone();
+        async move {
+            let name = format!("item-{n}");
+            let prepared = step(&ctx, &format!("prepare-{n}"), false).await?;
+            ctx.sleep(steadfast::SECOND * (items - n) as u32).await?;
+            step(&ctx, &name, n % 2 == 1).await.map(|done| (prepared, done))
+        }
+    });
+    let results = ctx.all(branches).await;
+    let done = results
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|failure| Failure::permanent(format!("not all: {}", failure.message)))?;
+    step(&ctx, "sum", false).await?;
+    Ok(done.len() as u64)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_other_branches_did_is_kept_and_all_that_failed_side_by_side_begins_again() {
+    let store = Memory::new();
+    let first = engine(&store).register(fan_out).start().await.unwrap();
+    let run = first.start("fan_out", &6).id("fan-out").await.unwrap();
+    run.result::<u64>().await.unwrap_err();
+    let preview = run.retry().preview().await.unwrap();
+    let again: Vec<_> = preview.runs_again.iter().map(ToString::to_string).collect();
+    assert_eq!(again, ["all#1.1/item-1#1", "all#1.3/item-3#1", "all#1.5/item-5#1"]);
+    run.retry().await.unwrap();
+    assert_eq!(run.result::<u64>().await.unwrap(), 6);
+    for n in 0..6 {
+        assert_eq!((calls("fan-out", &format!("prepare-{n}")), calls("fan-out", &format!("item-{n}"))), (1, 1 + n % 2), "{n}");
+    }
+    assert!(run.replay().await.unwrap().mismatch.is_none());
+    run.retry().from_step("all#1.2/item-2#1").await.unwrap();
+    assert_eq!(run.result::<u64>().await.unwrap(), 6);
+    assert_eq!(
+        (calls("fan-out", "item-2"), calls("fan-out", "item-0"), calls("fan-out", "sum")),
+        (2, 1, 2),
+        "and what came after they met"
+    );
+}
