@@ -110,6 +110,16 @@ impl Message {
         }
     }
 
+    /// A rough number of bytes beyond the fixed ones.
+    pub fn size(&self) -> usize {
+        match self {
+            Message::StartChild(child) => child.input.len(),
+            Message::ChildEnded { outcome: Ok(output), .. } => output.len(),
+            Message::PostLetter(letter) => letter.payload.len(),
+            _ => 0,
+        }
+    }
+
     /// The stored form; the type is stored beside it.
     pub fn encode(&self) -> Bytes {
         let mut body = Body::default();

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// A journal entry as a store keeps it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// Counted from 1 per run, without gaps.
+    /// Counted from 1 per entity, without gaps.
     pub seq: Seq,
     /// Which life of the run.
     pub epoch: Epoch,

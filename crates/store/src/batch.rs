@@ -94,14 +94,14 @@ impl RunRow {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "none lives longer than its commit")]
 pub enum OutboxChange {
-    /// It is to be delivered.
+    /// It is to be delivered; it replaces one of the same sender and sequence.
     Add {
         /// The shard of its sender.
         shard: ShardId,
         /// The message.
         envelope: Envelope,
     },
-    /// It was heard: it is removed, if it is there.
+    /// It was heard: it is removed, if it is there. The shard of its sender settles it, under its own fence.
     Settle {
         /// Who said it.
         from: EntityId,
@@ -196,6 +196,11 @@ impl Batch {
     /// A rough number of bytes, for bounding how much is merged.
     pub fn size(&self) -> usize {
         let event = |append: &Append| 128 + append.record.body.len() + append.record.payload.as_ref().map_or(0, |payload| payload.len());
-        self.events.iter().map(event).sum::<usize>() + 128 * (self.runs.len() + self.timers.len() + self.outbox.len() + self.letters.len())
+        let message = |change: &OutboxChange| match change {
+            OutboxChange::Add { envelope, .. } => 128 + envelope.message.size(),
+            OutboxChange::Settle { .. } => 128,
+        };
+        let rows = 128 * (self.runs.len() + self.timers.len() + self.letters.len());
+        self.events.iter().map(event).sum::<usize>() + self.outbox.iter().map(message).sum::<usize>() + rows
     }
 }

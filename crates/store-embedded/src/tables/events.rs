@@ -3,7 +3,7 @@
 use super::{count, integer, limit as rows, parsed, time};
 use bytes::Bytes;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, Error, Row, named_params};
+use rusqlite::{Connection, Error, Row, params};
 use steadfast_kernel::{Encoding, EntityId, Payload, Record, Seq};
 use steadfast_store::Append;
 
@@ -34,8 +34,9 @@ SELECT entity, seq, strftime('%Y-%m-%dT%H:%M:%S', at / 1000000, 'unixepoch') || 
 FROM events WHERE instr(entity, ':') > 0 ORDER BY entity, seq",
 ];
 
+/// Values by number, here and in the rows of runs: to look their names up took a twelfth of the time of a commit with many.
 const APPEND: &str = "INSERT INTO events (entity, seq, epoch, type, at, subject, attempt, backoff_ms, reason, encoding, payload, body)
-VALUES (:entity, :seq, :epoch, :type, :at, :subject, :attempt, :backoff_ms, :reason, :encoding, :payload, :body)";
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 
 const JOURNAL: &str = "SELECT seq, epoch, type, at, subject, attempt, backoff_ms, reason, encoding, payload, body
 FROM events WHERE entity = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
@@ -43,20 +44,20 @@ FROM events WHERE entity = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
 /// Adds an entry to a journal. One that is there already is a constraint violation.
 pub(crate) fn append(db: &Connection, append: &Append) -> rusqlite::Result<()> {
     let Append { entity, record } = append;
-    let params = named_params! {
-        ":entity": entity.to_string(),
-        ":seq": integer(record.seq),
-        ":epoch": record.epoch,
-        ":type": record.kind,
-        ":at": record.at.as_micros(),
-        ":subject": record.subject,
-        ":attempt": record.attempt,
-        ":backoff_ms": record.backoff_ms.map(u64::cast_signed), // comes back exactly, however large
-        ":reason": record.reason,
-        ":encoding": record.payload.as_ref().map(|payload| payload.encoding.as_str()),
-        ":payload": record.payload.as_ref().map(stored),
-        ":body": &record.body[..],
-    };
+    let params = params![
+        entity.to_string(),
+        integer(record.seq),
+        record.epoch,
+        record.kind,
+        record.at.as_micros(),
+        record.subject,
+        record.attempt,
+        record.backoff_ms.map(u64::cast_signed), // comes back exactly, however large
+        record.reason,
+        record.payload.as_ref().map(|payload| payload.encoding.as_str()),
+        record.payload.as_ref().map(stored),
+        &record.body[..],
+    ];
     db.prepare_cached(APPEND)?.execute(params).map(drop)
 }
 

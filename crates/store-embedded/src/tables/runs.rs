@@ -6,7 +6,7 @@
 
 use super::{limit as rows, parsed, time};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{RunId, Status, Timestamp, WorkflowName};
 use steadfast_store::{RunCursor, RunFilter, RunRow, ShardId};
@@ -37,13 +37,13 @@ FROM runs WHERE ended_at IS NULL ORDER BY run",
 
 /// SQLite writes every index that has a column of the SET list, changed or not; so what a run keeps for life is compared and not set.
 const PUT: &str = "INSERT INTO runs (run, shard, workflow, tenant, status, wait, text, recover, started_at, ended_at)
-VALUES (:run, :shard, :workflow, :tenant, :status, :wait, :text, :recover, :started_at, :ended_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
 ON CONFLICT (run) DO UPDATE SET
   status = excluded.status, wait = excluded.wait, text = excluded.text, recover = excluded.recover, ended_at = excluded.ended_at
 WHERE shard = excluded.shard AND workflow = excluded.workflow AND tenant IS excluded.tenant AND started_at = excluded.started_at";
 
 const REPLACE: &str = "INSERT OR REPLACE INTO runs (run, shard, workflow, tenant, status, wait, text, recover, started_at, ended_at)
-VALUES (:run, :shard, :workflow, :tenant, :status, :wait, :text, :recover, :started_at, :ended_at)";
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 
 const GET: &str = "SELECT * FROM runs WHERE run = ?1";
 
@@ -54,18 +54,18 @@ const AFTER_ALL: &str = "~";
 
 /// Puts a row; it replaces the one before.
 pub(crate) fn put(db: &Connection, row: &RunRow) -> rusqlite::Result<()> {
-    let params = named_params! {
-        ":run": row.run.as_str(),
-        ":shard": row.shard,
-        ":workflow": row.workflow.as_str(),
-        ":tenant": row.tenant,
-        ":status": row.status.as_str(),
-        ":wait": row.wait,
-        ":text": row.text,
-        ":recover": row.recover.map(Recover::as_str),
-        ":started_at": row.started_at.as_micros(),
-        ":ended_at": row.ended_at.map(Timestamp::as_micros),
-    };
+    let params = params![
+        row.run.as_str(),
+        row.shard,
+        row.workflow.as_str(),
+        row.tenant,
+        row.status.as_str(),
+        row.wait,
+        row.text,
+        row.recover.map(Recover::as_str),
+        row.started_at.as_micros(),
+        row.ended_at.map(Timestamp::as_micros),
+    ];
     match db.prepare_cached(PUT)?.execute(params)? {
         0 => db.prepare_cached(REPLACE)?.execute(params).map(drop),
         _ => Ok(()),

@@ -11,9 +11,9 @@ pub(crate) const CHILDREN: [(&str, &str); 3] =
     [("child:parcel#1", "parcel-1"), ("child:parcel#2", "parcel-2"), ("left/child:parcel#1", "parcel-3")];
 const NOTES: [&str; 2] = ["note:#1", "note:#2"];
 
-const STEPS: [&str; 5] = ["charge#1", "charge#2", "left/ship#1", "right/ship#1", "sleep#1"];
-const SLEEPS: [&str; 3] = ["sleep#1", "sleep#2", "left/sleep#1"];
-const WAITS: [&str; 4] = ["signal:approve#1", "left/signal:approve#1", "charge#1/in-doubt#1", "charge#1/undo-failed#1"];
+const STEPS: [&str; 5] = ["charge#1", "charge#2", "all#1.0/ship#1", "all#1.1/ship#1", "sleep#1"];
+const SLEEPS: [&str; 3] = ["sleep#1", "sleep#2", "all#1.0/sleep#1"];
+const WAITS: [&str; 4] = ["signal:approve#1", "all#1.1/signal:approve#1", "charge#1/in-doubt#1", "charge#1/undo-failed#1"];
 const SIGNALS: [&str; 4] = ["approve", "refuse", "in-doubt:charge#1", "undo:charge#1"];
 
 #[derive(Clone, Debug)]
