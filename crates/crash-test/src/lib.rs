@@ -1,8 +1,9 @@
 //! Kills a real process again and again and looks at what survived.
 //!
-//! The binary of this package is the victim: it opens a data folder, starts two hundred runs of several [`shapes`] and says on its standard output
-//! what was acknowledged to it. Its steps write to a [`log`] before they do anything, so that the test can see what was executed when. The
-//! test in `tests/it` kills it at random moments and checks the facts.
+//! The binary of this package is the victim: it opens a data folder, starts runs of many [`shapes`], asks of each what its shape calls
+//! for, as an [`operator`] would, and says on its standard output what was acknowledged to it. Its steps write to a [`log`] before they do anything,
+//! so that the test can see what was executed when. The test in `tests/it` kills it at random moments and checks the facts.
 
 pub mod log;
+pub mod operator;
 pub mod shapes;

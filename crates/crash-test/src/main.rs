@@ -1,46 +1,41 @@
-//! The victim: starts the runs, says what was acknowledged, and is killed at any moment.
+//! The victim: starts the runs, sees to them, says what was acknowledged, and is killed at any moment.
 //!
-//! Usage: `steadfast-crash-test DATA LOG PROCESS RUNS`. A line per acknowledgement: `started ID`, `signalled ID`, `ended ID`, and `done` at the end.
+//! Usage: `steadfast-crash-test DATA LOG PROCESS RUNS`. It says how many commits it has made (`at COMMITS`), a line per acknowledgement
+//! (`started RUN`, `signalled RUN`, `did RUN COMMAND`, `redriven RUN`, `dropped RUN`, `ended RUN`), and `done` at the end.
 #![allow(clippy::print_stdout, reason = "what is acknowledged is said on standard output")]
 
-use anyhow::{Context, Result};
-use steadfast::{Engine, Error};
-use steadfast_crash_test::{log, shapes};
+use anyhow::Result;
+use std::ops::Range;
+use std::time::Duration;
+use steadfast::{Config, Engine};
+use steadfast_crash_test::{log, operator, shapes};
+use steadfast_store_embedded::Embedded;
+use tokio::task::JoinSet;
 
 #[tokio::main(worker_threads = 2)]
 async fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [data, log, process, runs] = &arguments[..] else { anyhow::bail!("usage: steadfast-crash-test DATA LOG PROCESS RUNS") };
-    log::init(log.into(), process.parse()?);
-    let engine = shapes::register(Engine::open(data)?).start().await?;
-    let runs: Vec<_> = (0..runs.parse()?).map(|n| tokio::spawn(one(engine.clone(), n))).collect();
-    for run in runs {
-        run.await??;
+    let process = process.parse()?;
+    log::init(log.into(), process);
+    let store = Embedded::open(data)?;
+    let config = Config { heartbeat_every: Duration::from_millis(5), ..Config::default() };
+    let engine = shapes::register(Engine::on(store.clone()).config(config)).start().await?;
+    let runs = 0..runs.parse()?;
+    tokio::select! {
+        () = operator::pulse(&engine) => {}
+        failed = operator::see_to_letters(&engine) => failed?,
+        done = see_to_all(&engine, &store, runs, process) => done?,
     }
     engine.shutdown().await;
     println!("done");
     Ok(())
 }
 
-async fn one(engine: Engine, n: u32) -> Result<()> {
-    let shape = &shapes::ALL[n as usize % shapes::ALL.len()];
-    let id = format!("{}-{n}", shape.workflow);
-    let mut start = engine.start(shape.workflow, &n).id(&id);
-    if let Some(deadline) = shape.deadline {
-        start = start.deadline(deadline);
+async fn see_to_all(engine: &Engine, store: &Embedded, runs: Range<u32>, process: u32) -> Result<()> {
+    let mut under_way: JoinSet<Result<()>> = runs.map(|n| operator::see_to(engine.clone(), n, process)).collect();
+    while let Some(run) = under_way.join_next().await {
+        run??;
     }
-    let run = start.await.with_context(|| format!("starting {id}"))?;
-    println!("started {id}");
-    if shape.workflow == shapes::SIGNALLED {
-        match run.signal("go", &n).id("go").await {
-            Ok(_) => println!("signalled {id}"),
-            Err(error) if error.code() == "SF0105" => {} // it has ended in an earlier life
-            Err(error) => return Err(error.into()),
-        }
-    }
-    match run.result::<serde_json::Value>().await {
-        Ok(_) | Err(Error::Failed { .. }) => println!("ended {id}"),
-        Err(error) => return Err(error.into()),
-    }
-    Ok(())
+    operator::quiet(engine, store).await
 }

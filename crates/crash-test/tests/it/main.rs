@@ -1,17 +1,20 @@
-//! A real process, killed at random moments: nothing acknowledged is lost, nothing recorded runs twice, every run ends as it must.
+//! A real process, killed at random moments: after each kill the facts are checked on what it left behind, and in the end every run has ended as it must.
 //!
-//! `CRASH_SEED` repeats a schedule of kills, `CRASH_KILLS` sets how many there are (60 if it does not).
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+//! `CRASH_SEED` repeats a schedule of kills, `CRASH_KILLS` sets how many there are (100 if it does not).
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test may panic, and says how to repeat it")]
 
 mod facts;
+mod seen;
 mod victim;
+mod world;
 
-use facts::Facts;
+use seen::Seen;
 use steadfast_kernel::random::{Seed, Stream};
-use victim::Victim;
+use victim::{Life, Victim};
+use world::World;
 
-/// As many runs as one process has to carry.
-const RUNS: u32 = 200;
+/// As many runs as one process has to carry: four of every shape.
+const RUNS: u32 = 144;
 
 fn setting(name: &str) -> Option<u64> {
     std::env::var(name)
@@ -19,40 +22,53 @@ fn setting(name: &str) -> Option<u64> {
         .map(|value| value.parse().unwrap_or_else(|_| panic!("{name} must be a number, not {value:?}")))
 }
 
+/// Says in the end how to repeat what has happened.
+struct Repeat(String);
+
+impl Drop for Repeat {
+    fn drop(&mut self) {
+        println!("repeat it with: {} cargo test -p steadfast-crash-test", self.0);
+    }
+}
+
 #[test]
 fn a_process_killed_at_random_moments_loses_nothing_and_repeats_nothing() {
     let seed = setting("CRASH_SEED").unwrap_or_else(|| u64::from(std::process::id()));
-    let kills_wanted = setting("CRASH_KILLS").unwrap_or(60);
-    println!("CRASH_SEED={seed} CRASH_KILLS={kills_wanted}");
+    let kills_wanted = setting("CRASH_KILLS").unwrap_or(100);
+    let repeat = Repeat(format!("CRASH_SEED={seed} CRASH_KILLS={kills_wanted}"));
+    println!("{}", repeat.0);
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
     let mut chance = Stream::new(&Seed(key), "", "kills");
 
-    let (mut kills, mut rounds) = (0, 0);
+    let (mut kills, mut rounds, mut seen) = (0, 0, Seen::default());
     while kills < kills_wanted {
         rounds += 1;
-        kills += round(&mut chance, kills_wanted - kills);
+        kills += round(&mut chance, kills_wanted - kills, &mut seen);
     }
-    println!("{kills} kills in {rounds} rounds of {RUNS} runs");
+    println!("{kills} kills in {rounds} rounds of {RUNS} runs left behind: {seen}");
+    seen.is_enough(kills);
 }
 
-/// Two hundred runs on a fresh data folder, killed until they are done or there were kills enough, then left alone until they are done.
-fn round(chance: &mut Stream, kills_max: u64) -> u64 {
+/// Runs on a fresh data folder, whose process is killed until they are done or there were kills enough, and then left alone until they are done.
+fn round(chance: &mut Stream, kills_max: u64, seen: &mut Seen) -> u64 {
     let folder = tempfile::tempdir().unwrap();
-    let mut facts = Facts::new(folder.path(), RUNS);
+    let mut world = World::empty();
     let mut kills = 0;
     for process in 1.. {
-        let victim = Victim::start(folder.path(), process, RUNS);
         let mercy = kills >= kills_max;
-        let life_ms = if mercy { 120_000 } else { 5 + chance.next_u64() % 100 };
-        let end = victim.live_for(life_ms);
-        facts.check(process, &end.acknowledged);
+        let life = if mercy { Life::Whole } else { Life::draw(chance) };
+        let end = Victim::start(folder.path(), process, RUNS).live(life);
+        let now = World::left_by(process, folder.path(), &world, &end.acknowledged);
+        facts::hold(&now, &world);
+        world = now;
         if end.done {
             break;
         }
-        assert!(!mercy, "left alone, the process does not come to an end:\n{}", end.errors);
+        assert!(!mercy, "left alone, the process does not come to an end; not ended are {:?}\n{}", world.under_way(), end.errors);
         kills += 1;
+        seen.note(&world);
     }
-    facts.check_the_end();
+    facts::hold_at_the_end(&world);
     kills
 }

@@ -1,48 +1,27 @@
-//! The workflows that are killed, and how each must end whatever happens to it.
+//! Steps, retries, timers, branches, undo and signals.
 
-use crate::log;
-use std::time::Duration;
+use super::{Asks, MS, Shape, sometimes, undo, work};
 use steadfast::{Code, Ctx, EngineBuilder, Failure, Policy, workflow};
-
-const MS: Duration = Duration::from_millis(1);
 
 /// The most attempts of a step that fails now and then. Kills add none: an attempt without a record repeats its number.
 pub const FLAKY_MAX: u32 = 40;
 
-/// How a run must end: its result as JSON text, or the code of its failure.
-pub type Expected = Result<String, &'static str>;
-
-/// One of the shapes: the workflow's name, and how a run of it with that input ends.
-pub struct Shape {
-    /// The registered name.
-    pub workflow: &'static str,
-    /// How long a run may take, if it has a deadline.
-    pub deadline: Option<Duration>,
-    /// How a run with that input ends.
-    pub expected: fn(u32) -> Expected,
-}
-
-/// Every shape.
-pub const ALL: [Shape; 12] = [
-    Shape { workflow: "one_step", deadline: None, expected: |n| Ok((n + 1).to_string()) },
-    Shape { workflow: "ten_steps", deadline: None, expected: |n| Ok((10 * n + 45).to_string()) },
-    Shape { workflow: "flaky", deadline: None, expected: |n| Ok(n.to_string()) },
-    Shape { workflow: "exhausted", deadline: None, expected: |_| Err("UNAVAILABLE") },
-    Shape { workflow: "sleeper", deadline: None, expected: |n| Ok((n + 2).to_string()) },
-    Shape { workflow: "long", deadline: None, expected: |n| Ok((n + 6).to_string()) },
-    Shape { workflow: "stuck", deadline: Some(Duration::from_millis(400)), expected: |_| Err("DEADLINE_EXCEEDED") },
-    Shape { workflow: "hangs_once", deadline: None, expected: |n| Ok(format!("\"sorry {n}\"")) },
-    Shape { workflow: "branches", deadline: None, expected: |n| Ok((6 * n + 6).to_string()) },
-    Shape { workflow: "raced", deadline: None, expected: |n| Ok(n.to_string()) },
-    Shape { workflow: "saga", deadline: None, expected: |_| Err("FAILED_PRECONDITION") },
-    Shape { workflow: SIGNALLED, deadline: None, expected: |n| Ok((n + 1).to_string()) },
+pub(super) const SHAPES: &[Shape] = &[
+    Shape::new("one_step", "one_step", |n| Ok((n + 1).to_string())),
+    Shape::new("ten_steps", "ten_steps", |n| Ok((10 * n + 45).to_string())),
+    Shape::new("flaky", "flaky", |n| Ok(n.to_string())),
+    Shape::new("exhausted", "exhausted", |_| Err("UNAVAILABLE")),
+    Shape::new("sleeper", "sleeper", |n| Ok((n + 2).to_string())),
+    Shape::new("long", "long", |n| Ok((n + 6).to_string())),
+    Shape::new("stuck", "stuck", |_| Err("DEADLINE_EXCEEDED")).deadline(MS.saturating_mul(400)),
+    Shape::new("hangs_once", "hangs_once", |n| Ok(format!("\"sorry {n}\""))),
+    Shape::new("branches", "branches", |n| Ok((6 * n + 6).to_string())),
+    Shape::new("raced", "raced", |n| Ok(n.to_string())),
+    Shape::new("saga", "saga", |_| Err("FAILED_PRECONDITION")),
+    Shape::new("signalled", "signalled", |n| Ok((n + 1).to_string())).asks(Asks::Signal),
 ];
 
-/// The shape that waits for a signal `go`.
-pub const SIGNALLED: &str = "signalled";
-
-/// Registers every shape.
-pub fn register(engine: EngineBuilder) -> EngineBuilder {
+pub(super) fn register(engine: EngineBuilder) -> EngineBuilder {
     engine
         .register(one_step)
         .register(ten_steps)
@@ -56,20 +35,6 @@ pub fn register(engine: EngineBuilder) -> EngineBuilder {
         .register(raced)
         .register(saga)
         .register(signalled)
-}
-
-/// A piece of work that leaves a line in the log and takes a moment.
-#[expect(clippy::disallowed_methods, reason = "work takes time")]
-async fn work<T>(ctx: &Ctx, step: &str, result: T) -> Result<T, Failure> {
-    log::note(ctx.run_id().as_str(), step)?;
-    tokio::time::sleep(MS).await;
-    Ok(result)
-}
-
-/// Fails until it was tried three times, over all processes.
-async fn sometimes<T>(ctx: &Ctx, step: &str, result: T) -> Result<T, Failure> {
-    let result = work(ctx, step, result).await?;
-    if log::count(ctx.run_id().as_str(), step) < 3 { Err(Failure::transient("not yet")) } else { Ok(result) }
 }
 
 #[workflow]
@@ -193,14 +158,10 @@ async fn raced(ctx: Ctx, n: u32) -> Result<u32, Failure> {
 #[workflow]
 async fn saga(ctx: Ctx, n: u32) -> Result<u32, Failure> {
     for name in ["reserve", "charge"] {
-        let (step, undo, run) = (format!("{name}#1"), format!("{name}#1/undo"), ctx.run_id().to_string());
-        ctx.step(name, || work(&ctx, &step, n)).undo(move |_| note(run.clone(), undo.clone())).await?;
+        let step = format!("{name}#1");
+        ctx.step(name, || work(&ctx, &step, n)).undo(undo(&ctx, &step)).await?;
     }
     Err(Failure::permanent("changed my mind"))
-}
-
-async fn note(run: String, step: String) -> Result<(), Failure> {
-    Ok(log::note(&run, &step)?)
 }
 
 #[workflow]
