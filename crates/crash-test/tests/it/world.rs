@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use steadfast_crash_test::log::{self, Line};
 use steadfast_crash_test::shapes;
+use steadfast_kernel::limit::Limit;
 use steadfast_kernel::{Entity, EntityId, Entry, Envelope, Event, Run, RunId, Timer, machine, run};
 use steadfast_store::{Head, LetterRow, RunFilter, RunRow, ShardId, Store};
 use steadfast_store_embedded::Embedded;
@@ -68,6 +69,13 @@ impl World {
     /// Every run, in the order of their ids.
     pub(crate) fn runs(&self) -> impl Iterator<Item = (&Run, &History)> {
         self.entities.values().filter_map(|history| Some((history.state.run()?, history)))
+    }
+
+    pub(crate) fn limits(&self) -> impl Iterator<Item = (&Limit, &History)> {
+        self.entities.values().filter_map(|history| match &history.state {
+            Entity::Limit(limit) => Some((limit, history)),
+            _ => None,
+        })
     }
 
     pub(crate) fn run(&self, id: &str) -> Option<(&Run, &History)> {
