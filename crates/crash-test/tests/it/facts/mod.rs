@@ -4,13 +4,16 @@
 mod a_child_ends_as_its_parent_hears;
 mod a_letter_is_kept_until_it_is_settled;
 mod a_message_is_heard_once;
+mod a_paused_run_stands_still;
 mod a_recorded_step_never_changes;
 mod a_refusal_leaves_no_trace;
 mod a_timer_fires_or_is_cancelled_once;
 mod a_timer_never_fires_early;
+mod an_attempt_reads_what_was_said_before;
 mod attempts_are_consecutive_and_bounded;
 mod every_run_ends_or_waits_for_something_named;
 mod final_is_final;
+mod manual_recovery_waits_for_a_person;
 mod no_more_holders_than_slots;
 mod nothing_acknowledged_is_lost;
 mod nothing_begins_before_it_is_recorded;
@@ -41,6 +44,9 @@ const FACTS: &[Fact] = &[
     a_message_is_heard_once::holds,
     no_more_holders_than_slots::holds,
     a_letter_is_kept_until_it_is_settled::holds,
+    a_paused_run_stands_still::holds,
+    manual_recovery_waits_for_a_person::holds,
+    an_attempt_reads_what_was_said_before::holds,
     every_run_ends_or_waits_for_something_named::holds,
 ];
 
