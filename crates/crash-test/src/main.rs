@@ -23,6 +23,7 @@ async fn main() -> Result<()> {
     let engine = shapes::register(Engine::on(store.clone()).config(config)).start().await?;
     let runs = 0..runs.parse()?;
     tokio::select! {
+        biased;
         () = operator::pulse(&engine) => {}
         failed = operator::see_to_letters(&engine) => failed?,
         done = see_to_all(&engine, &store, runs, process) => done?,

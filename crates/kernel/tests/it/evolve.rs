@@ -3,7 +3,7 @@
 use crate::support::*;
 use std::time::Duration;
 use steadfast_kernel::run::{Deadline, Slots, decide};
-use steadfast_kernel::{Attempt, Command, Completion, Effect, Entry, Event, Policy, ReportFailure, Run, Status, TimerName};
+use steadfast_kernel::{Attempt, Command, Completion, Effect, Entry, Event, Payload, Policy, ReportFailure, Run, Status, TimerName};
 
 /// That entry cannot come after that history, and the message says why.
 #[track_caller]
@@ -45,7 +45,7 @@ fn a_journal_that_lacks_its_first_entry_cannot_be_followed() {
     illegal(&[], next, "the journal of order-17 cannot be followed at event 2 (STEP_COMPLETED): event 1 is missing");
 }
 
-/// One event of every type but the first.
+/// One event of every type of a run but the first, and but what begins another life of one that has ended.
 fn every_other_event() -> Vec<Event> {
     vec![
         step_started("charge#1", 1),
@@ -64,12 +64,21 @@ fn every_other_event() -> Vec<Event> {
         Event::RunCancelled,
         run_completed("18"),
         run_failed(timeout()),
+        slot_acquired("a"),
+        Event::StepHeartbeat { step: id("charge#1"), attempt: 1, details: Payload::json("7") },
+        noted("note:#1", "half of it"),
+        child_started("child:parcel#1", "parcel-1"),
+        child_ended("child:parcel#1", Ok("2")),
+        child_taken("child:parcel#1"),
+        run_paused(),
+        run_resumed(),
+        Event::RunInterrupted,
     ]
 }
 
 #[test]
 fn a_journal_begins_with_run_started() {
-    for event in every_other_event() {
+    for event in every_other_event().into_iter().chain([run_retried(None, 1, &[])]) {
         does_not_follow(&[], event, "a journal begins with RUN_STARTED");
     }
 }
@@ -266,6 +275,75 @@ fn nothing_that_the_code_waited_for_outlives_it() {
     does_not_follow(&waiting, signal_taken("signal:approve#1", 5), "signal:approve#1 is settled already");
     let run = folded(&waiting).expect("a run");
     assert_eq!((run.status(), run.waits(), run.timers()), (Status::Compensating, vec![], vec![]));
+}
+
+#[test]
+fn another_life_begins_in_the_next_epoch() {
+    let failed = history([run_started(), run_failed(timeout())]);
+    for epoch in [1, 3] {
+        let other = entry(3, 0, run_retried(None, 2, &[])).in_epoch(epoch);
+        let why = format!("it belongs to epoch {epoch}, the run is in epoch 1");
+        illegal(&failed, other, &format!("the journal of order-17 cannot be followed at event 3 (RUN_RETRIED): {why}"));
+    }
+}
+
+#[test]
+fn a_run_that_is_paused_undone_or_not_begun_has_no_other_life() {
+    let next = |journal: &[Entry], why: &str| {
+        let other = entry(journal.len() as u64 + 1, 0, run_retried(None, 2, &[])).in_epoch(2);
+        let message = format!("the journal of order-17 cannot be followed at event {} (RUN_RETRIED): {why}", other.seq);
+        illegal(journal, other, &message);
+    };
+    next(&history([run_started(), run_paused()]), "the run is PAUSED");
+    next(&history([run_started(), run_compensating(None)]), "the run is COMPENSATING");
+    next(&history([run_started_with(None, limited(&["a"]))]), "the run is READY");
+}
+
+#[test]
+fn a_run_stands_still_once_and_goes_on_once() {
+    let paused = history([run_started_with(None, manual()), run_paused()]);
+    does_not_follow(&paused, run_paused(), "the run stands still already");
+    does_not_follow(&open(), run_resumed(), "the run is not paused");
+    does_not_follow(&open(), Event::RunInterrupted, "the run goes on by itself");
+    let interrupted = history([run_started_with(None, manual()), run_paused(), Event::RunInterrupted]);
+    for event in [run_paused(), run_resumed(), Event::RunInterrupted, step_completed("a#1", 1, "1"), run_failed(timeout())] {
+        let why = match event {
+            Event::RunPaused { .. } => "the run stands still already",
+            Event::RunResumed { .. } => "the run is not paused",
+            _ => "the run is interrupted",
+        };
+        does_not_follow(&interrupted, event, why);
+    }
+}
+
+#[test]
+fn a_slot_is_acquired_once_and_in_order() {
+    let ready = history([run_started_with(None, limited(&["a", "b"]))]);
+    does_not_follow(&ready, slot_acquired("b"), "the run does not wait for a slot of key/b");
+    does_not_follow(&ready, step_completed("a#1", 1, "1"), "the run waits for a slot");
+    does_not_follow(&ready, Event::RunInterrupted, "the run goes on by itself");
+    let begun = history([run_started_with(None, limited(&["a"])), slot_acquired("a")]);
+    does_not_follow(&begun, slot_acquired("a"), "the run does not wait for a slot of key/a");
+}
+
+#[test]
+fn a_child_is_started_ends_and_is_taken_once() {
+    let child = "child:parcel#1";
+    let started = history([run_started(), child_started(child, "parcel-1")]);
+    does_not_follow(&open(), child_ended(child, Ok("2")), "child:parcel#1 was never started");
+    does_not_follow(&started, child_started(child, "parcel-1"), "child:parcel#1 is on record already");
+    does_not_follow(&started, child_taken(child), "there is no outcome of child:parcel#1 to be taken");
+    let over = history([run_started(), child_started(child, "parcel-1"), child_ended(child, Ok("2"))]);
+    does_not_follow(&over, child_ended(child, Ok("2")), "child:parcel#1 has ended already");
+    let detached = history([run_started(), detached_started(child, "parcel-1")]);
+    does_not_follow(&detached, child_ended(child, Ok("2")), "nobody waits for child:parcel#1");
+}
+
+#[test]
+fn what_happens_to_others_does_not_happen_to_a_run() {
+    let granted = Event::SlotGranted { run: run_id() };
+    does_not_follow(&open(), granted, "no such event can happen to a run");
+    does_not_follow(&open(), Event::LetterRedriven { letter: 1 }, "no such event can happen to a run");
 }
 
 #[test]

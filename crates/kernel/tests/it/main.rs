@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "what the tests share may panic as they do")]
 
 mod architecture;
+mod arrows;
 mod decide;
 mod error_pages;
 mod evolve;

@@ -19,7 +19,7 @@ use steadfast_kernel::{
 
 /// What happens in a society.
 #[derive(Clone, Debug)]
-pub(crate) enum Op {
+enum Op {
     /// A run begins that needs a slot of those limits.
     Start { run: usize, limits: Vec<&'static str>, slots: Option<u32>, manual: bool },
     /// One of the runs takes a turn.
@@ -37,7 +37,7 @@ pub(crate) enum Op {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Move {
+enum Move {
     Complete,
     Fail,
     Poison,
@@ -57,7 +57,7 @@ pub(crate) enum Move {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Verb {
+enum Verb {
     Cancel,
     Terminate,
     Pause,
@@ -114,12 +114,15 @@ pub(crate) fn plot() -> impl Strategy<Value = Plot> {
     })
 }
 
+/// Who was asked, and what came of it.
+type Asked = (EntityId, Result<Decision, Refusal>);
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Society {
     now: Timestamp,
     slots: u32,
     entities: BTreeMap<EntityId, Entity>,
-    journals: BTreeMap<EntityId, Vec<Entry>>,
+    pub(crate) journals: BTreeMap<EntityId, Vec<Entry>>,
     /// What was said and is not settled, by sender.
     outbox: BTreeMap<EntityId, Vec<Envelope>>,
     /// How much each has said.
@@ -127,7 +130,7 @@ pub(crate) struct Society {
 }
 
 impl Society {
-    pub(crate) fn new(plot: &Plot) -> Self {
+    fn new(plot: &Plot) -> Self {
         let (entities, journals, outbox, sent) = Default::default();
         Society { now: at(1000), slots: plot.slots, entities, journals, outbox, sent }
     }
@@ -156,7 +159,7 @@ impl Society {
     }
 
     /// Decides, commits and folds, as the shard of that entity would.
-    pub(crate) fn tell(&mut self, id: &EntityId, command: Command) -> Result<Result<Decision, Refusal>, TestCaseError> {
+    fn tell(&mut self, id: &EntityId, command: Command) -> Result<Result<Decision, Refusal>, TestCaseError> {
         let decided = decide(id, self.entities.get(id), command, self.now);
         if let Ok(Decision { entries, .. }) = &decided {
             for entry in entries {
@@ -194,7 +197,7 @@ impl Society {
     }
 
     /// Everything that was said is heard, some of it twice, and what is called off ends.
-    pub(crate) fn heal(&mut self) -> TestCaseResult {
+    fn heal(&mut self) -> TestCaseResult {
         for round in 0.. {
             prop_assert!(round < 10_000, "they never stop talking");
             let of_a_host = |run: &&Run| run.is_called_off() && matches!(run.status(), Status::Running | Status::Compensating);
@@ -221,7 +224,7 @@ impl Society {
     }
 
     /// One thing happens; what was decided, if anything was asked.
-    pub(crate) fn happens(&mut self, op: &Op) -> Result<Option<(EntityId, Result<Decision, Refusal>)>, TestCaseError> {
+    fn happens(&mut self, op: &Op) -> Result<Option<Asked>, TestCaseError> {
         self.now = self.now.saturating_add(Duration::from_millis(1));
         let (id, command) = match op {
             Op::Start { run, limits, slots, manual } => {
@@ -432,7 +435,7 @@ impl Society {
         Ok(())
     }
 
-    pub(crate) fn state(&self, id: &EntityId) -> Option<&Entity> {
+    fn state(&self, id: &EntityId) -> Option<&Entity> {
         self.entities.get(id)
     }
 }
@@ -471,7 +474,7 @@ fn first_come_first_served(journal: &[Entry]) -> TestCaseResult {
 }
 
 /// Plays a plot to its end; what was decided is told to `saw`, with the state before it.
-pub(crate) fn play(plot: &Plot, mut saw: impl FnMut(&Society, &EntityId, &Result<Decision, Refusal>)) -> TestCaseResult {
+pub(crate) fn play(plot: &Plot, mut saw: impl FnMut(&Society, &EntityId, &Result<Decision, Refusal>)) -> Result<Society, TestCaseError> {
     let mut society = Society::new(plot);
     for op in &plot.ops {
         let before = society.clone();
@@ -484,7 +487,8 @@ pub(crate) fn play(plot: &Plot, mut saw: impl FnMut(&Society, &EntityId, &Result
     society.holds()?;
     society.holds_when_healed()?;
     society.crash()?;
-    society.ends()
+    society.ends()?;
+    Ok(society)
 }
 
 proptest! {

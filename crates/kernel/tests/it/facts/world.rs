@@ -19,7 +19,7 @@ use steadfast_kernel::{
 pub(crate) struct World {
     pub(super) now: Timestamp,
     pub(crate) state: Option<Run>,
-    pub(super) journal: Vec<Entry>,
+    pub(crate) journal: Vec<Entry>,
     /// What arming and disarming has left, in the order of their names.
     pub(super) armed: BTreeMap<TimerName, Timer>,
     /// All that it has said to others.
