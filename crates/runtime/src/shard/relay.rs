@@ -59,13 +59,12 @@ impl Shard {
     }
 
     fn complete(&self, child: &mut StartChild) {
-        let Some(registered) = self.host.registry.get(&child.workflow) else { return };
-        child.options.recovery = registered.recovery;
-        if let Some(slots) = registered.slots {
+        if let Some(registered) = self.host.registry.get(&child.workflow) {
+            child.options.recovery = registered.recovery;
             let key = LimitKey::of_workflow(&child.workflow);
-            child.options.limits.push(Limiting { key, slots });
-            child.options.limits.sort_by(|a, b| a.key.cmp(&b.key)); // in the same order as everybody else, or two could wait for each other
+            child.options.limits.extend(registered.slots.map(|slots| Limiting { key, slots }));
         }
+        child.options.limits.sort_by(|a, b| a.key.cmp(&b.key)); // in the same order as everybody else, or two could wait for each other
     }
 
     /// It was heard, durably.
