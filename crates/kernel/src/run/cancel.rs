@@ -16,11 +16,14 @@ pub(super) fn decide(run: &Run, command: CancelRun, now: Timestamp) -> Result<De
     let mut decision = Decision::default();
     if !open.cancel_requested || open.stands_still() {
         let entry = run.entry(0, now, None, Event::RunCancelRequested { origin, terminate: false });
+        let stopped = Effect::Deliver(Completion::Stopped { failure: None });
         if open.stands_still() {
             let timers = evolve(&run.id, Some(run.clone()), &entry).map(|next| next.timers()).unwrap_or_default();
-            decision.effects.extend(timers.into_iter().map(Effect::Arm).chain([Effect::Resume]));
+            let goes_on = [stopped, Effect::Resume]; // in this order, or something would be begun in between
+            decision.effects.extend(timers.into_iter().map(Effect::Arm).chain(goes_on));
+        } else {
+            decision.effects.push(stopped);
         }
-        decision.effects.push(Effect::Deliver(Completion::Stopped { failure: None }));
         decision.entries.push(entry);
     }
     if (blocked || run.is_ready()) && open.stage == Stage::Running && open.undoable.is_empty() {

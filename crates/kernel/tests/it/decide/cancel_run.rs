@@ -87,7 +87,7 @@ fn what_an_earlier_life_did_is_undone_once_the_run_has_its_slot() {
 fn a_paused_run_goes_on_to_its_end() {
     let paused = [with_every_timer(), vec![entry(4, 500, run_paused())]].concat();
     let timers = [arm(retry("charge#1"), 1100, 2), arm(sleep("sleep#1"), 2100, 3), arm(TimerName::Deadline, 9100, 1)];
-    let effects = [timers.as_slice(), &[Effect::Resume, deliver_stop(None), answer(Answer::CancelRequested)]].concat();
+    let effects = [timers.as_slice(), &[deliver_stop(None), Effect::Resume, answer(Answer::CancelRequested)]].concat();
     check(&paused, 600, cancel(), Ok(decision([entry(5, 600, cancel_requested())], effects)));
     let run = folded(&[paused, vec![entry(5, 600, cancel_requested())]].concat()).expect("a run");
     assert_eq!((run.status(), run.is_called_off()), (Status::Running, true));
@@ -96,7 +96,7 @@ fn a_paused_run_goes_on_to_its_end() {
 #[test]
 fn a_run_that_was_called_off_and_then_paused_goes_on_when_it_is_called_off_again() {
     let paused = [called_off(), vec![entry(3, 500, run_paused())]].concat();
-    let effects = [Effect::Resume, deliver_stop(None), answer(Answer::CancelRequested)];
+    let effects = [deliver_stop(None), Effect::Resume, answer(Answer::CancelRequested)];
     check(&paused, 600, cancel(), Ok(decision([entry(4, 600, cancel_requested())], effects)));
 }
 
@@ -105,7 +105,7 @@ fn an_interrupted_run_goes_on_to_its_end_with_the_time_that_was_left() {
     let [first, second, _] = interrupted().try_into().expect("three entries");
     let interrupted = [first, second, entry(3, 500, Event::RunInterrupted).leaving(0)];
     let timers = [arm(retry("charge#1"), 20_500, 2), arm(TimerName::Deadline, 28_500, 1)];
-    let effects = [timers.as_slice(), &[Effect::Resume, deliver_stop(None), answer(Answer::CancelRequested)]].concat();
+    let effects = [timers.as_slice(), &[deliver_stop(None), Effect::Resume, answer(Answer::CancelRequested)]].concat();
     check(&interrupted, 20_000, cancel(), Ok(decision([entry(4, 20_000, cancel_requested())], effects)));
     let run = folded(&[&interrupted[..], &[entry(4, 20_000, cancel_requested())]].concat()).expect("a run");
     assert_eq!((run.status(), run.is_waiting()), (Status::Running, false), "a restart has to host it");
@@ -115,7 +115,7 @@ fn an_interrupted_run_goes_on_to_its_end_with_the_time_that_was_left() {
 fn the_undoing_of_an_interrupted_run_goes_on() {
     let events = [run_started_with(None, manual()), undoable_completed("charge#1", 1, "18"), run_compensating(Some(timeout()))];
     let interrupted = [history(events), vec![entry(4, 0, Event::RunInterrupted).leaving(0)]].concat();
-    let effects = [Effect::Resume, deliver_stop(None), answer(Answer::CancelRequested)];
+    let effects = [deliver_stop(None), Effect::Resume, answer(Answer::CancelRequested)];
     check(&interrupted, 70, cancel(), Ok(decision([entry(5, 70, cancel_requested())], effects)));
     let run = folded(&[interrupted, vec![entry(5, 70, cancel_requested())]].concat()).expect("a run");
     assert_eq!((run.status(), run.is_waiting()), (Status::Compensating, false), "a restart has to host it");
