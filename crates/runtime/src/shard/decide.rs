@@ -18,7 +18,7 @@ impl Shard {
             self.turn_away(&id, ask, &error);
             return self.tidy(&id);
         }
-        let hosting = !self.state.is_draining(); // while draining nothing is hosted anew
+        let hosting = !self.state.is_draining() && !self.state.to_interrupt.contains(&id); // while draining nothing is hosted anew
         let slot = self.slot(&id);
         match &mut slot.memory {
             Memory::Loading(waiting) => waiting.push(ask),

@@ -82,6 +82,9 @@ impl Shard {
                 self.committed = head;
                 self.state.submitted = head.seq;
                 self.state.health = Health::Well;
+                for id in self.state.to_interrupt.clone() {
+                    self.interrupt(id);
+                }
                 for id in std::mem::take(&mut self.state.in_doubt) {
                     self.ask(id, Ask::Resume); // it may be there after all, and nobody hosts it
                 }

@@ -38,13 +38,21 @@ impl Shard {
         for RunRow { run, recover, wait, .. } in runs {
             let id = EntityId::Run(run);
             match recover {
-                Some(Recover::Interrupt) => self.ask(id, Ask::Command(Box::new(Command::InterruptRun), From::Nobody)),
+                Some(Recover::Interrupt) => {
+                    self.state.to_interrupt.insert(id.clone());
+                    self.interrupt(id);
+                }
                 Some(Recover::Host) | None => {
                     self.slot(&id).row_says_blocked = wait.is_some(); // a run that has to be hosted waits for nothing else
                     self.ask(id, Ask::Resume);
                 }
             }
         }
+    }
+
+    /// Records that a run does not go on by itself.
+    pub(super) fn interrupt(&mut self, id: EntityId) {
+        self.ask(id, Ask::Command(Box::new(Command::InterruptRun), From::Restart));
     }
 
     pub(super) fn done(&mut self, done: Done) {
@@ -62,8 +70,12 @@ impl Shard {
         match result {
             Ok(_) if over => waiting.into_iter().for_each(|ask| self.ask(id.clone(), ask)), // they are turned away
             Ok(found) => {
-                let hosted = slot.session.is_some() || slot.blocked.is_some();
                 let run = found.as_ref().and_then(|(entity, _)| entity.run());
+                if run.is_some_and(|run| slot.session.as_ref().is_some_and(|session| session.epoch != run.epoch)) {
+                    self.close(id); // another life has begun by a commit of ours that was said to have failed
+                }
+                let slot = self.slot(id);
+                let hosted = slot.session.is_some() || slot.blocked.is_some() || self.state.to_interrupt.contains(id);
                 let open = !hosted && run.is_some_and(|run| waiting.iter().any(|ask| ask.needs_host(run)));
                 self.remember(id, found, open);
                 for ask in waiting {
@@ -96,8 +108,11 @@ impl Shard {
         self.catch_up(id, &journal);
         if open {
             self.open(id, run::script(journal));
+        }
+        if self.slot(id).session.is_some() {
             for timer in timers {
-                let _keeper_is_gone = self.ports.timers.send(Order::Arm(timer)); // what a lost session was told, a new one is told again
+                // what a lost session was told, a new one is told again; and what was armed by a commit that was said to have failed, is armed
+                let _keeper_is_gone = self.ports.timers.send(Order::Arm(timer));
             }
         }
     }
@@ -145,7 +160,7 @@ fn arrival(entry: &Entry) -> Option<Vec<ToHost>> {
         }
         Event::RunPaused { .. } => vec![ToHost::Pause],
         Event::RunResumed { .. } => vec![ToHost::Resume],
-        Event::RunCancelRequested { .. } => vec![ToHost::Resume, ToHost::Deliver(Completion::Stopped { failure: None })],
+        Event::RunCancelRequested { .. } => vec![ToHost::Deliver(Completion::Stopped { failure: None }), ToHost::Resume],
         _ => return None,
     })
 }

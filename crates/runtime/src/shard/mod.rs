@@ -36,7 +36,8 @@ use std::sync::Arc;
 use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::{Ended, Preview};
 use steadfast_kernel::{
-    Answer, Command, Effect, Entity, EntityId, Entry, Envelope, LimitKey, Refusal, RetryRun, Run, RunId, Seq, StartRun, StepId, Timer, Wait,
+    Answer, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, LimitKey, Refusal, RetryRun, Run, RunId, Seq, StartRun, StepId,
+    Timer, Wait,
 };
 use steadfast_store::{Batch, Head, ShardId, Store};
 use tokio::sync::mpsc::error::TryRecvError;
@@ -108,6 +109,8 @@ pub(crate) struct State {
     tasks: FuturesUnordered<BoxFuture<'static, Done>>,
     /// Entities that a failed commit was about: whether the store has it is not known.
     in_doubt: BTreeSet<EntityId>,
+    /// Runs that do not go on by themselves and of which that is not on record yet: nobody hosts them before it is.
+    to_interrupt: BTreeSet<EntityId>,
     /// What entities have told each other and is not settled.
     outbox: Outbox,
     /// Held once by every start that is not yet answered.
@@ -156,6 +159,8 @@ enum Memory {
 
 struct Session {
     id: SessionId,
+    /// The life of the run that it knows.
+    epoch: Epoch,
     sender: mpsc::UnboundedSender<ToHost>,
 }
 
@@ -188,6 +193,8 @@ enum From {
         seq: u64,
     },
     Viewer(Seen),
+    /// The restart, which has runs interrupted that do not go on by themselves.
+    Restart,
     Nobody,
 }
 
@@ -425,7 +432,7 @@ impl From {
             From::Caller(reply, _) => drop(reply.send(Err(error))),
             From::Viewer(seen) => seen.fail(error),
             From::Relay { from, to, seq } => tracing::error!(%from, %to, seq, %error, "a message cannot be delivered; it is kept"),
-            From::Turn(_) | From::Failure(..) | From::Keeper(_) | From::Nobody => {}
+            From::Turn(_) | From::Failure(..) | From::Keeper(_) | From::Restart | From::Nobody => {}
         }
     }
 
@@ -436,7 +443,7 @@ impl From {
             From::Turn(session) => shard.slot(id).tell_only(session, ToHost::SayAgain(What::Turn)),
             From::Failure(session, step) => shard.slot(id).tell_only(session, ToHost::SayAgain(What::Failure(step))),
             From::Keeper(timer) => shard.fire_later(timer),
-            From::Relay { .. } => {} // delivered again once the store writes again
+            From::Relay { .. } | From::Restart => {} // again once the store writes again
             From::Nobody => {}
         }
     }

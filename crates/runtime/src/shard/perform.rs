@@ -85,6 +85,7 @@ impl Shard {
             From::Turn(session) => self.slot(id).tell_only(session, ToHost::TurnTaken),
             From::Failure(session, step) => self.slot(id).tell_only(session, ToHost::RetryScheduled { step }),
             From::Relay { from, to, seq } => self.heard(from, to, seq),
+            From::Restart => drop(self.state.to_interrupt.remove(id)),
             From::Keeper(_) | From::Viewer(_) | From::Nobody => {}
         }
     }
@@ -94,7 +95,7 @@ impl Shard {
             From::Caller(reply, _) => drop(reply.send(Err(refusal.into()))),
             From::Viewer(seen) => seen.fail(refusal.into()),
             From::Relay { from, to, seq } => self.heard(from, to, seq), // nothing comes of it
-            From::Nobody => {}
+            From::Restart | From::Nobody => {}
             From::Keeper(_) => {} // the run is gone, and its timers with it
             From::Turn(session) | From::Failure(session, _) if self.is_current(id, session) => self.reopen(id, &refusal),
             From::Turn(_) | From::Failure(..) => {}
@@ -111,14 +112,14 @@ impl Shard {
             return; // it is opened after the next start
         }
         let Some(run) = self.slot(id).run() else { return };
-        let (workflow, told, opening) = (run.workflow.clone(), run.seq, Opening::of(run, journal));
+        let (workflow, told, epoch, opening) = (run.workflow.clone(), run.seq, run.epoch, Opening::of(run, journal));
         self.state.sessions += 1;
         let session = self.state.sessions;
         match self.host.open(session, opening) {
             Some(sender) => {
                 self.state.live += 1;
                 let slot = self.slot(id);
-                (slot.session, slot.told) = (Some(Session { id: session, sender }), told);
+                (slot.session, slot.told) = (Some(Session { id: session, epoch, sender }), told);
                 if self.slot(id).row_says_blocked {
                     self.write_row(id, None);
                 }
@@ -181,7 +182,7 @@ impl Shard {
         self.write(id, Batch { runs: vec![row], ..Batch::default() }, Then::Nothing);
     }
 
-    fn close(&mut self, id: &EntityId) {
+    pub(super) fn close(&mut self, id: &EntityId) {
         self.slot(id).tell(ToHost::Close);
         self.end_session(id);
     }

@@ -212,3 +212,53 @@ async fn what_arrived_though_the_commit_was_said_to_have_failed_reaches_the_code
         assert_eq!(result.is_ok(), verb == "signal");
     }
 }
+
+/// Waits for a word in its first life.
+#[workflow]
+async fn asks(ctx: Ctx, _input: ()) -> Result<u32, Failure> {
+    let life = ctx
+        .step("work", || {
+            let call = call(&ctx, "work");
+            async move { Ok::<_, Failure>(call) }
+        })
+        .await?;
+    if life == 1 {
+        ctx.signal::<()>("never").await?;
+    }
+    Ok(life)
+}
+
+#[workflow]
+async fn naps(ctx: Ctx, _input: ()) -> Result<(), Failure> {
+    ctx.sleep(HOUR).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_life_that_has_begun_though_its_commit_failed_is_lived() {
+    let store = Memory::new();
+    let engine = engine(&store).register(asks).start().await.unwrap();
+    let run = engine.start("asks", &()).id("doubted-retry").await.unwrap();
+    until("it waits", async || run.view().await.unwrap().status == Status::Waiting).await;
+    store.faults().after(0, Fault::Doubt);
+    assert!(run.retry().from_start().id("c-1").await.unwrap_err().is_retryable());
+    let result = tokio::time::timeout(HOUR, run.result::<u32>()).await;
+    assert_eq!(result.expect("nobody has to ask again").unwrap(), 2);
+    run.retry().from_start().id("c-1").await.unwrap();
+    assert_eq!(run.view().await.unwrap().epoch, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_is_over_though_its_commit_failed_is_over() {
+    for nth in 0..2 {
+        let store = Memory::new();
+        let engine = engine(&store).register(naps).start().await.unwrap();
+        let run = engine.start("naps", &()).id(format!("doubted-resume-{nth}")).await.unwrap();
+        until("it sleeps", async || run.view().await.unwrap().status == Status::Waiting).await;
+        store.faults().after(nth, Fault::Doubt);
+        assert_eq!(run.pause().id("c-1").await.is_err(), nth == 0);
+        tokio::time::sleep(HOUR).await;
+        assert_eq!(run.view().await.unwrap().status, Status::Paused);
+        assert_eq!(run.resume().id("c-2").await.is_err(), nth == 1);
+        tokio::time::timeout(2 * HOUR, run.result::<()>()).await.expect("it wakes").unwrap();
+    }
+}

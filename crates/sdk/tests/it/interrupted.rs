@@ -1,8 +1,8 @@
 //! Manual recovery: a run whose process died with work under way does not go on by itself.
 
 use crate::support::{call, calls, engine, lines, until};
-use steadfast::memory::Memory;
-use steadfast::{Code, Ctx, Engine, Failure, HOUR, MINUTE, Policy, Settings, Status, workflow};
+use steadfast::memory::{Fault, Memory};
+use steadfast::{Code, Ctx, Engine, Failure, HOUR, MINUTE, Policy, SECOND, Settings, Status, workflow};
 
 /// Three stages; the second takes an hour, or fails, or waits for a word.
 #[workflow]
@@ -88,4 +88,56 @@ async fn an_interrupted_run_can_be_called_off() {
     run.cancel().by("ada").await.unwrap();
     assert_eq!(run.result::<String>().await.unwrap_err().failure().unwrap().code, Code::Cancelled);
     assert_eq!(calls("called-off", "switch"), 1, "nothing was begun for it");
+}
+
+#[workflow]
+async fn quick(ctx: Ctx, (): ()) -> Result<(), Failure> {
+    ctx.sleep(SECOND).await
+}
+
+/// An attempt hangs while a child is waited for.
+#[workflow]
+async fn beside_a_child(ctx: Ctx, (): ()) -> Result<(), Failure> {
+    let (hung, child) = ctx.join((stage(&ctx, "switch", "hangs"), ctx.start_and_wait::<_, ()>("quick", &()))).await;
+    hung.and(child)
+}
+
+async fn start_family(store: &Memory) -> Engine {
+    let builder = engine(store).register(quick);
+    builder.register_with(beside_a_child, Settings::new().manual_recovery()).start().await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_say_at_the_restart_does_not_make_it_go_on() {
+    for commits in 0..12 {
+        let id = format!("told-{commits}");
+        let store = Memory::new();
+        let first = start_family(&store).await;
+        let run = first.start("beside_a_child", &()).id(&id).await.unwrap();
+        until("it hangs", async || calls(&id, "switch") == 1).await;
+        store.faults().after(commits, Fault::CrashAfter);
+        tokio::time::sleep(MINUTE).await;
+        drop((run, first));
+        let second = start_family(&store.reopen()).await;
+        let run = second.run(&id).unwrap();
+        tokio::time::sleep(MINUTE).await;
+        assert_eq!((calls(&id, "switch"), run.view().await.unwrap().status), (1, Status::Interrupted), "{id}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_does_not_go_on_because_the_store_could_not_record_that_it_does_not() {
+    for (fault, id) in [(Fault::Fail, "failed-interrupt"), (Fault::Doubt, "doubted-interrupt")] {
+        let store = Memory::new();
+        let first = start_family(&store).await;
+        let run = first.start("beside_a_child", &()).id(id).await.unwrap();
+        until("it hangs", async || calls(id, "switch") == 1).await;
+        drop((run, first));
+        let store = store.reopen();
+        store.faults().after(0, fault);
+        let second = start_family(&store).await;
+        let run = second.run(id).unwrap();
+        tokio::time::sleep(MINUTE).await;
+        assert_eq!((calls(id, "switch"), run.view().await.unwrap().status), (1, Status::Interrupted), "{id}");
+    }
 }
