@@ -122,7 +122,10 @@ fn apply(run: &mut Run, entry: &Entry) {
 fn record(open: &mut Open, entry: &Entry) {
     let (since, revision) = (entry.at, entry.seq);
     match &entry.event {
-        Event::StepStarted { step, attempt } => drop(open.steps.insert(step.clone(), Step::Started { attempt: *attempt })),
+        Event::StepStarted { step, attempt } => {
+            open.steps.insert(step.clone(), Step::Started { attempt: *attempt });
+            open.begun.insert(step.clone(), revision);
+        }
         Event::StepCompleted { step, undoable, .. } => {
             open.steps.insert(step.clone(), Step::Done { at: revision, how: How::Completed });
             if *undoable {
@@ -241,11 +244,11 @@ fn abandon(open: &mut Open, name: &TimerName, at: Seq) {
     }
 }
 
-/// The code is gone, and with it everything it waited for.
+/// The code is gone, and with it everything it waited for. What may have happened stays in doubt.
 fn compensate(open: &mut Open, failure: Option<Failure>, at: Seq) {
     open.stage = Stage::Compensating { failure, at };
     open.in_flight = open.in_flight.max(1);
-    for step in open.steps.values_mut().filter(|step| !step.is_done()) {
+    for step in open.steps.values_mut().filter(|step| matches!(step, Step::Backoff { .. })) {
         *step = Step::Done { at, how: How::Abandoned };
     }
     for sleep in open.sleeps.values_mut() {

@@ -2,8 +2,8 @@
 //! ended, interrupted, waiting --RetryRun--> running | ready: RUN_RETRIED
 //!
 //! What the code was told before the outcome of a step cannot depend on it, and neither can what it was told later in another branch of the same `join` or
-//! `all`. So that is carried over, everything else from the outcome on is discarded, and so is what is on record of steps that are not done. A step that was
-//! undone is never carried over, nor a child of which nothing more can come. The cut is at the end of the code at the latest: what was settled
+//! `all`. So that is carried over, everything else from the outcome on is discarded, and so is what is on record of steps that are not done. A step that is
+//! not repeatable and may have happened stays in doubt. A step that was undone is never carried over, nor a child of which nothing more can come. The cut is at the end of the code at the latest: what was settled
 //! there was settled by nobody.
 
 use super::evolve::{evolve, forget_answers, go_on};
@@ -20,8 +20,10 @@ pub struct Preview {
     pub epoch: crate::Epoch,
     /// Steps on record that are executed again if the code comes to them.
     pub runs_again: Vec<StepId>,
-    /// Steps whose recorded outcome is kept.
+    /// Steps of which what is on record is kept.
     pub kept: Vec<StepId>,
+    /// Those of them that are not repeatable and whose last attempt may have happened: their probe, or a person, is asked before they are executed again.
+    pub in_doubt: Vec<StepId>,
     /// Steps that are not executed because their output is supplied.
     pub supplied: Vec<StepId>,
     /// The idempotency keys under which attempts were made before and are made again: whoever receives them can tell that it is the same work.
@@ -67,6 +69,8 @@ pub fn preview(run: &Run, command: RetryRun) -> Result<Preview, Refusal> {
     let supplied: Vec<StepId> = retried.supplied.iter().map(|(step, _)| step.clone()).collect();
     let (again, kept): (Vec<_>, Vec<_>) = records.steps.iter().filter(|(step, _)| is_of_the_user(step)).partition(|(step, _)| reset(step));
     let again: Vec<_> = again.into_iter().filter(|(step, _)| !supplied.contains(step)).collect();
+    let in_doubt = kept.iter().copied().filter(|(_, state)| !state.is_done()).collect();
+    let names = |steps: Vec<(&StepId, &Step)>| steps.into_iter().map(|(step, _)| step.clone()).collect();
     let key = |(step, state): &(&StepId, &Step)| {
         let mut generations = run.generations.clone();
         if succeeded(state) {
@@ -82,7 +86,8 @@ pub fn preview(run: &Run, command: RetryRun) -> Result<Preview, Refusal> {
     Ok(Preview {
         epoch: run.epoch + 1,
         runs_again: again.iter().map(|(step, _)| (*step).clone()).collect(),
-        kept: kept.into_iter().map(|(step, _)| step.clone()).collect(),
+        kept: names(kept),
+        in_doubt: names(in_doubt),
         supplied,
         repeated_keys: repeated.into_iter().map(key).collect(),
         new_keys: new.into_iter().map(key).collect(),
@@ -152,7 +157,12 @@ impl Retried {
 
 /// The steps and children that begin again.
 fn reset(run: &Run, records: &Open, retried: &Retried) -> Vec<StepId> {
-    let is_kept = |id: &StepId, step: &Step| matches!(step, Step::Done { at, .. } if !retried.cuts_off(id, *at));
+    let is_kept = |id: &StepId, step: &Step| match step {
+        Step::Done { at, .. } => !retried.cuts_off(id, *at),
+        Step::Started { .. } => records.begun.get(id).is_some_and(|at| !retried.cuts_off(id, *at)), // it stays in doubt
+        Step::Backoff { .. } => false,
+    };
+    let supplied = retried.supplied.iter().map(|(step, _)| step).filter(|step| records.steps.contains_key(step));
     let steps = records
         .steps
         .iter()
@@ -163,7 +173,14 @@ fn reset(run: &Run, records: &Open, retried: &Retried) -> Vec<StepId> {
         retried.cuts_off(id, child.started) || (not_told && is_lost(run, child))
     };
     let children = records.children.iter().filter(|(id, child)| is_discarded(id, child)).map(|(id, _)| id);
-    steps.chain(children).chain(&retried.from).cloned().collect::<BTreeSet<_>>().into_iter().collect()
+    steps
+        .chain(children)
+        .chain(&retried.from)
+        .chain(supplied)
+        .cloned()
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
 }
 
 fn may_be_retried(run: &Run, from: &RetryFrom, edited: bool, blocked: bool) -> Result<(), Refusal> {
@@ -256,6 +273,7 @@ pub(super) fn begin_again(run: &mut Run, entry: &Entry, retried: &Retried) {
     open.signal_ids.retain(|_, signal| !spent.contains_key(signal));
     forget_answers(&mut open);
     open.steps.retain(|step, _| !reset.contains(step) && step.undone().is_none());
+    open.begun.retain(|step, _| open.steps.contains_key(step));
     open.children.retain(|child, _| !reset.contains(child));
     open.undoable.retain(|step| open.steps.contains_key(step));
     keep_waits(&mut open, retried);

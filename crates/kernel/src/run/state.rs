@@ -120,6 +120,8 @@ pub struct Open {
     pub in_flight: u32,
     /// Every step on record.
     pub steps: BTreeMap<StepId, Step>,
+    /// The sequence of the event that says so, of every step that is not repeatable and was about to begin.
+    pub begun: BTreeMap<StepId, Seq>,
     /// Every sleep on record.
     pub sleeps: BTreeMap<StepId, Sleep>,
     /// Every wait for a signal on record.

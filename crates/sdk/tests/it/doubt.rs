@@ -220,3 +220,83 @@ async fn an_attempt_that_was_cut_off_is_in_doubt_and_not_simply_made_again() {
         assert_eq!(run.replay().await.unwrap().mismatch, None);
     }
 }
+
+/// Books a room, which can be undone, and pays, which takes an hour the first time.
+#[workflow]
+async fn book_and_pay(ctx: Ctx, probe: bool) -> Result<String, Failure> {
+    ctx.step("book", || async { Ok::<_, Failure>(()) })
+        .undo(|()| async { Ok::<_, Failure>(()) })
+        .await?;
+    let paying = ctx
+        .step("pay", || {
+            let call = call(&ctx, "pay");
+            async move {
+                if call == 1 {
+                    tokio::time::sleep(steadfast::HOUR).await;
+                }
+                Ok::<_, Failure>(format!("paid by call {call}"))
+            }
+        })
+        .not_repeatable();
+    if probe { paying.probe(|| async { Ok::<_, Failure>(Some("found".to_string())) }).await } else { paying.await }
+}
+
+/// A run that ended, or was interrupted, while it paid.
+async fn cut_off(how: &str, probe: bool) -> (Engine, steadfast::Run) {
+    let start = async |store: &Memory| {
+        let builder = engine(store).register_with(book_and_pay, steadfast::Settings::new().manual_recovery());
+        builder.start().await.unwrap()
+    };
+    let (store, id) = (Memory::new(), format!("{how}-{probe}"));
+    let first = start(&store).await;
+    let run = first.start("book_and_pay", &probe).id(&id).await.unwrap();
+    until("it pays", async || calls(&id, "pay") == 1).await;
+    match how {
+        "terminated" => run.terminate().await.unwrap(),
+        "interrupted" => {
+            drop((run, first));
+            let second = start(&store.reopen()).await;
+            let run = second.run(&id).unwrap();
+            until("it is interrupted", async || run.view().await.unwrap().status == Status::Interrupted).await;
+            return (second, run);
+        }
+        _ => {
+            run.cancel().await.unwrap();
+            run.result::<String>().await.unwrap_err();
+        }
+    }
+    (first, run)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_have_happened_is_still_in_doubt_in_the_next_life() {
+    for how in ["terminated", "interrupted"] {
+        let (_engine, run) = cut_off(how, true).await;
+        let preview = run.retry().preview().await.unwrap();
+        assert_eq!((preview.runs_again.len(), preview.in_doubt[0].as_str(), preview.kept[0].as_str()), (0, "pay#1", "book#1"), "{how}");
+        run.retry().await.unwrap();
+        assert_eq!(run.result::<String>().await.unwrap(), "found", "{how}");
+
+        let (_engine, run) = cut_off(how, false).await;
+        run.retry().await.unwrap();
+        until("it asks", async || run.view().await.unwrap().status == Status::Waiting).await;
+        assert!(matches!(&run.view().await.unwrap().waits[..], [Wait::InDoubt { attempt: 1, .. }]), "{how}");
+        run.retry().await.unwrap();
+        tokio::time::sleep(SECOND).await;
+        assert_eq!(calls(run.id().as_str(), "pay"), 1, "{how}: a retry is no answer");
+        run.resolve("pay#1", Resolution::Completed("by hand".into())).await.unwrap();
+        assert_eq!(run.result::<String>().await.unwrap(), "by hand", "{how}");
+        assert!(run.replay().await.unwrap().mismatch.is_none(), "{how}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_names_the_step_or_supplies_its_output_has_no_doubt() {
+    let (_engine, run) = cut_off("interrupted-named", false).await;
+    run.retry().from_step("pay").await.unwrap();
+    assert_eq!(run.result::<String>().await.unwrap(), "paid by call 2");
+    let (_engine, run) = cut_off("supplied", false).await;
+    run.retry().output("pay", "by card").await.unwrap();
+    assert_eq!(run.result::<String>().await.unwrap(), "by card");
+    assert_eq!(calls(run.id().as_str(), "pay"), 1);
+}

@@ -43,6 +43,7 @@ fn it_says_what_is_kept_and_what_is_done_again() {
         epoch: 2,
         runs_again: ids(&["b#1", "c#1"]),
         kept: ids(&["a#1"]),
+        in_doubt: vec![],
         supplied: vec![],
         repeated_keys: keys(&["order-17/c#1/1"]),
         new_keys: keys(&["order-17/b#1/2"]),

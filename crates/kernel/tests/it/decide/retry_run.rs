@@ -207,13 +207,15 @@ fn a_waiting_run_begins_its_unfinished_steps_again_and_goes_on_with_the_rest() {
 }
 
 #[test]
-fn a_step_in_doubt_begins_again_without_its_question() {
+fn a_step_in_doubt_stays_so_unless_somebody_names_it_or_knows_better() {
     let question = signal_awaited("pay#1/in-doubt#1", "in-doubt:pay#1");
     let doubted = [entry(1, 0, run_started_with(None, manual())), entry(2, 0, step_started("pay#1", 1)), entry(3, 0, question).leaving(0)];
-    let run = retries(&doubted, retry_run(), retried(None, 4, &["pay#1"]));
+    let run = retries(&doubted, retry_run(), retried(None, 4, &[]));
+    assert_eq!((steps(&run), run.waits()), (vec!["pay#1"], vec![Wait::InDoubt { step: id("pay#1"), attempt: 1 }]));
+    let run = retries(&doubted, Command::RetryRun(retry_from(RetryFrom::Step(id("pay#1")))), retried(Some("pay#1"), 4, &["pay#1"]));
     assert_eq!((steps(&run).len(), run.waits()), (0, vec![]));
     let answered = [&doubted[..], &[entry(4, 0, signal_received("in-doubt:pay#1", Some("m-1"))), entry(5, 0, Event::RunInterrupted)]];
-    let run = retries(&answered.concat(), retry_run(), retried(None, 6, &["pay#1"]));
+    let run = retries(&answered.concat(), retry_run(), retried(None, 6, &[]));
     let open = run.open().expect("an open run");
     assert!(open.signals.is_empty() && open.signal_ids.is_empty(), "an answer is not kept for a later question");
 }
