@@ -1,5 +1,6 @@
 //! Commands through the kernel: decide, move the cached state on, submit.
 
+use super::view::row;
 use super::{Ask, Follow, From, Health, Look, Memory, Pending, RunView, Seen, Shard, Then};
 use crate::error::{Error, STORE_RETRY_AFTER};
 use crate::timers::Order;
@@ -8,7 +9,7 @@ use steadfast_kernel::{
     Command, Decision, Effect, Entity, EntityId, Envelope, FireTimer, IllegalTransition, Record, Refusal, Run, Timer, TimerName, machine,
     run,
 };
-use steadfast_store::{Append, Batch, Fence, LetterChange, OutboxChange, RunRow, TimerChange};
+use steadfast_store::{Append, Batch, Fence, LetterChange, OutboxChange, TimerChange};
 
 impl Shard {
     /// Takes up something asked of an entity, now or once it is in memory.
@@ -90,7 +91,8 @@ impl Shard {
         let shard = self.id;
         let slot = self.slot(id);
         let Memory::Ready(state) = std::mem::take(&mut slot.memory) else { return };
-        let before = state.as_ref().and_then(Entity::run).map(|run| RunRow::of(shard, run));
+        let blocked = slot.blocked.as_ref().filter(|_| !decision.effects.contains(&Effect::Host)); // that tries again
+        let before = state.as_ref().and_then(Entity::run).map(|run| row(shard, run, blocked));
         let (entity, said) = match fold(id, state, &decision) {
             Ok(folded) => folded,
             Err(bug) => {
@@ -100,9 +102,9 @@ impl Shard {
         };
         let row = entity
             .run()
-            .map(|run| RunRow::of(shard, run))
+            .map(|run| row(shard, run, blocked))
             .filter(|row| slot.row_says_blocked || before.as_ref() != Some(row));
-        slot.row_says_blocked = false;
+        slot.row_says_blocked = blocked.is_some();
         slot.memory = Memory::Ready(Some(entity));
         slot.stale = 0;
 

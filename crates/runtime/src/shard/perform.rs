@@ -1,14 +1,15 @@
 //! What follows a commit: effects and answers. Nothing here is durable; what a crash loses is derived again from state.
 
 use super::decide::not_found;
+use super::view::row;
 use super::{Ask, Follow, From, Memory, Pending, Reply, Session, Shard, Then};
 use crate::committer::Outcome;
 use crate::error::Error;
 use crate::host::{Opening, ToHost};
 use crate::timers::Order;
 use steadfast_kernel::run::Ended;
-use steadfast_kernel::{Answer, CancelRun, Command, Effect, Entity, EntityId, Entry, Envelope, Origin, Refusal, Status, Wait};
-use steadfast_store::{Batch, RunRow};
+use steadfast_kernel::{Answer, CancelRun, Command, Effect, Entity, EntityId, Entry, Envelope, Origin, Refusal, Wait};
+use steadfast_store::Batch;
 
 /// A host that is out of date this often in a row does not get right by replaying again.
 const STALE_MAX: u32 = 5;
@@ -121,7 +122,7 @@ impl Shard {
                 let slot = self.slot(id);
                 (slot.session, slot.told) = (Some(Session { id: session, epoch, sender }), told);
                 if self.slot(id).row_says_blocked {
-                    self.write_row(id, None);
+                    self.write_row(id);
                 }
             }
             None => self.block(id, Wait::NoWorker { workflow }),
@@ -161,24 +162,20 @@ impl Shard {
     pub(super) fn block(&mut self, id: &EntityId, wait: Wait) {
         self.end_session(id);
         tracing::warn!(run = %id, reason = wait.reason(), detail = ?wait, "the run waits: its code cannot go on");
-        self.write_row(id, Some(wait.reason()));
-        let slot = self.slot(id);
-        slot.blocked = Some(wait);
-        if slot.run().is_some_and(steadfast_kernel::Run::is_called_off) {
+        self.slot(id).blocked = Some(wait);
+        self.write_row(id);
+        if self.slot(id).run().is_some_and(steadfast_kernel::Run::is_called_off) {
             let again = Command::CancelRun(CancelRun { origin: Origin::default(), blocked: true }); // what its host can no longer see to
             self.ask(id.clone(), Ask::Command(Box::new(again), From::Nobody));
         }
     }
 
     /// Lists show why a run is blocked, though that is no part of its journal.
-    fn write_row(&mut self, id: &EntityId, blocked: Option<&str>) {
+    fn write_row(&mut self, id: &EntityId) {
         let shard = self.id;
         let slot = self.slot(id);
-        let Some(mut row) = slot.run().map(|run| RunRow::of(shard, run)) else { return };
-        if let Some(reason) = blocked.filter(|_| !row.status.is_final()) {
-            (row.status, row.wait) = (Status::Waiting, Some(reason.to_string()));
-        }
-        slot.row_says_blocked = blocked.is_some();
+        let Some(row) = slot.run().map(|run| row(shard, run, slot.blocked.as_ref())) else { return };
+        slot.row_says_blocked = slot.blocked.is_some();
         self.write(id, Batch { runs: vec![row], ..Batch::default() }, Then::Nothing);
     }
 

@@ -1,7 +1,8 @@
 //! What can be seen of a run.
 
-use steadfast_kernel::run::{Ended, RetryContext};
+use steadfast_kernel::run::{Ended, Open, Recover, RetryContext};
 use steadfast_kernel::{Epoch, Recovery, Run, RunId, Seq, Status, StepId, Timestamp, Wait, WorkflowName};
+use steadfast_store::{RunRow, ShardId};
 
 /// A run as it stood at its last commit.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,7 +14,7 @@ pub struct RunView {
     pub workflow: WorkflowName,
     /// Where it stands.
     pub status: Status,
-    /// What it waits for, the one that ends first in front.
+    /// What it waits for: what a person has to see to first, then what ends first.
     pub waits: Vec<Wait>,
     /// Which of its lives.
     pub epoch: Epoch,
@@ -41,12 +42,12 @@ pub struct RunView {
 
 impl RunView {
     pub(super) fn of(run: &Run, blocked: Option<&Wait>) -> Self {
-        let blocked = blocked.filter(|_| run.ended().is_none());
+        let (status, waits) = seen(run, blocked);
         RunView {
             id: run.id.clone(),
             workflow: run.workflow.clone(),
-            status: if blocked.is_some() && run.status() == Status::Running { Status::Waiting } else { run.status() },
-            waits: blocked.cloned().into_iter().chain(run.waits()).collect(),
+            status,
+            waits,
             epoch: run.epoch,
             seq: run.seq,
             started_at: run.started_at,
@@ -60,4 +61,24 @@ impl RunView {
             note: run.note.clone(),
         }
     }
+}
+
+/// Where a run stands and what it waits for, given why its code cannot go on. A run that stands still does not go on for another reason.
+fn seen(run: &Run, blocked: Option<&Wait>) -> (Status, Vec<Wait>) {
+    let (status, mut waits) = (run.status(), run.waits());
+    let Some(blocked) = blocked.filter(|_| run.ended().is_none()) else { return (status, waits) };
+    let stands_still = run.open().is_some_and(Open::stands_still);
+    waits.insert(if stands_still { waits.len() } else { 0 }, blocked.clone());
+    (if status == Status::Running { Status::Waiting } else { status }, waits)
+}
+
+/// What lists show of it: the same. A restart tries again whether its code can go on.
+pub(super) fn row(shard: ShardId, run: &Run, blocked: Option<&Wait>) -> RunRow {
+    let mut row = RunRow::of(shard, run);
+    if let Some(blocked) = blocked.filter(|_| run.open().is_some_and(|open| !open.stands_still())) {
+        row.status = seen(run, Some(blocked)).0;
+        row.wait = Some(blocked.reason().to_string());
+        row.recover = row.recover.or(Some(Recover::Host));
+    }
+    row
 }

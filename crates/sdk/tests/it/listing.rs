@@ -114,3 +114,37 @@ async fn what_blocks_a_run_is_listed_until_it_is_gone() {
         (vec![], vec!["blocked".into()])
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_row_says_what_the_run_says_whatever_happens_to_a_run_that_is_blocked() {
+    #[workflow]
+    async fn waits(ctx: Ctx, (): ()) -> Result<(), Failure> {
+        ctx.signal::<()>("go").await
+    }
+    let store = Memory::new();
+    let first = engine(&store).register(waits).start().await.unwrap();
+    let run = first.start("waits", &()).id("blocked-row").await.unwrap();
+    drop((run, first));
+    let second = engine(&store.reopen()).register(shape).start().await.unwrap();
+    let run = second.run("blocked-row").unwrap();
+    let is_the_same = async |status: Status, reason: &str| {
+        let (view, row) = (run.view().await.unwrap(), second.list().await.unwrap().items.remove(0));
+        assert_eq!((view.status, view.waits[0].reason()), (status, reason));
+        assert_eq!((row.status, row.wait.as_deref()), (status, Some(reason)));
+    };
+    let blocked = async || second.list().wait("NO_WORKER").await.unwrap().items.len() == 1;
+    run.signal("other", &()).await.unwrap(); // somebody would have to host it
+    until("it is blocked", blocked).await;
+    run.signal("other", &()).await.unwrap();
+    is_the_same(Status::Waiting, "NO_WORKER").await;
+    run.pause().await.unwrap();
+    is_the_same(Status::Paused, "PAUSED").await;
+    run.resume().await.unwrap();
+    is_the_same(Status::Waiting, "NO_WORKER").await;
+    second.shutdown().await;
+    let third = engine(&store.reopen()).register(waits).start().await.unwrap();
+    let run = third.run("blocked-row").unwrap();
+    until("it waits", async || third.list().wait("SIGNAL").await.unwrap().items.len() == 1).await;
+    run.signal("go", &()).await.unwrap();
+    run.result::<()>().await.unwrap();
+}
