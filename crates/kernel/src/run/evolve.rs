@@ -65,6 +65,7 @@ fn begin(id: &RunId, entry: &Entry) -> Option<Run> {
         seed: *seed,
         options: options.clone(),
         epoch: entry.epoch,
+        retried: None,
         seq: entry.seq,
         sent: 0,
         heard: BTreeMap::new(),
@@ -284,6 +285,7 @@ fn continue_as_new(run: &mut Run, entry: &Entry, input: &Payload) {
     run.epoch = entry.epoch;
     run.input = input.clone();
     run.seed = next_seed(&run.seed);
+    run.retried = None;
     run.supplied.clear();
     run.letters.clear();
     (run.retry_context, run.note) = (None, None);

@@ -282,7 +282,7 @@ pub(super) fn begin_again(run: &mut Run, entry: &Entry, retried: &Retried) {
     run.letters.retain(|step| !reset.contains(step));
     run.supplied = retried.supplied.iter().cloned().collect::<BTreeMap<StepId, Payload>>();
     run.commands.extend(retried.origin.command.clone());
-    run.epoch = entry.epoch;
+    (run.epoch, run.retried) = (entry.epoch, Some((entry.at, entry.seq)));
     if let Some(input) = &retried.input {
         run.input = input.clone();
     }

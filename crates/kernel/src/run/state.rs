@@ -22,6 +22,8 @@ pub struct Run {
     pub options: RunOptions,
     /// Which of its lives.
     pub epoch: Epoch,
+    /// When this life began, and the sequence of the event that says so; nothing in the first one, and in one without a past.
+    pub retried: Option<(Timestamp, Seq)>,
     /// The sequence of the last entry.
     pub seq: Seq,
     /// How many messages it has sent.

@@ -16,6 +16,7 @@
 mod beats;
 mod hosting;
 mod replaying;
+mod time;
 
 use super::CannotAsk;
 use super::branch::Branch;
@@ -191,6 +192,8 @@ struct Inner {
     beats: BTreeMap<StepId, Beat>,
     /// What the attempt before said last, by step.
     details: BTreeMap<StepId, Payload>,
+    /// Since when the run's own time stands still.
+    still_since: Option<Timestamp>,
     /// The notes on record.
     notes: BTreeSet<StepId>,
     /// The code wants to begin again with this.

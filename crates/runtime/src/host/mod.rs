@@ -32,8 +32,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use steadfast_kernel::run::Generations;
 use steadfast_kernel::{
-    Attempt, Completion, Entry, Epoch, Failure, Payload, RecordHeartbeat, Recovery, ReportFailure, Run, RunId, StepId, TakeTurn, Wait,
-    WorkflowName,
+    Attempt, Completion, Entry, Epoch, Failure, Payload, RecordHeartbeat, Recovery, ReportFailure, Run, RunId, Seq, StepId, TakeTurn,
+    Timestamp, Wait, WorkflowName,
 };
 use tokio::sync::mpsc;
 
@@ -134,12 +134,19 @@ pub(crate) struct Opening {
     pub(crate) supplied: BTreeMap<StepId, Payload>,
     /// Nothing is begun until it is told to go on.
     pub(crate) paused: bool,
+    /// When this life began, and the sequence of the event that says so, if there was one before.
+    pub(crate) retried: Option<(Timestamp, Seq)>,
     /// What of the journal still counts.
     pub(crate) script: Vec<Entry>,
 }
 
 impl Opening {
-    pub(crate) fn of(run: &Run, script: Vec<Entry>) -> Self {
+    pub(crate) fn of(run: &Run, mut script: Vec<Entry>) -> Self {
+        if let (Some((at, seq)), [first, rest @ ..]) = (run.retried, &mut script[..])
+            && rest.iter().all(|entry| entry.seq > seq || replay::is_arrival(&entry.event))
+        {
+            first.at = at; // nothing that the code was told is kept: it begins now
+        }
         Opening {
             run: run.id.clone(),
             workflow: run.workflow.clone(),
@@ -147,6 +154,7 @@ impl Opening {
             generations: run.generations.clone(),
             supplied: run.supplied.clone(),
             paused: run.open().is_some_and(steadfast_kernel::run::Open::stands_still),
+            retried: run.retried,
             script,
         }
     }
@@ -175,7 +183,7 @@ pub struct Replayed {
 /// Replays a journal against code. Nothing is carried out: steps begin only in a session.
 pub(crate) async fn compare(code: &dyn Code, opening: Opening, clock: Arc<dyn Clock>, payload_bytes_max: usize) -> Option<Wait> {
     let mut workflow = Workflow::begin(code, &opening, clock, payload_bytes_max)?;
-    let mismatch = replay::replay(&mut workflow, opening.script).await.err();
+    let mismatch = replay::replay(&mut workflow, opening.script, opening.retried).await.err();
     workflow.close();
     mismatch
 }

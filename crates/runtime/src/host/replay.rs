@@ -5,17 +5,20 @@
 use super::board::Key;
 use super::session::Workflow;
 use std::collections::{BTreeMap, BTreeSet};
-use steadfast_kernel::{Code, Entry, Event, Failure, Payload, StepId, Timestamp, Wait};
+use steadfast_kernel::{Code, Entry, Event, Failure, Payload, Seq, StepId, Timestamp, Wait};
 
 /// Brings the code to where the journal ends.
 ///
 /// # Errors
 /// A [`Wait::Mismatch`] that names both sides, if they part.
-pub(super) async fn replay(workflow: &mut Workflow, journal: Vec<Entry>) -> Result<(), Wait> {
+pub(super) async fn replay(workflow: &mut Workflow, journal: Vec<Entry>, mut retried: Option<(Timestamp, Seq)>) -> Result<(), Wait> {
     let last = journal.iter().rposition(|entry| !is_arrival(&entry.event)).unwrap_or(0);
     for (index, entry) in journal.iter().enumerate() {
         if index == last {
             workflow.board.go_live();
+        }
+        if let Some((at, _)) = retried.take_if(|(_, seq)| *seq < entry.seq) {
+            workflow.board.begin_again(at);
         }
         check(workflow, entry)?;
         workflow.board.replaying(entry.seq);
@@ -27,12 +30,15 @@ pub(super) async fn replay(workflow: &mut Workflow, journal: Vec<Entry>) -> Resu
             return Err(Wait::Mismatch { at: entry.seq, expected, found });
         }
     }
+    if let Some((at, _)) = retried {
+        workflow.board.begin_again(at);
+    }
     workflow.board.end_replay();
     Ok(())
 }
 
 /// What happens to a run without its code having any part in it.
-fn is_arrival(event: &Event) -> bool {
+pub(super) fn is_arrival(event: &Event) -> bool {
     matches!(
         event,
         Event::SignalReceived { .. }
@@ -142,9 +148,16 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
         Event::UndoCompleted { step, .. } => board.deliver(&Key::Undo(step.clone()), Ok(Payload::json("null")), *at),
         Event::UndoFailed { step, failure, .. } => board.deliver(&Key::Undo(step.clone()), Err(failure.clone()), *at),
         Event::RunCompleted { .. } => false,
-        Event::RunFailed { .. } | Event::RunCancelled | Event::RunCancelRequested { .. } => true, // called off, or out of time
-        Event::RunPaused { .. } | Event::RunResumed { .. } | Event::RunInterrupted | Event::SlotAcquired { .. } => true,
-        Event::RunRetried(_) | Event::RunContinued { .. } => true, // never part of a script
+        Event::RunPaused { .. } | Event::RunInterrupted => {
+            board.stand_still(*at);
+            true
+        }
+        Event::RunResumed { .. } | Event::RunCancelRequested { .. } => {
+            board.go_on(*at);
+            true
+        }
+        Event::RunFailed { .. } | Event::RunCancelled | Event::SlotAcquired { .. } => true, // called off, or out of time
+        Event::RunRetried(_) | Event::RunContinued { .. } => true,                          // never part of a script
         Event::SlotRequested { .. }
         | Event::SlotGranted { .. }
         | Event::SlotReleased { .. }

@@ -161,7 +161,7 @@ impl Session {
     async fn drive(&mut self, workflow: &mut Workflow, opening: Opening) -> Exit {
         let called_off = |entry: &steadfast_kernel::Entry| matches!(entry.event, Event::RunCancelRequested { .. });
         self.stop = opening.script.iter().any(called_off).then_some(None);
-        if let Err(mismatch) = super::replay::replay(workflow, opening.script).await {
+        if let Err(mismatch) = super::replay::replay(workflow, opening.script, opening.retried).await {
             return Exit::Blocked(mismatch);
         }
         loop {
@@ -198,8 +198,12 @@ impl Session {
                 self.patience.get_or_insert_with(|| self.clock.sleep(STORE_RETRY_AFTER));
             }
             ToHost::Drain => self.draining = true,
-            ToHost::Pause => drop(self.paused.get_or_insert_default()),
+            ToHost::Pause => {
+                self.paused.get_or_insert_default();
+                workflow.board.stand_still(self.clock.now());
+            }
             ToHost::Resume => {
+                workflow.board.go_on(self.clock.now());
                 let held = self.paused.take().unwrap_or_default();
                 self.open(workflow, &held);
             }
@@ -238,7 +242,8 @@ impl Session {
 
     /// Reports failures. What is said last counts, so only the last one says which of the others are under way.
     fn report_failures(&self, workflow: &Workflow, steps: impl IntoIterator<Item = StepId>) {
-        let mut reports: Vec<_> = steps.into_iter().filter_map(|step| workflow.board.failure(self.epoch, &step)).collect();
+        let now = self.clock.now();
+        let mut reports: Vec<_> = steps.into_iter().filter_map(|step| workflow.board.failure(self.epoch, &step, now)).collect();
         if let Some(last) = reports.last_mut() {
             last.unanswered = workflow.board.unanswered(Some(&last.step));
         }

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
-use steadfast_kernel::{Attempt, Code, Failure, Payload, Policy, Timestamp};
+use steadfast_kernel::{Attempt, Code, Failure, Payload, Policy};
 
 /// Makes the attempts of a step, one at a time.
 pub type Attempts<'a> = Box<dyn FnMut() -> BoxFuture<'a, Result<Payload, Failure>> + Send + 'a>;
@@ -32,7 +32,7 @@ pub struct StepCall<'a> {
     not_repeatable: bool,
     payload_bytes_max: usize,
     attempts: Attempts<'a>,
-    asked_at: Option<Timestamp>,
+    asked: bool,
     running: Option<Running<'a>>,
     doubt: Doubt<'a>,
     heartbeat_timeout: Option<Duration>,
@@ -69,7 +69,7 @@ impl<'a> StepCall<'a> {
             not_repeatable: false,
             payload_bytes_max,
             attempts,
-            asked_at: None,
+            asked: false,
             running: None,
             heartbeat_timeout: None,
             cut_off: None,
@@ -112,9 +112,9 @@ impl<'a> StepCall<'a> {
     }
 
     fn ask(&mut self) {
-        if self.asked_at.is_none() {
+        if !self.asked {
+            self.asked = true;
             let asked_at = self.board.now();
-            self.asked_at = Some(asked_at);
             let (policy, undo, not_repeatable) = (self.policy.clone(), self.undo.clone(), self.not_repeatable);
             self.board.ask(&self.key, Ask::Step { policy, asked_at, undo, not_repeatable });
         }
@@ -143,7 +143,8 @@ impl<'a> StepCall<'a> {
 
     /// One attempt may take as long as the policy says, and never longer than the time that all of them have left.
     fn timeout(&self) -> Option<(Duration, BoxFuture<'static, ()>)> {
-        let deadline = self.asked_at.and_then(|asked_at| self.policy.deadline_at(asked_at));
+        let asked_at = self.board.asked_at(&self.key);
+        let deadline = asked_at.and_then(|asked_at| self.policy.deadline_at(asked_at));
         let left = deadline.map(|deadline| deadline.saturating_since(self.clock.now()));
         let limit = self.policy.attempt_timeout_for().into_iter().chain(left).min()?;
         Some((limit, self.clock.sleep(limit)))
@@ -250,7 +251,7 @@ impl Future for StepCall<'_> {
 
 impl Drop for StepCall<'_> {
     fn drop(&mut self) {
-        if self.asked_at.is_some() {
+        if self.asked {
             self.board.abandon(&self.key);
         }
     }

@@ -265,3 +265,34 @@ async fn what_other_branches_did_is_kept_and_all_that_failed_side_by_side_begins
         "and what came after they met"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_new_life_has_its_own_time() {
+    #[workflow]
+    async fn slow(ctx: Ctx, (): ()) -> Result<u64, Failure> {
+        let begun = ctx.now();
+        ctx.sleep(HOUR).await?;
+        ctx.step("try", || {
+            let call = call(&ctx, "try");
+            async move {
+                tokio::time::sleep(steadfast::MINUTE).await;
+                if call == 1 { Err(Failure::permanent("down")) } else { Ok(()) }
+            }
+        })
+        .retry(Policy::constant(steadfast::MINUTE).deadline(10 * steadfast::MINUTE))
+        .await?;
+        Ok(ctx.now().saturating_since(begun).as_secs())
+    }
+    let engine = engine(&Memory::new()).register(slow).start().await.unwrap();
+    let run = engine.start("slow", &()).id("slow").await.unwrap();
+    run.result::<u64>().await.unwrap_err();
+    tokio::time::sleep(24 * HOUR).await;
+    run.retry().await.unwrap();
+    assert_eq!(run.result::<u64>().await.unwrap(), 25 * 3600 + 120, "the time that all attempts have counts from the retry");
+    tokio::time::sleep(24 * HOUR).await;
+    let begun = tokio::time::Instant::now();
+    run.retry().from_start().await.unwrap();
+    assert_eq!(run.result::<u64>().await.unwrap(), 3660, "from the start is from now");
+    assert_eq!(begun.elapsed().as_secs(), 3660, "and the code sleeps again");
+    assert!(run.replay().await.unwrap().mismatch.is_none());
+}

@@ -193,3 +193,31 @@ async fn terminate_undoes_nothing_and_cancel_does() {
     }
     assert_eq!(*UNDONE.lock().unwrap(), ["called-off"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_time_that_all_attempts_have_stands_still_too() {
+    #[workflow]
+    async fn bounded(ctx: Ctx, (): ()) -> Result<u32, Failure> {
+        ctx.step("try", || {
+            let call = call(&ctx, "try");
+            async move { if call < 3 { Err(Failure::transient("down")) } else { Ok(call) } }
+        })
+        .retry(Policy::constant(MINUTE).max_attempts(5).deadline(10 * MINUTE))
+        .await
+    }
+    for restarts in [false, true] {
+        let (store, id) = (Memory::new(), format!("bounded-{restarts}"));
+        let mut engine = engine(&store).register(bounded).start().await.unwrap();
+        engine.start("bounded", &()).id(&id).await.unwrap();
+        until("it waits", async || engine.run(&id).unwrap().view().await.unwrap().status == Status::Waiting).await;
+        engine.run(&id).unwrap().pause().await.unwrap();
+        if restarts {
+            engine.shutdown().await;
+            let clock = VirtualClock::start_at(VirtualClock::start().now().saturating_add(MINUTE));
+            engine = Engine::on(store.reopen()).clock(clock).register(bounded).start().await.unwrap();
+        }
+        pass(HOUR).await;
+        engine.run(&id).unwrap().resume().await.unwrap();
+        assert_eq!(engine.run(&id).unwrap().result::<u32>().await.unwrap(), 3, "{id}");
+    }
+}

@@ -1,5 +1,6 @@
 //! What the session does with the board: it takes what was asked for, opens gates, and delivers outcomes one at a time.
 
+use super::time::later;
 use super::{Ask, Board, Handed, Key, Op, Registered, State, record};
 use std::task::Waker;
 use steadfast_kernel::{Attempt, Completion, Epoch, Event, Failure, Payload, ReportFailure, StepId, TimerName, Timestamp};
@@ -163,7 +164,7 @@ impl Board {
     }
 
     /// What is to be reported about a step whose attempt has failed.
-    pub(in crate::host) fn failure(&self, epoch: Epoch, step: &StepId) -> Option<ReportFailure> {
+    pub(in crate::host) fn failure(&self, epoch: Epoch, step: &StepId, now: Timestamp) -> Option<ReportFailure> {
         let in_flight = self.in_flight(Some(step));
         let inner = self.inner.lock();
         let op = inner.ops.get(&Key::of_attempts(step))?;
@@ -177,7 +178,7 @@ impl Board {
             attempt: *attempt,
             failure,
             policy,
-            asked_at: *asked_at,
+            asked_at: later(*asked_at, inner.still_since, now),
             in_flight,
             unanswered: Vec::new(),
         })

@@ -16,6 +16,7 @@ fn failed(attempt: Attempt) -> Board {
         generations: Generations::default(),
         supplied: BTreeMap::new(),
         paused: false,
+        retried: None,
         script: Vec::new(),
     };
     let board = Board::new(Seed([0; 32]), Timestamp::EPOCH, &opening);
