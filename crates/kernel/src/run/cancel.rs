@@ -4,12 +4,12 @@
 
 use super::evolve::evolve;
 use super::turn::disarm_all;
-use super::{Decision, Run, Stage};
+use super::{Decision, Run, Stage, Verb};
 use crate::{Answer, CancelRun, Completion, Effect, Event, Refusal, Timestamp};
 
 pub(super) fn decide(run: &Run, command: CancelRun, now: Timestamp) -> Result<Decision, Refusal> {
     let CancelRun { origin, blocked } = command;
-    if run.has_done(&origin) && !blocked {
+    if run.has_done(Verb::Cancel, &origin) && !blocked {
         return Ok(Decision::answer(Answer::CancelRequested));
     }
     let Some(open) = run.open() else { return Err(Refusal::Ended { run: run.id.clone() }) };

@@ -3,10 +3,12 @@
 use super::retry::begin_again;
 use super::said::said;
 use super::signal::answers_a_question;
-use super::{Await, Child, Deadline, Ended, Generations, How, Open, Paused, Phase, RetryContext, Run, Settled, Sleep, Slots, Stage, Step};
+use super::{
+    Await, Child, Deadline, Ended, Generations, How, Open, Paused, Phase, RetryContext, Run, Settled, Sleep, Slots, Stage, Step, Verb,
+};
 use crate::machine::{IllegalTransition, envelopes, illegal};
 use crate::random::{Seed, Stream};
-use crate::{Class, Code, EntityId, Entry, Envelope, Event, Failure, Heard, Payload, RunId, Seq, TimerName, Timestamp};
+use crate::{Class, Code, EntityId, Entry, Envelope, Event, Failure, Heard, Origin, Payload, RunId, Seq, TimerName, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -96,9 +98,10 @@ fn apply(run: &mut Run, entry: &Entry) {
         }
         Event::ProgressNoted { text, .. } => run.note = Some(text.clone()),
         Event::StepFailed { step, failure, .. } if failure.class == Class::Poison => drop(run.letters.insert(step.clone())),
-        Event::RunPaused { origin } | Event::RunResumed { origin } | Event::RunCancelRequested { origin, .. } => {
-            run.commands.extend(origin.command.clone());
-        }
+        Event::RunPaused { origin } => remember(run, Verb::Pause, origin),
+        Event::RunResumed { origin } => remember(run, Verb::Resume, origin),
+        Event::RunCancelRequested { origin, terminate: false } => remember(run, Verb::Cancel, origin),
+        Event::RunCancelRequested { origin, terminate: true } => remember(run, Verb::Terminate, origin),
         _ => {}
     }
     let Phase::Open(open) = &mut run.phase else { return };
@@ -117,6 +120,11 @@ fn apply(run: &mut Run, entry: &Entry) {
         run.phase = Phase::Ended(Ended { at: entry.at, outcome, cancelled }, Box::new(left));
         run.slots = Slots::default();
     }
+}
+
+/// The same command again is one.
+pub(super) fn remember(run: &mut Run, verb: Verb, origin: &Origin) {
+    run.commands.extend(origin.command.clone().map(|id| (verb, id)));
 }
 
 /// What is kept of an event.

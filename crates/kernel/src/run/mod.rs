@@ -28,7 +28,7 @@ pub use retry::{Preview, preview};
 pub use script::script;
 pub use signal::SIGNALS_MAX;
 pub use state::{
-    Await, Child, Deadline, Ended, Generations, How, Open, Paused, Phase, RetryContext, Run, Settled, Sleep, Slots, Stage, Step,
+    Await, Child, Deadline, Ended, Generations, How, Open, Paused, Phase, RetryContext, Run, Settled, Sleep, Slots, Stage, Step, Verb,
 };
 pub use status::{Recover, Status};
 

@@ -3,11 +3,11 @@
 
 use super::evolve::evolve;
 use super::turn::disarm_all;
-use super::{Decision, Run};
+use super::{Decision, Run, Verb};
 use crate::{Answer, Effect, Event, Origin, Refusal, Timestamp};
 
 pub(super) fn pause(run: &Run, origin: Origin, now: Timestamp) -> Result<Decision, Refusal> {
-    if run.has_done(&origin) {
+    if run.has_done(Verb::Pause, &origin) {
         return Ok(Decision::answer(Answer::Paused));
     }
     let Some(open) = run.open() else { return Err(Refusal::Ended { run: run.id.clone() }) };
@@ -23,7 +23,7 @@ pub(super) fn pause(run: &Run, origin: Origin, now: Timestamp) -> Result<Decisio
 }
 
 pub(super) fn resume(run: &Run, origin: Origin, now: Timestamp) -> Result<Decision, Refusal> {
-    if run.has_done(&origin) {
+    if run.has_done(Verb::Resume, &origin) {
         return Ok(Decision::answer(Answer::Resumed));
     }
     let Some(open) = run.open() else { return Err(Refusal::Ended { run: run.id.clone() }) };

@@ -6,9 +6,9 @@
 //! not repeatable and may have happened stays in doubt. A step that was undone is never carried over, nor a child of which nothing more can come. The cut is at the end of the code at the latest: what was settled
 //! there was settled by nobody.
 
-use super::evolve::{evolve, forget_answers, go_on};
+use super::evolve::{evolve, forget_answers, go_on, remember};
 use super::turn::disarm_all;
-use super::{Child, Deadline, Ended, How, Open, Phase, Run, Slots, Stage, Status, Step};
+use super::{Child, Deadline, Ended, How, Open, Phase, Run, Slots, Stage, Status, Step, Verb};
 use crate::machine::Decision;
 use crate::{Answer, Effect, Entry, Event, LimitKey, Payload, Refusal, Retried, RetryFrom, RetryRun, RunId, Seq, StepId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +41,7 @@ pub struct Preview {
 }
 
 pub(super) fn decide(run: &Run, command: RetryRun, now: Timestamp) -> Result<Decision, Refusal> {
-    if run.has_done(&command.origin) {
+    if run.has_done(Verb::Retry, &command.origin) {
         return Ok(Decision::answer(Answer::Retried));
     }
     let retried = plan(run, command)?;
@@ -281,7 +281,7 @@ pub(super) fn begin_again(run: &mut Run, entry: &Entry, retried: &Retried) {
     (open.in_flight, open.stage, open.cancel_requested) = (1, Stage::Running, false);
     run.letters.retain(|step| !reset.contains(step));
     run.supplied = retried.supplied.iter().cloned().collect::<BTreeMap<StepId, Payload>>();
-    run.commands.extend(retried.origin.command.clone());
+    remember(run, Verb::Retry, &retried.origin);
     (run.epoch, run.retried) = (entry.epoch, Some((entry.at, entry.seq)));
     if let Some(input) = &retried.input {
         run.input = input.clone();

@@ -30,8 +30,8 @@ pub struct Run {
     pub sent: u64,
     /// The last message of each sender that was heard.
     pub heard: BTreeMap<EntityId, u64>,
-    /// The ids of commands that were carried out.
-    pub commands: BTreeSet<String>,
+    /// The commands with an id that were carried out: what was asked for, and the id.
+    pub commands: BTreeSet<(Verb, String)>,
     /// When it began.
     pub started_at: Timestamp,
     /// When it must be over.
@@ -50,6 +50,21 @@ pub struct Run {
     pub note: Option<String>,
     /// Where it stands.
     pub phase: Phase,
+}
+
+/// What operators ask of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verb {
+    /// Begin nothing new.
+    Pause,
+    /// Go on.
+    Resume,
+    /// End, and undo what was done.
+    Cancel,
+    /// End at once.
+    Terminate,
+    /// Begin another life.
+    Retry,
 }
 
 /// When a run must be over.
@@ -332,9 +347,9 @@ impl Run {
         self.options.limits.get(self.slots.held).map(|limit| &limit.key)
     }
 
-    /// True if a command of that id was carried out.
-    pub(super) fn has_done(&self, origin: &Origin) -> bool {
-        origin.command.as_ref().is_some_and(|id| self.commands.contains(id))
+    /// True if that was asked for with that id, and was carried out. The same id for something else is another command.
+    pub(super) fn has_done(&self, verb: Verb, origin: &Origin) -> bool {
+        origin.command.as_ref().is_some_and(|id| self.commands.contains(&(verb, id.clone())))
     }
 }
 

@@ -2,11 +2,11 @@
 //! open --TerminateRun--> ended: RUN_CANCEL_REQUESTED, RUN_CANCELLED
 
 use super::turn::disarm_all;
-use super::{Decision, Run};
+use super::{Decision, Run, Verb};
 use crate::{Answer, Effect, Event, Origin, Refusal, Timestamp};
 
 pub(super) fn decide(run: &Run, origin: Origin, now: Timestamp) -> Result<Decision, Refusal> {
-    if run.has_done(&origin) {
+    if run.has_done(Verb::Terminate, &origin) {
         return Ok(Decision::answer(Answer::Terminated));
     }
     if run.open().is_none() {

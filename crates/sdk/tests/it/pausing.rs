@@ -221,3 +221,17 @@ async fn the_time_that_all_attempts_have_stands_still_too() {
         assert_eq!(engine.run(&id).unwrap().result::<u32>().await.unwrap(), 3, "{id}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_same_id_for_another_verb_is_another_command() {
+    let engine = engine(&Memory::new()).register(nap).start().await.unwrap();
+    let run = engine.start("nap", &()).id("nap-ids").await.unwrap();
+    run.pause().id("c-1").await.unwrap();
+    run.resume().id("c-1").await.unwrap();
+    assert_ne!(run.view().await.unwrap().status, Status::Paused, "what is acknowledged has happened");
+    run.cancel().id("c-1").await.unwrap();
+    assert_eq!(run.result::<i64>().await.unwrap_err().failure().unwrap().code, Code::Cancelled);
+    run.retry().id("c-1").await.unwrap();
+    run.terminate().id("c-1").await.unwrap();
+    assert_eq!((run.view().await.unwrap().status, run.view().await.unwrap().epoch), (Status::Cancelled, 2));
+}
