@@ -70,7 +70,7 @@ async fn nonsense(engine: &Engine, run: &Run, shape: &Shape, n: u32) -> Result<(
     ensure!(unknown.is_err_and(|error| error.code() == "SF0102"), "there is no such workflow");
     let nowhere = run.retry().from_step("nowhere").id("refused").await;
     ensure!(nowhere.is_err_and(|error| ["SF0113", "SF0114"].contains(&error.code())), "there is no such step");
-    let letter = engine.drop_letter("nobody.1", None, Some("refused")).await;
+    let letter = engine.drop_letter("nobody.1").why("refused").await;
     ensure!(letter.is_err_and(|error| error.code() == "SF0115"), "there is no such letter");
     Ok(())
 }
@@ -193,11 +193,11 @@ pub async fn see_to_letters(engine: &Engine) -> Result<()> {
 async fn see_to_letter(engine: &Engine, letter: &LetterRow) -> Result<()> {
     let (id, run) = (letter.letter.to_string(), engine.run(letter.run.as_str())?);
     if run.id().as_str().starts_with("dropped") {
-        engine.drop_letter(&id, Some("the operator"), Some("nonsense")).await?;
+        engine.drop_letter(&id).by("the operator").why("nonsense").await?;
         println!("dropped {}", run.id());
     } else if run.view().await?.status == Status::Failed {
         log::repair(run.id().as_str())?;
-        engine.redrive(&id, Some("the operator"), Some("the parser is repaired")).await?;
+        engine.redrive(&id).by("the operator").why("the parser is repaired").await?;
         println!("redriven {}", run.id());
     } // else it was redriven, and the box has not heard of it yet
     Ok(())

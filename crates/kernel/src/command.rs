@@ -2,7 +2,8 @@
 
 use crate::random::Seed;
 use crate::{
-    Attempt, Envelope, Epoch, Event, Failure, Origin, Payload, Policy, RunId, RunOptions, Seq, StepId, TimerName, Timestamp, WorkflowName,
+    Attempt, Envelope, Epoch, Event, Failure, LetterId, Origin, Payload, Policy, RunId, RunOptions, Seq, StepId, TimerName, Timestamp,
+    WorkflowName,
 };
 use std::time::Duration;
 
@@ -155,6 +156,15 @@ pub enum RetryFrom {
     Failed,
     /// At that step, as if it had not been executed.
     Step(StepId),
+    /// At the step of a dead letter, if the run has not got over it in the meantime.
+    Letter {
+        /// The letter.
+        letter: LetterId,
+        /// Its step.
+        step: StepId,
+        /// It is in its box: if not, only the same command again is answered.
+        is_there: bool,
+    },
     /// From the start.
     Start,
 }

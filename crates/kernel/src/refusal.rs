@@ -58,7 +58,9 @@ pub enum Refusal {
         step: StepId,
     },
     /// No such letter.
-    #[error("there is no dead letter {letter}; it was redriven or dropped, or never was")]
+    #[error(
+        "there is no dead letter {letter} to be dealt with; it was redriven or dropped, is about what its run no longer knows, or never was"
+    )]
     LetterNotFound {
         /// The letter.
         letter: LetterId,

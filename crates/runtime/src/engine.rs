@@ -253,22 +253,29 @@ impl Engine {
     /// # Errors
     /// If there is no such letter, or it cannot be read.
     pub async fn letter(&self, letter: &LetterId) -> Result<(LetterRow, Letter), Error> {
-        let row = self.letter_row(letter).await?;
+        let found = self.store()?.letter(letter).await.map_err(Error::from_store)?;
+        let row = found.ok_or_else(|| Refusal::LetterNotFound { letter: letter.clone() })?;
+        Ok((row, self.letter_added(letter).await?))
+    }
+
+    /// A letter as it arrived, whatever became of it.
+    async fn letter_added(&self, letter: &LetterId) -> Result<Letter, Error> {
         let entity = EntityId::Letters(letter.workflow.clone());
         match self.entries(&entity, letter.seq - 1, 1).await?.pop().map(|entry| entry.event) {
-            Some(Event::LetterAdded(letter)) => Ok((row, *letter)),
-            _ => Err(Error::JournalBroken { entity, why: format!("event {} is not the arrival of a letter", letter.seq) }),
+            Some(Event::LetterAdded(letter)) => Ok(*letter),
+            _ => Err(Refusal::LetterNotFound { letter: letter.clone() }.into()),
         }
     }
 
     /// Has a dead letter tried again: its run is retried from its step.
     ///
     /// # Errors
-    /// If there is no such letter, or its run cannot be retried now; the letter stays then.
+    /// If there is no such letter, its run cannot be retried now, or has continued as new since; the letter stays then.
     pub async fn redrive(&self, letter: &LetterId, origin: Origin) -> Result<(), Error> {
-        let row = self.letter_row(letter).await?;
-        self.retry(&row.run, RetryRun { origin, from: RetryFrom::Step(row.step), ..RetryRun::default() })
-            .await
+        let is_there = self.store()?.letter(letter).await.map_err(Error::from_store)?.is_some();
+        let Letter { run, step, .. } = self.letter_added(letter).await?;
+        let from = RetryFrom::Letter { letter: letter.clone(), step, is_there };
+        self.retry(&run, RetryRun { origin, from, ..RetryRun::default() }).await
     }
 
     /// Throws a dead letter away.
@@ -281,11 +288,6 @@ impl Engine {
         self.request(|reply| Request::Tell { entity, command: Box::new(Command::DropLetter(command)), reply })
             .await
             .map(drop)
-    }
-
-    async fn letter_row(&self, letter: &LetterId) -> Result<LetterRow, Error> {
-        let found = self.store()?.letter(letter).await.map_err(Error::from_store)?;
-        found.ok_or_else(|| Refusal::LetterNotFound { letter: letter.clone() }.into())
     }
 
     /// Who, why and the command's id are kept for ever, so they have a bound.

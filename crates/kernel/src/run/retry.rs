@@ -109,12 +109,17 @@ fn succeeded(step: &Step) -> bool {
 /// Which records are kept and which are not.
 fn plan(run: &Run, command: RetryRun) -> Result<Retried, Refusal> {
     let RetryRun { origin, from, input, outputs, blocked } = command;
+    if let RetryFrom::Letter { letter, step, is_there } = &from
+        && !(*is_there && run.letters.contains(step))
+    {
+        return Err(Refusal::LetterNotFound { letter: letter.clone() }); // redriven, dropped, or of a past that the run no longer has
+    }
     may_be_retried(run, &from, input.is_some(), blocked)?;
     let records = run.records();
     let from_start = input.is_some() || from == RetryFrom::Start;
     let from = match from {
         _ if from_start => Vec::new(),
-        RetryFrom::Step(step) => vec![step],
+        RetryFrom::Step(step) | RetryFrom::Letter { step, .. } => vec![step],
         RetryFrom::Failed | RetryFrom::Start => failed(run, records),
     };
     let mut retried = Retried {

@@ -39,20 +39,24 @@ async fn a_poison_step_lands_there_with_its_bytes_and_the_reason() {
 async fn a_redriven_letter_has_its_step_executed_again_and_is_gone() {
     let store = Memory::new();
     let engine = poisoned(&store, "redriven").await;
-    engine.redrive("parse.1", Some("ada"), Some("the parser is fixed")).await.unwrap();
+    engine.redrive("parse.1").by("ada").why("the parser is fixed").id("c-1").await.unwrap();
     assert_eq!(engine.run("redriven").unwrap().result::<u32>().await.unwrap(), 7);
     until("the letter is gone", async || engine.letters(None, 10).await.unwrap().items.is_empty()).await;
-    assert_eq!(engine.redrive("parse.1", None, None).await.unwrap_err().code(), "SF0115");
+    assert_eq!(engine.redrive("parse.1").await.unwrap_err().code(), "SF0115");
+    engine.redrive("parse.1").id("c-1").await.unwrap();
+    assert_eq!(engine.run("redriven").unwrap().view().await.unwrap().epoch, 2, "the same command again is one");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_letter_is_gone_and_its_run_is_not_touched() {
     let store = Memory::new();
     let engine = poisoned(&store, "dropped").await;
-    engine.drop_letter("parse.1", Some("ada"), Some("nonsense")).await.unwrap();
+    engine.drop_letter("parse.1").by("ada").why("nonsense").id("c-1").await.unwrap();
+    engine.drop_letter("parse.1").id("c-1").await.unwrap();
     assert!(engine.letters(None, 10).await.unwrap().items.is_empty());
-    for code in [engine.drop_letter("parse.1", None, None).await.unwrap_err().code(), engine.letter("parse.1").await.unwrap_err().code()] {
-        assert_eq!(code, "SF0115");
+    let refused = [engine.drop_letter("parse.1").await, engine.redrive("parse.1").await, engine.letter("parse.1").await.map(drop)];
+    for refused in refused {
+        assert_eq!(refused.unwrap_err().code(), "SF0115");
     }
     assert_eq!(engine.letter("nonsense").await.unwrap_err().code(), "SF0110");
     drop(engine);
@@ -85,4 +89,26 @@ async fn letters_come_in_pages_newest_first() {
         }
     }
     assert_eq!(seen, ["page-4", "page-3", "page-2", "page-1", "page-0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_letter_about_a_past_that_the_run_no_longer_has_is_not_redriven() {
+    /// Gives up what is poison and goes on with the next.
+    #[workflow]
+    async fn consume(ctx: Ctx, n: u32) -> Result<u32, Failure> {
+        let read = ctx
+            .step("read", || async move { if n == 1 { Err(Failure::poison("not a number")) } else { Ok(n) } })
+            .await;
+        if read.is_err() {
+            return ctx.continue_as_new(&2);
+        }
+        ctx.signal("stop").await
+    }
+    let engine = engine(&Memory::new()).register(consume).start().await.unwrap();
+    let run = engine.start("consume", &1).id("consume").await.unwrap();
+    until("it goes on with the next", async || run.view().await.unwrap().status == Status::Waiting).await;
+    until("the letter is there", async || !engine.letters(None, 10).await.unwrap().items.is_empty()).await;
+    let refused = engine.redrive("consume.1").await.unwrap_err();
+    assert_eq!((refused.code(), run.view().await.unwrap().epoch), ("SF0115", 2), "another input is being read: {refused}");
+    assert_eq!(engine.letter("consume.1").await.unwrap().payload.bytes.as_ref(), b"1", "somebody has to see to it");
 }
