@@ -66,7 +66,8 @@ impl ListRuns {
         self
     }
 
-    /// Those with that text in their id, workflow or tenant, in why they failed, or in what they said last of how far they had come.
+    /// Those with that text in their id, workflow or tenant, in why they, or a step that is tried again, failed, or in what they said last of how far they had
+    /// come.
     pub fn text(mut self, text: impl Into<String>) -> Self {
         self.filter.text = Some(text.into());
         self

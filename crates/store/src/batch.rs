@@ -3,7 +3,8 @@
 use crate::ShardId;
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{
-    EntityId, Entry, Envelope, Event, Failure, LetterId, Record, Run, RunId, Status, StepId, Timer, TimerName, Timestamp, WorkflowName,
+    EntityId, Entry, Envelope, Event, Failure, LetterId, Record, Run, RunId, Status, StepId, Timer, TimerName, Timestamp, Wait,
+    WorkflowName,
 };
 
 /// One durable commit.
@@ -60,7 +61,7 @@ pub struct RunRow {
     pub status: Status,
     /// The reason of its primary wait, if nothing of it moves now.
     pub wait: Option<String>,
-    /// What people look for: why it failed, or what it said last of how far it has come.
+    /// What people look for: why it, or a step that is tried again, failed, and what it said last of how far it has come.
     pub text: Option<String>,
     /// What a restart has to do with it.
     pub recover: Option<Recover>,
@@ -73,16 +74,21 @@ pub struct RunRow {
 impl RunRow {
     /// The row of a run in that state.
     pub fn of(shard: ShardId, run: &Run) -> Self {
-        let wait = run.is_waiting().then(|| run.waits().first().map(|wait| wait.reason().to_string())).flatten();
-        let failure = run.ended().and_then(|ended| ended.outcome.as_ref().err());
+        let waits = if run.is_waiting() { run.waits() } else { Vec::new() };
+        let failed = run.ended().and_then(|ended| ended.outcome.as_ref().err());
+        let tried_again = waits
+            .iter()
+            .filter_map(|wait| if let Wait::Backoff { failure, .. } = wait { Some(failure) } else { None });
+        let failures = failed.into_iter().chain(tried_again).map(|failure| failure.message.as_str());
+        let text = failures.chain(run.note.as_deref().filter(|_| failed.is_none())).collect::<Vec<_>>().join("\n");
         RunRow {
             shard,
             run: run.id.clone(),
             workflow: run.workflow.clone(),
             tenant: run.options.tenant.clone(),
             status: run.status(),
-            wait,
-            text: failure.map(|failure| failure.message.clone()).or_else(|| run.note.clone()),
+            wait: waits.first().map(|wait| wait.reason().to_string()),
+            text: Some(text).filter(|text| !text.is_empty()),
             recover: run.recover(),
             started_at: run.started_at,
             ended_at: run.ended().map(|ended| ended.at),

@@ -148,3 +148,20 @@ async fn a_row_says_what_the_run_says_whatever_happens_to_a_run_that_is_blocked(
     run.signal("go", &()).await.unwrap();
     run.result::<()>().await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_found_by_why_a_step_is_tried_again() {
+    #[workflow]
+    async fn stubborn(ctx: Ctx, (): ()) -> Result<(), Failure> {
+        ctx.note("half way");
+        ctx.step("try", || async { Err::<(), _>(Failure::transient("a timeout")) })
+            .retry(Policy::constant(HOUR))
+            .await
+    }
+    let engine = engine(&Memory::new()).register(stubborn).start().await.unwrap();
+    let run = engine.start("stubborn", &()).id("stubborn-row").await.unwrap();
+    until("it waits", async || run.view().await.unwrap().status == Status::Waiting).await;
+    for text in ["timeout", "half way"] {
+        assert_eq!(ids(engine.list().wait("BACKOFF").text(text)).await, ["stubborn-row"], "{text}");
+    }
+}
