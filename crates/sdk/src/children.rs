@@ -55,7 +55,8 @@ impl Ctx {
 pub struct StartChild(Result<host::StartChild, Failure>);
 
 impl StartChild {
-    /// Names the child. If there is a run of that id that is not this child, the child counts as failed with `FAILED_PRECONDITION`.
+    /// Names the child. If there is a run of that id that is not this child, the child counts as failed with `FAILED_PRECONDITION`. A child that was named is not
+    /// started anew in a later life of this run: what became of it counts, so retry the child before its parent.
     pub fn id(self, id: &str) -> Self {
         let id = RunId::new(id).map_err(|error| CannotAsk::from(error).failure());
         self.set(|child| id.map(|id| child.run = Some(id)))

@@ -1,7 +1,7 @@
 //! Runs that are started by a run.
 
 use crate::support::{call, calls, engine, lines, until};
-use steadfast::memory::Memory;
+use steadfast::memory::{Fault, Memory};
 use steadfast::{Code, Ctx, Engine, Failure, HOUR, Status, Wait, workflow};
 
 #[workflow]
@@ -163,4 +163,61 @@ async fn a_retry_from_a_failed_child_starts_another_one() {
     run.result::<u32>().await.unwrap_err(); // the new child is a new run, whose first try fails as well
     let child = engine.run("again/second_try.1.again-1").unwrap();
     assert_eq!(child.view().await.unwrap().status, Status::Failed);
+}
+
+/// Waits a minute; the first call of a run fails if it is to.
+#[workflow]
+async fn slow_child(ctx: Ctx, fails: bool) -> Result<u32, Failure> {
+    ctx.sleep(steadfast::MINUTE).await?;
+    let call = call(&ctx, "slow_child");
+    if fails && call == 1 { Err(Failure::permanent("not now")) } else { Ok(call) }
+}
+
+#[workflow]
+async fn waits_for_one_of_two(ctx: Ctx, (): ()) -> Result<u32, Failure> {
+    let child = ctx.start("slow_child", &false).await?;
+    ctx.start("slow_child", &false).detached().await?;
+    child.result().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_calls_off_the_child_it_discards_and_leaves_a_detached_one_whatever_the_store_does() {
+    for (fault, id) in [(None, "retried-family"), (Some(Fault::Fail), "retried-family-2"), (Some(Fault::Doubt), "retried-family-3")] {
+        let store = Memory::new();
+        let engine = engine(&store).register(slow_child).register(waits_for_one_of_two).start().await.unwrap();
+        let run = engine.start("waits_for_one_of_two", &()).id(id).await.unwrap();
+        until("it waits", async || run.view().await.unwrap().status == Status::Waiting).await;
+        let preview = run.retry().from_start().preview().await.unwrap();
+        fault.into_iter().for_each(|fault| store.faults().after(0, fault));
+        while run.retry().from_start().id("c-1").await.is_err() {
+            tokio::time::sleep(steadfast::SECOND).await;
+        }
+        run.result::<u32>().await.unwrap();
+        tokio::time::sleep(steadfast::HOUR).await;
+        let runs = async |status| {
+            let page = engine.list().workflow("slow_child").status(status).await.unwrap();
+            page.items.into_iter().map(|row| row.run).collect::<Vec<_>>()
+        };
+        assert_eq!(runs(Status::Cancelled).await, preview.cancelled_children, "{id}");
+        assert_eq!(runs(Status::Completed).await.len(), 3, "{id}: two that are detached, and the one that is waited for");
+    }
+}
+
+#[workflow]
+async fn waits_for_a_named_one(ctx: Ctx, (): ()) -> Result<u32, Failure> {
+    ctx.start("slow_child", &true).id("the-named-one").await?.result().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_was_named_is_retried_before_its_parent() {
+    let engine = engine(&Memory::new()).register(slow_child).register(waits_for_a_named_one).start().await.unwrap();
+    let run = engine.start("waits_for_a_named_one", &()).id("of-a-named-one").await.unwrap();
+    run.result::<u32>().await.unwrap_err();
+    run.retry().await.unwrap();
+    assert_eq!(run.result::<u32>().await.unwrap_err().failure().unwrap().message, "not now", "what became of it counts");
+    let child = engine.run("the-named-one").unwrap();
+    child.retry().await.unwrap();
+    child.result::<u32>().await.unwrap();
+    run.retry().await.unwrap();
+    assert_eq!(run.result::<u32>().await.unwrap(), 2);
 }

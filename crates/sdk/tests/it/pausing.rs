@@ -2,7 +2,7 @@
 
 use crate::support::{call, calls, engine, lines, until};
 use std::time::Duration;
-use steadfast::memory::Memory;
+use steadfast::memory::{Fault, Memory};
 use steadfast::{Clock, Code, Ctx, Engine, Failure, HOUR, MINUTE, Policy, SECOND, Status, VirtualClock, Wait, workflow};
 
 #[workflow]
@@ -234,4 +234,53 @@ async fn the_same_id_for_another_verb_is_another_command() {
     run.retry().id("c-1").await.unwrap();
     run.terminate().id("c-1").await.unwrap();
     assert_eq!((run.view().await.unwrap().status, run.view().await.unwrap().epoch), (Status::Cancelled, 2));
+}
+
+/// What was done is undone in a minute, at the second attempt.
+#[workflow]
+async fn slowly_undone(ctx: Ctx, (): ()) -> Result<(), Failure> {
+    for name in ["a", "b"] {
+        let undoing = ctx.clone();
+        ctx.step(name, || async { Ok::<_, Failure>(()) })
+            .undo(move |()| {
+                let call = call(&undoing, &format!("undo-{name}"));
+                async move {
+                    tokio::time::sleep(MINUTE).await;
+                    if call == 1 { Err(Failure::transient("later")) } else { Ok(()) }
+                }
+            })
+            .await?;
+    }
+    Err(Failure::permanent("no"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn undoing_pauses_and_goes_on_and_is_terminated_whatever_the_store_does() {
+    for (fault, id) in [(None, "undoing"), (Some(Fault::Fail), "undoing-2"), (Some(Fault::Doubt), "undoing-3")] {
+        let store = Memory::new();
+        let ill = || fault.iter().for_each(|fault| store.faults().after(0, fault.clone()));
+        let engine = engine(&store).register(slowly_undone).start().await.unwrap();
+        let run = engine.start("slowly_undone", &()).id(id).await.unwrap();
+        until("it is undone", async || calls(id, "undo-b") == 1).await;
+        ill();
+        while run.pause().id("c-1").await.is_err() {
+            pass(SECOND).await;
+        }
+        pass(5 * HOUR).await;
+        assert_eq!((run.view().await.unwrap().status, calls(id, "undo-b"), calls(id, "undo-a")), (Status::Paused, 1, 0), "{id}");
+        ill();
+        while run.resume().id("c-2").await.is_err() {
+            pass(SECOND).await;
+        }
+        tokio::time::timeout(HOUR, run.result::<()>()).await.expect("it ends").unwrap_err();
+        assert_eq!((calls(id, "undo-b"), calls(id, "undo-a")), (2, 2), "{id}");
+        run.retry().from_start().await.unwrap();
+        until("it is undone again", async || calls(id, "undo-b") == 3).await;
+        ill();
+        while run.terminate().id("c-3").await.is_err() {
+            pass(SECOND).await;
+        }
+        assert_eq!((run.view().await.unwrap().status, calls(id, "undo-a")), (Status::Cancelled, 2), "{id}");
+        assert!(run.replay().await.unwrap().mismatch.is_none(), "{id}");
+    }
 }
