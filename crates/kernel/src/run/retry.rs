@@ -3,8 +3,8 @@
 //!
 //! What the code was told before the outcome of a step cannot depend on it, and neither can what it was told later in another branch of the same `join` or
 //! `all`. So that is carried over, everything else from the outcome on is discarded, and so is what is on record of steps that are not done. A step that is
-//! not repeatable and may have happened stays in doubt. A step that was undone is never carried over, nor a child of which nothing more can come. The cut is at the end of the code at the latest: what was settled
-//! there was settled by nobody.
+//! not repeatable and may have happened stays in doubt. A step that was undone is never carried over, nor a child of which nothing more can come. The
+//! cut is at the end of the code at the latest: what was settled there was settled by nobody.
 
 use super::evolve::{evolve, forget_answers, go_on, remember};
 use super::turn::disarm_all;
