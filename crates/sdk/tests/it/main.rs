@@ -17,6 +17,7 @@ mod graphs;
 mod heartbeats;
 mod interrupted;
 mod journals;
+mod last_words;
 mod limits;
 mod listing;
 mod outbox;
