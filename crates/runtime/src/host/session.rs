@@ -292,6 +292,7 @@ impl Session {
         let then = match end {
             Some(event) => {
                 workflow.close();
+                workflow.board.forget_children();
                 drop(workflow.board.take_disarmed());
                 let then = if matches!(event, Event::RunCompensating { .. }) { Then::Undo } else { Then::End };
                 let at = self.time(workflow);
@@ -388,6 +389,7 @@ impl Workflow {
     /// Puts the undoing of what the code did in the place of the code.
     pub(super) fn undo(&mut self) {
         self.close();
+        self.board.forget_children();
         self.board.enter(Arc::new(Branch::default()));
         self.outcome = None;
         self.future = Some(compensate(self.context.clone(), self.board.take_undos()).boxed());

@@ -221,3 +221,36 @@ async fn a_child_that_was_named_is_retried_before_its_parent() {
     run.retry().await.unwrap();
     assert_eq!(run.result::<u32>().await.unwrap(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_ends_while_its_parent_is_undone_changes_nothing() {
+    #[workflow]
+    async fn undone_slowly(ctx: Ctx, (): ()) -> Result<String, Failure> {
+        ctx.step("book", || async { Ok::<_, Failure>(()) })
+            .undo(|()| async {
+                tokio::time::sleep(HOUR).await;
+                Ok::<_, Failure>(())
+            })
+            .await?;
+        ctx.start("sleeper", &()).await?.result().await
+    }
+    let store = Memory::new();
+    let first = engine(&store).register(sleeper).register(undone_slowly).start().await.unwrap();
+    let run = first.start("undone_slowly", &()).id("undone-slowly").await.unwrap();
+    let child = first.run("undone-slowly/sleeper.1").unwrap();
+    until("the child sleeps", async || child.view().await.is_ok_and(|view| view.status == Status::Waiting)).await;
+    run.cancel().await.unwrap();
+    until("it has heard of the child's end", async || {
+        lines(&run).await.last().is_some_and(|line| line == "CHILD_ENDED child:sleeper#1 CANCELLED")
+    })
+    .await;
+    tokio::task::yield_now().await;
+    let view = run.view().await.unwrap();
+    assert_eq!((view.status, &view.waits[..]), (Status::Compensating, &[][..]));
+    drop((run, child, first));
+    let second = engine(&store.reopen()).register(sleeper).register(undone_slowly).start().await.unwrap();
+    let run = second.run("undone-slowly").unwrap();
+    let ended = tokio::time::timeout(5 * HOUR, run.result::<String>()).await;
+    assert!(ended.is_ok(), "{}", run.why().await.unwrap());
+    assert_eq!(lines(&run).await[5..], ["CHILD_ENDED child:sleeper#1 CANCELLED", "UNDO_COMPLETED book#1 a1", "RUN_CANCELLED"]);
+}

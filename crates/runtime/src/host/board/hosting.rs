@@ -135,6 +135,11 @@ impl Board {
         }
     }
 
+    /// The code is over: nobody waits for its children any more.
+    pub(in crate::host) fn forget_children(&self) {
+        self.inner.lock().ops.retain(|key, _| !matches!(key, Key::Child(_)));
+    }
+
     /// A signal that has arrived meets who waits for it, first come first served. One at a time: what is delivered before the next may end a wait, and
     /// its signal is then for somebody else.
     fn match_signals(&self) {
