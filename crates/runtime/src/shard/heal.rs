@@ -83,7 +83,9 @@ impl Shard {
                 self.state.submitted = head.seq;
                 self.state.health = Health::Well;
                 for id in self.state.to_interrupt.clone() {
-                    self.interrupt(id);
+                    if !matches!(self.slot(&id).memory, Memory::Loading(_)) {
+                        self.interrupt(id); // else it is asked for when it is there
+                    }
                 }
                 for id in std::mem::take(&mut self.state.in_doubt) {
                     self.ask(id, Ask::Resume); // it may be there after all, and nobody hosts it
