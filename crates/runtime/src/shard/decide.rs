@@ -6,7 +6,7 @@ use crate::error::{Error, STORE_RETRY_AFTER};
 use crate::timers::Order;
 use std::sync::Arc;
 use steadfast_kernel::{
-    Command, Decision, Effect, Entity, EntityId, Envelope, FireTimer, IllegalTransition, Record, Refusal, Run, Timer, TimerName, machine,
+    Command, Decision, Effect, Entity, EntityId, Envelope, FireTimer, IllegalTransition, Message, Record, Refusal, Run, Timer, TimerName, machine,
     run,
 };
 use steadfast_store::{Append, Batch, Fence, LetterChange, OutboxChange, TimerChange};
@@ -194,7 +194,7 @@ impl Ask {
                 Command::FireTimer(FireTimer { name: TimerName::Deadline, .. }) => run.has_undoable() && !stands_still,
                 Command::FireTimer(_) | Command::SendSignal(_) => !stands_still,
                 Command::CancelRun(_) | Command::ResumeRun(_) => true,
-                Command::Hear(_) => !stands_still,
+                Command::Hear(envelope) => !stands_still || matches!(envelope.message, Message::CancelChild { .. }),
                 Command::StartRun(_)
                 | Command::TakeTurn(_)
                 | Command::ReportFailure(_)

@@ -2,7 +2,7 @@
 
 use crate::support::{call, calls, engine, lines, until};
 use steadfast::memory::{Fault, Memory};
-use steadfast::{Code, Ctx, Engine, Failure, HOUR, Status, Wait, workflow};
+use steadfast::{Code, Ctx, Engine, Failure, HOUR, Settings, Status, Wait, workflow};
 
 #[workflow]
 async fn double(ctx: Ctx, number: u32) -> Result<u32, Failure> {
@@ -253,4 +253,35 @@ async fn a_child_that_ends_while_its_parent_is_undone_changes_nothing() {
     let ended = tokio::time::timeout(5 * HOUR, run.result::<String>()).await;
     assert!(ended.is_ok(), "{}", run.why().await.unwrap());
     assert_eq!(lines(&run).await[5..], ["CHILD_ENDED child:sleeper#1 CANCELLED", "UNDO_COMPLETED book#1 a1", "RUN_CANCELLED"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_stands_still_ends_with_its_parent() {
+    #[workflow]
+    async fn hangs(ctx: Ctx, (): ()) -> Result<String, Failure> {
+        ctx.step("hang", || async { std::future::pending::<Result<String, Failure>>().await }).await
+    }
+    #[workflow]
+    async fn asks_it(ctx: Ctx, (): ()) -> Result<String, Failure> {
+        ctx.start("hangs", &()).await?.result().await
+    }
+    for (manual, status) in [(false, Status::Paused), (true, Status::Interrupted)] {
+        let (store, id) = (Memory::new(), format!("stands-still-{manual}"));
+        let settings = if manual { Settings::new().manual_recovery() } else { Settings::new() };
+        let first = engine(&store).register(asks_it).register_with(hangs, settings).start().await.unwrap();
+        first.start("asks_it", &()).id(&id).await.unwrap();
+        let child = first.run(&format!("{id}/hangs.1")).unwrap();
+        until("the child is there", async || child.view().await.is_ok_and(|view| view.status == Status::Running)).await;
+        if !manual {
+            child.pause().await.unwrap();
+        }
+        drop((child, first));
+        let second = engine(&store.reopen()).register(asks_it).register_with(hangs, settings).start().await.unwrap();
+        let (run, child) = (second.run(&id).unwrap(), second.run(&format!("{id}/hangs.1")).unwrap());
+        until("the child stands still", async || child.view().await.unwrap().status == status).await;
+        run.cancel().await.unwrap();
+        let ended = tokio::time::timeout(HOUR, child.result::<String>()).await;
+        assert!(ended.is_ok(), "{}", child.why().await.unwrap());
+        assert_eq!(child.view().await.unwrap().status, Status::Cancelled);
+    }
 }
