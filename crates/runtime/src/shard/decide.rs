@@ -6,8 +6,8 @@ use crate::error::{Error, STORE_RETRY_AFTER};
 use crate::timers::Order;
 use std::sync::Arc;
 use steadfast_kernel::{
-    Command, Decision, Effect, Entity, EntityId, Envelope, FireTimer, IllegalTransition, Message, Record, Refusal, Run, Timer, TimerName, machine,
-    run,
+    Command, Decision, Effect, Entity, EntityId, Envelope, FireTimer, IllegalTransition, Message, Record, Refusal, Run, Timer, TimerName,
+    machine, run,
 };
 use steadfast_store::{Append, Batch, Fence, LetterChange, OutboxChange, TimerChange};
 

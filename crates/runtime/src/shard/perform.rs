@@ -8,8 +8,10 @@ use crate::error::Error;
 use crate::host::{Opening, ToHost};
 use crate::timers::Order;
 use steadfast_kernel::run::Ended;
-use steadfast_kernel::{Answer, CancelRun, Command, Effect, Entity, EntityId, Entry, Envelope, Origin, Refusal, Wait};
-use steadfast_store::Batch;
+        self.slot(id).blocked = Some(wait);
+        self.write_row(id);
+        if self.slot(id).run().is_some_and(steadfast_kernel::Run::is_called_off) {
+            self.call_off(id);
 
 /// A host that is out of date this often in a row does not get right by replaying again.
 const STALE_MAX: u32 = 5;
@@ -59,6 +61,7 @@ impl Shard {
                 Effect::Resume => self.slot(id).tell(ToHost::Resume),
                 Effect::Bounce(envelope) => drop(from.take().map(|from| self.bounce(*envelope, from))),
                 Effect::StartAttempt { step, attempt } => self.slot(id).tell(ToHost::StartAttempt { step, attempt }),
+                Effect::Deliver(Completion::Stopped { failure: None }) if self.slot(id).blocked.is_some() => self.call_off(id),
                 Effect::Deliver(completion) => self.slot(id).tell(ToHost::Deliver(completion)),
                 Effect::Close => self.close(id),
                 Effect::AnnounceEnd => self.announce_end(id),
@@ -165,9 +168,14 @@ impl Shard {
         self.slot(id).blocked = Some(wait);
         self.write_row(id);
         if self.slot(id).run().is_some_and(steadfast_kernel::Run::is_called_off) {
-            let again = Command::CancelRun(CancelRun { origin: Origin::default(), blocked: true }); // what its host can no longer see to
-            self.ask(id.clone(), Ask::Command(Box::new(again), From::Nobody));
+            self.call_off(id);
         }
+    }
+
+    /// Ends a run that was called off and that no host can see to.
+    fn call_off(&mut self, id: &EntityId) {
+        let again = Command::CancelRun(CancelRun { origin: Origin::default(), blocked: true });
+        self.ask(id.clone(), Ask::Command(Box::new(again), From::Nobody));
     }
 
     /// Lists show why a run is blocked, though that is no part of its journal.

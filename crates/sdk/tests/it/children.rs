@@ -285,3 +285,15 @@ async fn a_child_that_stands_still_ends_with_its_parent() {
         assert_eq!(child.view().await.unwrap().status, Status::Cancelled);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_child_without_code_ends_with_its_parent() {
+    let engine = engine(&Memory::new()).register(waits).start().await.unwrap();
+    let run = engine.start("waits", &false).id("codeless").await.unwrap();
+    let child = engine.run("codeless/sleeper.1").unwrap();
+    until("the child waits for its code", async || child.view().await.is_ok_and(|view| view.status == Status::Waiting)).await;
+    run.cancel().await.unwrap();
+    let ended = tokio::time::timeout(HOUR, child.result::<String>()).await;
+    assert!(ended.is_ok(), "{}", child.why().await.unwrap());
+    assert_eq!(child.view().await.unwrap().status, Status::Cancelled);
+}
