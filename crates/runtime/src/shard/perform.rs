@@ -8,10 +8,8 @@ use crate::error::Error;
 use crate::host::{Opening, ToHost};
 use crate::timers::Order;
 use steadfast_kernel::run::Ended;
-        self.slot(id).blocked = Some(wait);
-        self.write_row(id);
-        if self.slot(id).run().is_some_and(steadfast_kernel::Run::is_called_off) {
-            self.call_off(id);
+use steadfast_kernel::{Answer, CancelRun, Command, Completion, Effect, Entity, EntityId, Entry, Envelope, Origin, Refusal, Wait};
+use steadfast_store::Batch;
 
 /// A host that is out of date this often in a row does not get right by replaying again.
 const STALE_MAX: u32 = 5;

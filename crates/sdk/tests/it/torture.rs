@@ -3,12 +3,14 @@
 //! `TORTURE_SEED` repeats a case (a failing one prints its seed), `TORTURE_CASES` sets how many there are.
 
 mod facts;
+mod lives;
 mod script;
 mod world;
 
 use facts::{check, rows_and_timers_are_folds};
 use futures_util::future::join_all;
 use script::{Chance, Script, played};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use steadfast::memory::{Fault, Gate, Memory};
 use steadfast::{Config, Engine, EngineBuilder, Error, SystemClock, VirtualClock};
@@ -72,7 +74,7 @@ impl Drop for Repeat {
     }
 }
 
-fn torture(ground: Ground, cases: u64) {
+fn torture(ground: Ground, cases: u64, mut case: impl FnMut(Ground, u64)) {
     let seed = setting("TORTURE_SEED").unwrap_or_else(|| u64::from(std::process::id()) << 20);
     let cases = setting("TORTURE_CASES").unwrap_or(cases);
     println!("TORTURE_SEED={seed} TORTURE_CASES={cases}");
@@ -84,12 +86,24 @@ fn torture(ground: Ground, cases: u64) {
 
 #[test]
 fn random_runs_with_faults_and_restarts_end_as_they_must() {
-    torture(Ground::Virtual, 600);
+    torture(Ground::Virtual, 600, case);
 }
 
 #[test]
 fn random_runs_on_several_threads_end_as_they_must() {
-    torture(Ground::Threads, 25);
+    torture(Ground::Threads, 25, case);
+}
+
+#[test]
+fn random_lives_with_faults_restarts_and_an_operator_can_be_ended() {
+    let mut seen = BTreeSet::new();
+    torture(Ground::Virtual, 150, |ground, seed| seen.extend(lives::case(ground, seed)));
+    assert!(setting("TORTURE_CASES").is_some() || seen.len() == lives::KINDS, "too little has happened: {seen:?}");
+}
+
+#[test]
+fn random_lives_on_several_threads_can_be_ended() {
+    torture(Ground::Threads, 5, |ground, seed| drop(lives::case(ground, seed)));
 }
 
 /// A few processes one after the other, all but the last with faults. When its runtime is dropped, nothing of a process is left.

@@ -1,0 +1,260 @@
+//! What outlives the processes of a case: the data, what steps did, and what was acknowledged.
+
+use super::entities::{self, Life};
+use futures_util::FutureExt;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+use steadfast::memory::Memory;
+use steadfast::{Ctx, Event, RunId, StepId};
+use steadfast_kernel::{EntityId, Epoch};
+use steadfast_store::{RunFilter, RunRow, Store};
+use tokio::time::Instant;
+
+type Inner = Arc<Mutex<State>>;
+
+/// Steps find the ledger by the id of the run at the top of their family.
+static LEDGERS: LazyLock<Mutex<BTreeMap<String, Inner>>> = LazyLock::new(Mutex::default);
+
+pub(super) struct Ledger {
+    inner: Inner,
+    tops: Vec<String>,
+}
+
+struct State {
+    store: Memory,
+    /// How long after an acknowledgement something that was on its way may still begin.
+    slack: Duration,
+    /// How often a step or undo was called, by run and step.
+    calls: BTreeMap<String, u32>,
+    /// How often a step that is not repeatable has happened, by its key and the life of its run: to retry a run is to say that it may happen again.
+    happened: BTreeMap<(String, Epoch), u32>,
+    /// What attempts have said, by their key.
+    beats: BTreeMap<String, BTreeSet<u64>>,
+    /// What was sent, by its tag.
+    orders: BTreeMap<String, Sent>,
+    acknowledged_starts: BTreeSet<String>,
+    /// What must not have happened. Steps cannot panic about it: that would be a failed attempt.
+    wrong: Vec<String>,
+}
+
+/// What became of something that was asked of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Sent {
+    pub(super) run: String,
+    /// It is not acknowledged without being on record.
+    pub(super) leaves_a_trace: bool,
+    pub(super) times: u32,
+    pub(super) refused: bool,
+    /// Since when it is known to have been carried out.
+    pub(super) known: Option<Known>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Known {
+    Since(Instant),
+    /// Since an earlier process.
+    Always,
+}
+
+impl State {
+    fn has_happened(&self, key: &str) -> bool {
+        self.happened.keys().any(|(other, _)| other == key)
+    }
+}
+
+impl Ledger {
+    pub(super) fn of(tops: Vec<String>, slack: Duration) -> Self {
+        let state = State {
+            store: Memory::new(),
+            slack,
+            calls: BTreeMap::new(),
+            happened: BTreeMap::new(),
+            beats: BTreeMap::new(),
+            orders: BTreeMap::new(),
+            acknowledged_starts: BTreeSet::new(),
+            wrong: Vec::new(),
+        };
+        let inner = Arc::new(Mutex::new(state));
+        LEDGERS.lock().unwrap().extend(tops.iter().map(|id| (id.clone(), Arc::clone(&inner))));
+        Ledger { inner, tops }
+    }
+
+    fn state<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+        look(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn store(&self) -> Memory {
+        self.state(|state| state.store.clone())
+    }
+
+    /// The process is gone: what is on record now is what the next one knows.
+    pub(super) fn restart(&self) {
+        self.state(|state| {
+            state.store = state.store.reopen();
+            for sent in state.orders.values_mut() {
+                sent.known = sent.known.map(|_| Known::Always);
+            }
+        });
+    }
+
+    pub(super) fn started(&self, id: &str) {
+        self.state(|state| state.acknowledged_starts.extend([id.to_string()]));
+    }
+
+    pub(super) fn starts(&self) -> BTreeSet<String> {
+        self.state(|state| state.acknowledged_starts.clone())
+    }
+
+    pub(super) fn sends(&self, tag: &str, run: &str, leaves_a_trace: bool) {
+        self.state(|state| {
+            let sent = Sent { run: run.into(), leaves_a_trace, times: 0, refused: false, known: None };
+            state.orders.entry(tag.into()).or_insert(sent).times += 1;
+        });
+    }
+
+    pub(super) fn acknowledged(&self, tag: &str) {
+        self.state(|state| {
+            let sent = state.orders.get_mut(tag).expect("it was sent");
+            sent.known.get_or_insert_with(|| Known::Since(Instant::now()));
+        });
+    }
+
+    pub(super) fn refused(&self, tag: &str) {
+        self.state(|state| state.orders.get_mut(tag).expect("it was sent").refused = true);
+    }
+
+    pub(super) fn orders(&self) -> BTreeMap<String, Sent> {
+        self.state(|state| state.orders.clone())
+    }
+
+    pub(super) fn happened(&self) -> BTreeMap<(String, Epoch), u32> {
+        self.state(|state| state.happened.clone())
+    }
+
+    /// What a person finds who looks whether a step that is in doubt has happened.
+    pub(super) fn has_happened(&self, run: &RunId, step: &StepId) -> bool {
+        let life = entities::life(&self.store(), &EntityId::Run(run.clone()));
+        let key = life.run().map(|run| run.generations.key(&run.id, step));
+        key.is_some_and(|key| self.state(|state| state.has_happened(&key)))
+    }
+
+    pub(super) fn is_wrong(&self, why: String) {
+        self.state(|state| state.wrong.push(why));
+    }
+
+    pub(super) fn wrong(&self) -> Vec<String> {
+        self.state(|state| state.wrong.clone())
+    }
+
+    /// The runs that are there, in the order of their ids.
+    pub(super) fn runs(&self) -> Vec<RunId> {
+        self.runs_that(|_| true)
+    }
+
+    /// Those that have not ended.
+    pub(super) fn open_runs(&self) -> Vec<RunId> {
+        self.runs_that(|row| !row.status.is_final())
+    }
+
+    fn runs_that(&self, are: impl Fn(&RunRow) -> bool) -> Vec<RunId> {
+        let rows = self.store().runs(&RunFilter::default(), None, 10_000).now_or_never().expect("memory does not wait");
+        let mut runs: Vec<_> = rows.unwrap_or_default().into_iter().filter(are).map(|row| row.run).collect();
+        runs.sort();
+        runs
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        let mut ledgers = LEDGERS.lock().unwrap_or_else(PoisonError::into_inner);
+        self.tops.iter().for_each(|id| drop(ledgers.remove(id)));
+    }
+}
+
+fn with<T>(ctx: &Ctx, look: impl FnOnce(&mut State, &RunId, String) -> T) -> Option<T> {
+    let top = ctx.run_id().as_str().split('/').next().unwrap_or_default();
+    let ledger = LEDGERS.lock().unwrap_or_else(PoisonError::into_inner).get(top).cloned();
+    let ledger = ledger.expect("the processes of a case are gone before its ledger");
+    let mut state = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+    if state.store.is_dead() {
+        return None; // a real process would be dead too
+    }
+    let Some(key) = ctx.idempotency_key() else {
+        state.wrong.push(format!("an attempt of {} has no key", ctx.run_id()));
+        return None;
+    };
+    Some(look(&mut state, ctx.run_id(), key))
+}
+
+/// An attempt begins: notes it, tells which call it is, from 1, and looks whether it may.
+pub(super) fn begun(ctx: &Ctx) -> u32 {
+    let call = with(ctx, |state, run, key| {
+        let life = entities::life(&state.store, &EntityId::Run(run.clone()));
+        if let Err(why) = may_begin(state, &life, &key) {
+            state.wrong.push(format!("an attempt of {key} was begun, though {why}: {:#?}", life.lines()));
+        }
+        let step = key.rsplit_once('/').map_or(key.as_str(), |(step, _)| step).to_string();
+        let calls = state.calls.entry(step).or_default();
+        *calls += 1;
+        *calls
+    });
+    call.unwrap_or_default()
+}
+
+fn may_begin(state: &State, life: &Life, key: &str) -> Result<(), String> {
+    let run = life.run().ok_or("its run is not on record")?;
+    if life.succeeded.contains_key(key) {
+        return Err("its success is on record".into());
+    }
+    let is_known = |tag: &Option<String>| match tag.as_ref().and_then(|tag| state.orders.get(tag)).and_then(|sent| sent.known) {
+        Some(Known::Since(at)) => at.elapsed() > state.slack,
+        Some(Known::Always) => true,
+        None => false,
+    };
+    if let Some(open) = run.open() {
+        if open.interrupted.is_some() {
+            return Err("its run is interrupted".into());
+        }
+        if open.paused.as_ref().is_some_and(|paused| is_known(&paused.origin.why)) {
+            return Err("its run is paused".into());
+        }
+        if run.is_ready() {
+            return Err("its run has no slot".into());
+        }
+    } else if let [.., asked, _] = &life.entries[..]
+        && let Event::RunCancelRequested { origin, terminate: true } = &asked.event
+        && is_known(&origin.why)
+    {
+        return Err("its run was terminated".into());
+    }
+    Ok(())
+}
+
+/// Something that must not be repeated is done.
+pub(super) fn happens(ctx: &Ctx) {
+    with(ctx, |state, run, key| {
+        let life = entities::life(&state.store, &EntityId::Run(run.clone()));
+        *state.happened.entry((key, life.run().map_or(0, |run| run.epoch))).or_default() += 1;
+    });
+}
+
+/// Whether it was done: what a probe finds.
+pub(super) fn happened(ctx: &Ctx) -> bool {
+    with(ctx, |state, _, key| state.has_happened(&key)).unwrap_or_default()
+}
+
+pub(super) fn beats(ctx: &Ctx, said: u64) {
+    with(ctx, |state, _, key| state.beats.entry(key).or_default().insert(said));
+}
+
+/// What an attempt finds of the one before it must have been said.
+pub(super) fn recalled(ctx: &Ctx, found: Option<u64>) {
+    with(ctx, |state, _, key| {
+        if let Some(found) = found
+            && !state.beats.get(&key).is_some_and(|said| said.contains(&found))
+        {
+            state.wrong.push(format!("{key} finds the heartbeat {found}, which nobody has said"));
+        }
+    });
+}
