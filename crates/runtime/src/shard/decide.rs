@@ -6,8 +6,8 @@ use crate::error::{Error, STORE_RETRY_AFTER};
 use crate::timers::Order;
 use std::sync::Arc;
 use steadfast_kernel::{
-    Command, Decision, Effect, Entity, EntityId, Envelope, FireTimer, IllegalTransition, Message, Record, Refusal, Run, Timer, TimerName,
-    machine, run,
+    Command, Decision, Effect, Entity, EntityId, Envelope, FireTimer, IllegalTransition, Message, Record, Refusal, Run, Status, Timer,
+    TimerName, machine, run,
 };
 use steadfast_store::{Append, Batch, Fence, LetterChange, OutboxChange, TimerChange};
 
@@ -47,11 +47,12 @@ impl Shard {
         let slot = self.slot(id);
         let seen = match (look, &slot.memory) {
             (Look::Run(reply), Memory::Ready(Some(Entity::Run(run)))) => {
-                Seen::Run(reply, Box::new(RunView::of(run, slot.blocked.as_ref())))
+                Seen::Run(reply, Box::new(RunView::of(run, slot.blocked.as_ref(), &slot.begun)))
             }
             (Look::Preview(command, reply), Memory::Ready(Some(Entity::Run(run)))) => {
                 let command = steadfast_kernel::RetryRun { blocked: slot.blocked.is_some(), ..*command };
-                Seen::Preview(reply, run::preview(run, command).map(Box::new))
+                let preview = if slot.begun.is_empty() { run::preview(run, command) } else { Err(in_flight(run)) };
+                Seen::Preview(reply, preview.map(Box::new))
             }
             (Look::Limit(reply), Memory::Ready(Some(Entity::Limit(limit)))) => Seen::Limit(reply, Some(Box::new(limit.clone()))),
             (Look::Limit(reply), _) => Seen::Limit(reply, None),
@@ -77,7 +78,14 @@ impl Shard {
             _ => {}
         }
         let Memory::Ready(state) = &slot.memory else { return };
+        let busy = slot
+            .run()
+            .filter(|_| matches!(command, Command::RetryRun(_)) && !slot.begun.is_empty())
+            .map(in_flight);
         match machine::decide(id, state.as_ref(), command, now) {
+            Ok(decision) if !decision.entries.is_empty() && busy.is_some() => {
+                self.follow(id, from, busy.map_or_else(|| Ok(Follow::default()), Err))
+            }
             Ok(decision) if decision.entries.is_empty() => {
                 self.follow(id, from, Ok(Follow { effects: decision.effects, ..Follow::default() }));
             }
@@ -171,6 +179,12 @@ impl Shard {
             Ask::Resume => {}
         }
     }
+}
+
+/// That an attempt begins after its delay is no event, so only the shard knows.
+fn in_flight(run: &Run) -> Refusal {
+    let what_to_do = "an attempt is in flight: retry it when that has ended, or cancel it first";
+    Refusal::WrongStatus { run: run.id.clone(), status: Status::Running, what_to_do }
 }
 
 /// What is told of a run that does not exist. Nobody asks for another entity that way.

@@ -138,6 +138,8 @@ struct Slot {
     blocked: Option<Wait>,
     /// The row in the store says so, too.
     row_says_blocked: bool,
+    /// Steps whose next attempt the host was told to begin and has not spoken of since: that an attempt begins after its delay is no event.
+    begun: BTreeSet<StepId>,
     /// How often in a row the host was out of date.
     stale: u32,
     /// The number of the last batch that changes it.
@@ -333,6 +335,14 @@ impl Shard {
         let run = EntityId::Run(run);
         if !self.is_current(&run, session) {
             return;
+        }
+        match &says {
+            Says::Turn(turn) => {
+                let settled: Vec<_> = turn.proposals.iter().filter_map(|proposal| proposal.event.subject()).collect();
+                self.slot(&run).begun.retain(|step| !settled.contains(&step));
+            }
+            Says::Failed(report) => drop(self.slot(&run).begun.remove(&report.step)),
+            _ => {}
         }
         match says {
             Says::Turn(turn) => self.ask(run, Ask::Command(Box::new(Command::TakeTurn(turn)), From::Turn(session))),

@@ -58,7 +58,11 @@ impl Shard {
                 Effect::Pause => self.slot(id).tell(ToHost::Pause),
                 Effect::Resume => self.slot(id).tell(ToHost::Resume),
                 Effect::Bounce(envelope) => drop(from.take().map(|from| self.bounce(*envelope, from))),
-                Effect::StartAttempt { step, attempt } => self.slot(id).tell(ToHost::StartAttempt { step, attempt }),
+                Effect::StartAttempt { step, attempt } => {
+                    let slot = self.slot(id);
+                    slot.begun.insert(step.clone());
+                    slot.tell(ToHost::StartAttempt { step, attempt });
+                }
                 Effect::Deliver(Completion::Stopped { failure: None }) if self.slot(id).blocked.is_some() => self.call_off(id),
                 Effect::Deliver(completion) => self.slot(id).tell(ToHost::Deliver(completion)),
                 Effect::Close => self.close(id),
@@ -191,7 +195,9 @@ impl Shard {
     }
 
     pub(super) fn end_session(&mut self, id: &EntityId) {
-        if self.slot(id).session.take().is_some() {
+        let slot = self.slot(id);
+        slot.begun.clear();
+        if slot.session.take().is_some() {
             self.state.live -= 1;
         }
     }

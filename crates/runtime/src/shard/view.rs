@@ -1,5 +1,6 @@
 //! What can be seen of a run.
 
+use std::collections::BTreeSet;
 use steadfast_kernel::run::{Ended, Open, Recover, RetryContext};
 use steadfast_kernel::{Epoch, Recovery, Run, RunId, Seq, Status, StepId, Timestamp, Wait, WorkflowName};
 use steadfast_store::{RunRow, ShardId};
@@ -41,8 +42,11 @@ pub struct RunView {
 }
 
 impl RunView {
-    pub(super) fn of(run: &Run, blocked: Option<&Wait>) -> Self {
-        let (status, waits) = seen(run, blocked);
+    /// `begun` are the steps whose next attempt has begun after its delay, which is no event.
+    pub(super) fn of(run: &Run, blocked: Option<&Wait>, begun: &BTreeSet<StepId>) -> Self {
+        let (status, mut waits) = seen(run, blocked);
+        waits.retain(|wait| !matches!(wait, Wait::Backoff { step, .. } if begun.contains(step)));
+        let status = if status == Status::Waiting && !begun.is_empty() { Status::Running } else { status };
         RunView {
             id: run.id.clone(),
             workflow: run.workflow.clone(),

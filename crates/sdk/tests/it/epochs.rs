@@ -296,3 +296,32 @@ async fn a_new_life_has_its_own_time() {
     assert_eq!(begun.elapsed().as_secs(), 3660, "and the code sleeps again");
     assert!(run.replay().await.unwrap().mismatch.is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_attempt_is_in_flight_after_a_delay_is_not_retried() {
+    #[workflow]
+    async fn slow_second(ctx: Ctx, (): ()) -> Result<u32, Failure> {
+        ctx.step("try", || {
+            let call = call(&ctx, "slow");
+            async move {
+                if call == 1 {
+                    return Err(Failure::transient("not yet"));
+                }
+                tokio::time::sleep(HOUR).await;
+                Ok(call)
+            }
+        })
+        .retry(Policy::constant(steadfast::SECOND).max_attempts(3))
+        .await
+    }
+    let engine = engine(&Memory::new()).register(slow_second).start().await.unwrap();
+    let run = engine.start("slow_second", &()).id("busy-after-a-delay").await.unwrap();
+    crate::support::until("it waits", async || run.view().await.unwrap().status == Status::Waiting).await;
+    run.retry().preview().await.unwrap();
+    tokio::time::sleep(steadfast::MINUTE).await;
+    let view = run.view().await.unwrap();
+    assert_eq!((view.status, &view.waits[..]), (Status::Running, &[][..]), "its second attempt is in flight");
+    assert_eq!(run.retry().await.unwrap_err().code(), "SF0113");
+    assert_eq!(run.retry().preview().await.unwrap_err().code(), "SF0113");
+    assert_eq!((run.result::<u32>().await.unwrap(), calls("busy-after-a-delay", "slow")), (2, 2));
+}

@@ -77,17 +77,17 @@ async fn two_steps(ctx: Ctx, (): ()) -> Result<(), Failure> {
 #[tokio::test(start_paused = true)]
 async fn what_is_in_flight_ends_and_is_recorded_and_nothing_new_begins() {
     let engine = engine(&Memory::new()).register(two_steps).start().await.unwrap();
-    let run = engine.start("two_steps", &()).id("in-flight").await.unwrap();
-    until("the first step runs", async || calls("in-flight", "first") == 1).await;
+    let run = engine.start("two_steps", &()).id("in-flight-when-paused").await.unwrap();
+    until("the first step runs", async || calls("in-flight-when-paused", "first") == 1).await;
     run.pause().await.unwrap();
     pass(HOUR).await;
     assert_eq!(lines(&run).await, ["RUN_STARTED", "RUN_PAUSED", "STEP_COMPLETED first#1 a1"]);
-    assert_eq!(calls("in-flight", "second"), 0);
+    assert_eq!(calls("in-flight-when-paused", "second"), 0);
     for _ in 0..2 {
         run.resume().id("r-1").await.unwrap();
     }
     run.result::<()>().await.unwrap();
-    assert_eq!((calls("in-flight", "first"), calls("in-flight", "second")), (1, 1));
+    assert_eq!((calls("in-flight-when-paused", "first"), calls("in-flight-when-paused", "second")), (1, 1));
     assert_eq!(lines(&run).await.iter().filter(|line| *line == "RUN_RESUMED").count(), 1);
 }
 
