@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::host::{self, Host, Opening, Registered, Registry, Replayed};
 use crate::shard::{Control, Ports, Request, RunView, Shard, State, unsettled};
-use crate::timers::{DueQueue, Order, TimerKeeper};
+use crate::timers::{Role, TimerKeeper};
 use rand::TryRng;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -17,8 +17,8 @@ use steadfast_kernel::{
     Answer, CancelRun, Command, DropLetter, EntityId, Entry, Event, Letter, LetterId, LimitKey, Limiting, Origin, Payload, Recovery,
     Refusal, RetryFrom, RetryRun, Run, RunId, RunOptions, SendSignal, Seq, StartRun, Wait, WorkflowName,
 };
-use steadfast_store::{LetterCursor, LetterRow, RunCursor, RunFilter, RunRow, ShardId, Store, TimerKey};
-use tokio::sync::{mpsc, oneshot};
+use steadfast_store::{LetterCursor, LetterRow, RunCursor, RunFilter, RunRow, ShardId, Store};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// The one shard of a store that is not shared.
 const SHARD: ShardId = 0;
@@ -36,12 +36,14 @@ pub struct Builder {
     pub config: Config,
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
+    /// Whether this instance may fire timers, as it changes; always if there is none.
+    pub leadership: Option<watch::Receiver<Role>>,
 }
 
 impl Builder {
     /// An engine on that store, without workflows, with the default limits and the machine's clock.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Builder { store, registry: Registry::new(), config: Config::default(), clock: Arc::new(SystemClock) }
+        Builder { store, registry: Registry::new(), config: Config::default(), clock: Arc::new(SystemClock), leadership: None }
     }
 
     /// Starts the engine: takes the shard over, arms its timers, and goes on with every run that was under way.
@@ -51,7 +53,6 @@ impl Builder {
     pub async fn start(self) -> Result<Engine, Error> {
         self.config.validate().map_err(Error::InvalidSetting)?;
         let committed = self.store.claim(SHARD).await.map_err(Error::from_store)?;
-        let queue = armed(&*self.store).await?;
         let under_way = under_way(&*self.store).await?;
         let outbox = unsettled(&*self.store, SHARD).await?;
 
@@ -84,11 +85,14 @@ impl Builder {
         shard.resume(under_way);
         shard.relay_all(outbox);
 
-        tokio::spawn(TimerKeeper { clock: Arc::clone(&self.clock), orders: timers_in, fired, queue }.run());
+        let always = || watch::channel(Role::Leader { term: committed.term }).1; // the store belongs to this process alone
+        let role = self.leadership.unwrap_or_else(always);
+        let keeper = TimerKeeper::new(Arc::clone(&self.clock), Arc::clone(&self.store), SHARD, role, timers_in, fired);
+        let keeper = tokio::spawn(keeper.run());
         let committer = tokio::spawn(Committer { store: Arc::clone(&self.store), batches: batches_in, outcomes }.run());
         let shard = tokio::spawn(shard.run());
         let tasks = tokio::spawn(async move {
-            let _ended = (shard.await, committer.await);
+            let _ended = (shard.await, committer.await, keeper.await);
         });
         Ok(Engine {
             control,
@@ -478,18 +482,6 @@ fn entropy<const N: usize>() -> Result<[u8; N], Error> {
         .try_fill_bytes(&mut bytes)
         .map_err(|error| Error::InvalidSetting(format!("the system gives no random numbers: {error}")))?;
     Ok(bytes)
-}
-
-/// Every timer on record, in the keeper's order.
-async fn armed(store: &dyn Store) -> Result<DueQueue, Error> {
-    let mut queue = DueQueue::default();
-    let mut after: Option<TimerKey> = None;
-    loop {
-        let page = store.timers(SHARD, after.as_ref(), PAGE).await.map_err(Error::from_store)?;
-        let Some(last) = page.last() else { return Ok(queue) };
-        after = Some(TimerKey::from(last));
-        page.into_iter().for_each(|timer| queue.follow(Order::Arm(timer)));
-    }
 }
 
 /// Every run that a restart has something to do with: those that only wait are opened when what they wait for happens.

@@ -25,3 +25,4 @@ pub use engine::{Builder, Engine, Start};
 pub use error::Error;
 pub use host::{Registered, Replayed};
 pub use shard::RunView;
+pub use timers::Role;

@@ -2,8 +2,8 @@
 
 use super::view::row;
 use super::{Ask, Follow, From, Health, Look, Memory, Pending, RunView, Seen, Shard, Then};
-use crate::error::{Error, STORE_RETRY_AFTER};
-use crate::timers::Order;
+use crate::error::Error;
+use crate::timers::{Fired, Order};
 use std::sync::Arc;
 use steadfast_kernel::{
     Command, Decision, Effect, Entity, EntityId, Envelope, FireTimer, IllegalTransition, Message, Record, Refusal, Run, Status, Timer,
@@ -154,21 +154,20 @@ impl Shard {
     }
 
     /// A timer is due.
-    pub(super) fn fire(&mut self, timer: Timer) {
+    pub(super) fn fire(&mut self, fired: Fired) {
         if self.state.is_draining() {
             return; // its row stays, and it fires after the next start
         }
-        let command = Command::FireTimer(FireTimer { name: timer.name.clone(), revision: timer.revision });
-        self.ask(EntityId::from(&timer.run), Ask::Command(Box::new(command), From::Keeper(timer)));
+        let Timer { run, name, revision, .. } = fired.timer.clone();
+        self.ask(EntityId::Run(run), Ask::Command(Box::new(Command::FireTimer(FireTimer { name, revision })), From::Keeper(fired)));
     }
 
-    /// A timer that could not be dealt with now is due again soon.
-    pub(super) fn fire_later(&mut self, timer: Timer) {
+    /// A timer that could not be dealt with now is told again soon.
+    pub(super) fn fire_later(&mut self, fired: Fired) {
         if matches!(self.state.health, Health::Over(_)) {
             return; // it fires where the shard is now
         }
-        let due = self.clock.now().saturating_add(STORE_RETRY_AFTER);
-        let _keeper_is_gone = self.ports.timers.send(Order::Arm(Timer { due, ..timer }));
+        let _keeper_is_gone = self.ports.timers.send(Order::Again(fired));
     }
 
     pub(super) fn turn_away(&mut self, id: &EntityId, ask: Ask, error: &Arc<steadfast_store::Error>) {

@@ -27,7 +27,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::host::{Host, Report, Says, SessionId, ToHost, What};
 use crate::outbox::Outbox;
-use crate::timers::Order;
+use crate::timers::{Fired, Order};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -36,8 +36,7 @@ use std::sync::Arc;
 use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::{Ended, Preview};
 use steadfast_kernel::{
-    Answer, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, LimitKey, Refusal, RetryRun, Run, RunId, Seq, StartRun, StepId,
-    Timer, Wait,
+    Answer, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, LimitKey, Refusal, RetryRun, Run, RunId, Seq, StartRun, StepId, Wait,
 };
 use steadfast_store::{Batch, Head, ShardId, Store};
 use tokio::sync::mpsc::error::TryRecvError;
@@ -87,7 +86,7 @@ pub(crate) struct Ports {
     pub(crate) control: mpsc::UnboundedReceiver<Control>,
     pub(crate) requests: mpsc::Receiver<Request>,
     pub(crate) reports: mpsc::UnboundedReceiver<Report>,
-    pub(crate) fired: mpsc::UnboundedReceiver<Timer>,
+    pub(crate) fired: mpsc::UnboundedReceiver<Fired>,
     pub(crate) outcomes: mpsc::UnboundedReceiver<Outcome>,
     pub(crate) batches: mpsc::UnboundedSender<Batch>,
     pub(crate) timers: mpsc::UnboundedSender<Order>,
@@ -187,7 +186,7 @@ enum From {
     Caller(Reply<Answer>, #[expect(dead_code, reason = "it counts for as long as it is held")] Place),
     Turn(SessionId),
     Failure(SessionId, StepId),
-    Keeper(Timer),
+    Keeper(Fired),
     /// The relay: a message of that sender to that receiver.
     Relay {
         from: EntityId,
@@ -277,7 +276,7 @@ impl Shard {
             Some(outcome) = outcomes.recv() => self.settle(outcome),
             Some(done) = self.state.tasks.next(), if !self.state.tasks.is_empty() => self.done(done),
             Some(report) = reports.recv() => self.report(report),
-            Some(timer) = fired.recv() => self.fire(timer),
+            Some(fired) = fired.recv() => self.fire(fired),
             request = requests.recv() => return self.request(request),
         }
         // Work under way goes first, but whoever asks is not kept waiting by it for ever.
@@ -358,6 +357,7 @@ impl Shard {
 
     fn drain(&mut self, reply: oneshot::Sender<()>) {
         self.state.draining.get_or_insert_default().push(reply);
+        let _keeper_is_gone = self.ports.timers.send(Order::Stop);
         for slot in self.state.slots.values_mut() {
             slot.tell(ToHost::Drain);
         }
@@ -452,7 +452,7 @@ impl From {
             From::Caller(..) | From::Viewer(..) => self.fail(Error::from_store(Arc::clone(error))),
             From::Turn(session) => shard.slot(id).tell_only(session, ToHost::SayAgain(What::Turn)),
             From::Failure(session, step) => shard.slot(id).tell_only(session, ToHost::SayAgain(What::Failure(step))),
-            From::Keeper(timer) => shard.fire_later(timer),
+            From::Keeper(fired) => shard.fire_later(fired),
             From::Relay { .. } | From::Restart => {} // again once the store writes again
             From::Nobody => {}
         }

@@ -74,8 +74,10 @@ impl Shard {
                 }
             }
         }
-        if let Some(From::Viewer(seen)) = from {
-            seen.tell();
+        match from {
+            Some(From::Viewer(seen)) => seen.tell(),
+            Some(From::Keeper(fired)) => self.order(Order::Settle(fired.timer)), // what it leads to is on its way
+            _ => {}
         }
         self.relay_all(said);
     }
@@ -92,7 +94,8 @@ impl Shard {
             From::Failure(session, step) => self.slot(id).tell_only(session, ToHost::RetryScheduled { step }),
             From::Relay { from, to, seq } => self.heard(from, to, seq),
             From::Restart => drop(self.state.to_interrupt.remove(id)),
-            From::Keeper(_) | From::Viewer(_) | From::Nobody => {}
+            From::Keeper(fired) => self.order(Order::Settle(fired.timer)), // it was superseded
+            From::Viewer(_) | From::Nobody => {}
         }
     }
 
@@ -102,7 +105,7 @@ impl Shard {
             From::Viewer(seen) => seen.fail(refusal.into()),
             From::Relay { from, to, seq } => self.heard(from, to, seq), // nothing comes of it
             From::Restart | From::Nobody => {}
-            From::Keeper(_) => {} // the run is gone, and its timers with it
+            From::Keeper(fired) => self.order(Order::Settle(fired.timer)), // the run is gone, and its timers with it
             From::Turn(session) | From::Failure(session, _) if self.is_current(id, session) => self.reopen(id, &refusal),
             From::Turn(_) | From::Failure(..) => {}
         }

@@ -1,0 +1,222 @@
+//! The keeper of durable timers: exact, without polling, never early.
+//!
+//! The rows in the store are the truth. The keeper holds those of the near future in memory, reads the next ones before their time comes, and tells the shard when
+//! one is due. A timer that was told is pending until the shard has dealt with it: what the store was away for, or what nobody answered, is told again.
+
+mod queues;
+
+use crate::clock::Clock;
+use crate::error::STORE_RETRY_AFTER;
+use queues::{ExpiryQueues, Handed, Limits};
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_kernel::{Attempt, RunId, Timer, TimerName, Timestamp};
+use steadfast_store::{Error, ShardId, Store, TimerKey};
+use tokio::sync::{mpsc, watch};
+
+/// The longest nap: a wall clock that was set forward is noticed within this.
+const NAP_MAX: Duration = Duration::from_secs(30);
+
+/// How far ahead timers are held in memory; the rest is in the store. The next ones are read when half of it has passed.
+const HORIZON: Duration = Duration::from_secs(10 * 60);
+
+/// How many timers are read at once. Those that are due are told in between.
+const PAGE: usize = 1000;
+
+/// Whether this instance may fire the timers of a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It may: it holds that claim of the shard.
+    Leader {
+        /// The number of the claim.
+        term: u64,
+    },
+    /// Somebody else may.
+    Follower,
+}
+
+/// What the keeper is told.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Keep it; it replaces one of the same run and name.
+    Arm(Timer),
+    /// Forget it.
+    Disarm(RunId, TimerName),
+    /// What was told has been dealt with.
+    Settle(Timer),
+    /// It could not be dealt with now: tell it again in a while.
+    Again(Fired),
+    /// Tell nothing any more; the engine is about to stop.
+    Stop,
+}
+
+/// A timer that is due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fired {
+    pub(crate) timer: Timer,
+    /// How often it was told, this time included.
+    attempt: Attempt,
+}
+
+/// Whose timer, and which of them.
+type Name = (RunId, TimerName);
+
+pub(crate) struct TimerKeeper {
+    clock: Arc<dyn Clock>,
+    store: Arc<dyn Store>,
+    shard: ShardId,
+    role: watch::Receiver<Role>,
+    orders: mpsc::UnboundedReceiver<Order>,
+    fired: mpsc::UnboundedSender<Fired>,
+    queues: ExpiryQueues<Name>,
+    horizon: Horizon,
+}
+
+/// What of the store's timers is in memory.
+struct Horizon {
+    /// Those that are due up to then are, or are being read.
+    upto: Timestamp,
+    /// Those that are due up to then were read, or were armed since.
+    covered: Option<Timestamp>,
+    /// The last one that was read.
+    cursor: Option<TimerKey>,
+    /// Not all of them are read yet.
+    filling: bool,
+    /// There are some beyond it.
+    more: bool,
+}
+
+impl TimerKeeper {
+    pub(crate) fn new(
+        clock: Arc<dyn Clock>,
+        store: Arc<dyn Store>,
+        shard: ShardId,
+        role: watch::Receiver<Role>,
+        orders: mpsc::UnboundedReceiver<Order>,
+        fired: mpsc::UnboundedSender<Fired>,
+    ) -> Self {
+        let upto = clock.now().saturating_add(HORIZON);
+        let horizon = Horizon { upto, covered: None, cursor: None, filling: true, more: false };
+        TimerKeeper { clock, store, shard, role, orders, fired, queues: ExpiryQueues::new(Limits::default()), horizon }
+    }
+
+    /// Runs until the shard is gone.
+    pub(crate) async fn run(mut self) {
+        self.change_role();
+        loop {
+            while let Ok(order) = self.orders.try_recv() {
+                self.follow(order);
+            }
+            let more = match self.run_once().await {
+                Ok(more) => more,
+                Err(error) => {
+                    tracing::warn!(shard = self.shard, %error, "timers cannot be read; trying again");
+                    self.clock.sleep(STORE_RETRY_AFTER).await;
+                    true
+                }
+            };
+            if self.orders.is_closed() && self.orders.is_empty() {
+                return;
+            }
+            if more {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            let nap = self.nap();
+            tokio::select! {
+                biased;
+                order = self.orders.recv() => match order {
+                    Some(order) => self.follow(order),
+                    None => return,
+                },
+                Ok(()) = self.role.changed() => self.change_role(),
+                () = self.clock.sleep(nap) => {}
+            }
+        }
+    }
+
+    /// Only a leader tells timers. What was told and not settled before is told again by whoever leads next.
+    fn change_role(&mut self) {
+        let role = *self.role.borrow_and_update();
+        tracing::info!(shard = self.shard, ?role, "the keeper's role has changed");
+        match role {
+            Role::Leader { .. } => self.queues.lead(),
+            Role::Follower => self.queues.follow(),
+        }
+    }
+
+    /// One pass: reads a page if there is something to read, and tells what is due. True if there is more to do now.
+    async fn run_once(&mut self) -> Result<bool, Error> {
+        self.look_ahead();
+        if self.horizon.filling {
+            self.fill().await?;
+        }
+        let pass = self.queues.pass(self.clock.now());
+        for Handed { key: (run, name), revision, attempt, due } in pass.handed {
+            let _shard_is_gone = self.fired.send(Fired { timer: Timer { run, name, due, revision }, attempt });
+        }
+        Ok(pass.again || self.horizon.filling)
+    }
+
+    /// Moves the horizon on when half of it has passed. From then on what is armed below it is kept; what was armed before is in the store, and is read.
+    fn look_ahead(&mut self) {
+        let now = self.clock.now();
+        if self.horizon.more && !self.horizon.filling && now.saturating_add(HORIZON / 2) >= self.horizon.upto {
+            self.horizon.covered = Some(self.horizon.upto);
+            self.horizon.upto = now.saturating_add(HORIZON);
+            (self.horizon.filling, self.horizon.more) = (true, false);
+        }
+    }
+
+    /// Reads the next page up to the horizon.
+    async fn fill(&mut self) -> Result<(), Error> {
+        let page = self.store.timers(self.shard, self.horizon.cursor.as_ref(), PAGE).await?;
+        self.horizon.filling = page.len() == PAGE;
+        for timer in page {
+            if timer.due > self.horizon.upto {
+                (self.horizon.filling, self.horizon.more) = (false, true);
+                break;
+            }
+            self.horizon.cursor = Some(TimerKey::from(&timer));
+            if self.horizon.covered.is_none_or(|covered| timer.due > covered) {
+                self.keep(timer);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is in memory already, or was told already, is newer than the row that was read.
+    fn keep(&mut self, timer: Timer) {
+        let name = (timer.run, timer.name);
+        if !self.queues.holds(&name, timer.revision) {
+            self.queues.update(name, timer.revision, timer.due);
+        }
+    }
+
+    fn follow(&mut self, order: Order) {
+        match order {
+            Order::Arm(timer) if timer.due > self.horizon.upto => {
+                self.queues.remove(&(timer.run, timer.name)); // an earlier time of it does not count any more
+                self.horizon.more = true;
+            }
+            Order::Arm(timer) => self.queues.update((timer.run, timer.name), timer.revision, timer.due),
+            Order::Disarm(run, name) => drop(self.queues.remove(&(run, name))),
+            Order::Stop => self.queues.stop(),
+            Order::Settle(timer) => drop(self.queues.settle(&(timer.run, timer.name), timer.revision)),
+            Order::Again(Fired { timer, attempt }) => {
+                let next_try = self.clock.now().saturating_add(STORE_RETRY_AFTER);
+                self.queues.fail(&(timer.run, timer.name), timer.revision, attempt, next_try);
+            }
+        }
+    }
+
+    /// Until something is due, or the horizon has to move on.
+    fn nap(&self) -> Duration {
+        let now = self.clock.now();
+        let next = self.queues.next_at().map_or(NAP_MAX, |at| at.saturating_since(now));
+        next.min(NAP_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests;
