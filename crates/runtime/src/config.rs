@@ -10,6 +10,9 @@ pub struct Config {
     /// How many runs may be held in memory with their code. Starting one more is refused until some have ended. Children are not: a run that waits for
     /// its child would wait for room that it takes up itself.
     pub runs_live_max: usize,
+    /// How many runs that only wait are kept in memory with their code. Beyond that the one that was not touched for longest is let go, and is replayed from
+    /// its journal when something arrives for it.
+    pub runs_idle_max: usize,
     /// How large an input, a step's output or a result may be.
     pub payload_bytes_max: usize,
     /// How often at most the heartbeats of one step are recorded. Of those in between, a crash forgets what they said.
@@ -23,6 +26,7 @@ impl Default for Config {
         Config {
             requests_max: 4096,
             runs_live_max: 100_000,
+            runs_idle_max: 10_000,
             payload_bytes_max: 4 << 20,
             heartbeat_every: Duration::from_secs(5),
             shutdown_grace: Duration::from_secs(10),

@@ -77,6 +77,8 @@ pub(crate) enum ToHost {
     Pause,
     /// Go on.
     Resume,
+    /// Go if there is nothing to do: the run only waits, and is hosted again when something arrives.
+    Leave,
     /// Begin nothing new; end when nothing is in flight.
     Drain,
     /// Drop everything.

@@ -177,6 +177,7 @@ impl Session {
                 News::Progress => {}
                 News::SayAgain => self.say_again(workflow),
                 News::Message(None | Some(ToHost::Close)) => return Exit::Done,
+                News::Message(Some(ToHost::Leave)) if self.is_idle(workflow) => return Exit::Done,
                 News::Message(Some(ToHost::TurnTaken)) => match self.turn.take() {
                     Some(Turn { then: Then::End, .. }) => return Exit::Done,
                     Some(turn) => self.go_on(workflow, &turn),
@@ -207,8 +208,14 @@ impl Session {
                 let held = self.paused.take().unwrap_or_default();
                 self.open(workflow, &held);
             }
-            ToHost::StartAttempt { .. } | ToHost::TurnTaken | ToHost::Close => {}
+            ToHost::StartAttempt { .. } | ToHost::TurnTaken | ToHost::Close | ToHost::Leave => {}
         }
+    }
+
+    /// True if nothing is under way, and nothing waits to be delivered or recorded.
+    fn is_idle(&self, workflow: &Workflow) -> bool {
+        let nothing_to_say = self.turn.is_none() && self.again.is_empty() && self.stop.is_none() && workflow.outcome.is_none();
+        nothing_to_say && workflow.board.is_idle()
     }
 
     /// The turn is committed: what it asked for may begin.

@@ -12,6 +12,7 @@
 //! memory, `relay.rs` carries what entities tell each other, and `heal.rs` is what happens when the store fails.
 
 mod decide;
+mod evict;
 mod heal;
 mod load;
 mod perform;
@@ -36,7 +37,8 @@ use std::sync::Arc;
 use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::{Ended, Preview};
 use steadfast_kernel::{
-    Answer, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, LimitKey, Refusal, RetryRun, Run, RunId, Seq, StartRun, StepId, Wait,
+    Answer, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, LimitKey, Refusal, RetryRun, Run, RunId, Seq, StartRun, StepId,
+    Timestamp, Wait,
 };
 use steadfast_store::{Batch, Head, ShardId, Store};
 use tokio::sync::mpsc::error::TryRecvError;
@@ -112,6 +114,9 @@ pub(crate) struct State {
     to_interrupt: BTreeSet<EntityId>,
     /// What entities have told each other and is not settled.
     outbox: Outbox,
+    /// Hosted runs that only wait, the one that was not touched for longest in front.
+    idle: BTreeMap<u64, (EntityId, Timestamp)>,
+    touches: u64,
     /// Held once by every start that is not yet answered.
     starting: Place,
 }
@@ -145,6 +150,10 @@ struct Slot {
     changed: u64,
     /// The last entry that its session has heard of, or was opened with.
     told: Seq,
+    /// Its place among those that only wait.
+    idle: Option<u64>,
+    /// Its session was asked to go if it has nothing to do; true if it was told something after that.
+    leaving: Option<bool>,
 }
 
 #[derive(Default)]
@@ -335,6 +344,9 @@ impl Shard {
         if !self.is_current(&run, session) {
             return;
         }
+        if !matches!(says, Says::Closed) {
+            self.slot(&run).leaving = None; // it has something to do
+        }
         match &says {
             Says::Turn(turn) => {
                 let settled: Vec<_> = turn.proposals.iter().filter_map(|proposal| proposal.event.subject()).collect();
@@ -388,6 +400,7 @@ impl Shard {
 
     /// Forgets an entity that nobody needs in memory.
     fn tidy(&mut self, id: &EntityId) {
+        self.touch(id);
         if let Some(slot) = self.state.slots.get(id)
             && slot.is_idle(self.committed.seq)
         {
@@ -429,6 +442,9 @@ impl Slot {
     }
 
     fn tell(&mut self, message: ToHost) {
+        if let Some(told) = &mut self.leaving {
+            *told = true;
+        }
         if let Some(session) = &self.session {
             let _it_has_ended = session.sender.send(message);
         }

@@ -128,7 +128,7 @@ impl Shard {
             Some(sender) => {
                 self.state.live += 1;
                 let slot = self.slot(id);
-                (slot.session, slot.told) = (Some(Session { id: session, epoch, sender }), told);
+                (slot.session, slot.told, slot.leaving) = (Some(Session { id: session, epoch, sender }), told, None);
                 if self.slot(id).row_says_blocked {
                     self.write_row(id);
                 }
@@ -160,7 +160,7 @@ impl Shard {
     /// A session is over. If its run is not, and nobody told it to stop, it has died.
     pub(super) fn closed(&mut self, id: &EntityId) {
         self.end_session(id);
-        if !self.slot(id).has_ended() && !self.state.is_draining() {
+        if !self.slot(id).has_ended() && !self.state.is_draining() && !self.has_left(id) {
             self.replay(id, "its host has died");
         }
         self.tidy(id);
@@ -202,6 +202,9 @@ impl Shard {
         slot.begun.clear();
         if slot.session.take().is_some() {
             self.state.live -= 1;
+        }
+        if let Some(place) = self.slot(id).idle.take() {
+            self.state.idle.remove(&place);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::support::{call, calls, engine, lines, until};
 use steadfast::memory::{Fault, Memory};
-use steadfast::{Code, Ctx, Failure, HOUR, Status, Wait, Workflow, workflow};
+use steadfast::{Code, Ctx, Failure, HOUR, SECOND, Status, Wait, Workflow, workflow};
 
 mod before {
     use super::*;
@@ -162,4 +162,38 @@ async fn a_run_that_was_called_off_before_its_code_could_end_fits_its_code() {
     let run = with_code.run("off-before-end").unwrap();
     assert_eq!(lines(&run).await, ["RUN_STARTED", "RUN_CANCEL_REQUESTED", "RUN_CANCELLED"]);
     assert_eq!(run.replay().await.unwrap().mismatch, None);
+}
+
+/// Waits for a word, twice, and counts how often its code was begun.
+#[workflow]
+async fn listener(ctx: Ctx, (): ()) -> Result<String, Failure> {
+    call(&ctx, "begun");
+    let first: String = ctx.signal("word").await?;
+    let second: String = ctx.signal("word").within(24 * HOUR).await.unwrap_or_else(|_| "nothing".into());
+    Ok(format!("{first} {second}"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_that_only_wait_are_let_go_and_come_back_when_something_arrives() {
+    let config = steadfast::Config { runs_idle_max: 3, ..steadfast::Config::default() };
+    let engine = engine(&Memory::new()).config(config).register(listener).start().await.unwrap();
+    let mut runs = Vec::new();
+    for n in 0..20 {
+        let run = engine.start("listener", &()).id(format!("listener-{n}")).await.unwrap();
+        until("it waits", async || run.view().await.unwrap().status == Status::Waiting).await;
+        runs.push(run);
+        tokio::time::sleep(2 * SECOND).await;
+    }
+    let begun = |n: usize| calls(&format!("listener-{n}"), "begun");
+    runs[19].signal("word", "one").await.unwrap();
+    runs[0].signal("word", "one").await.unwrap();
+    until("both have heard", async || runs[0].journal().await.unwrap().len() == 5 && runs[19].journal().await.unwrap().len() == 5).await;
+    assert_eq!((begun(19), begun(0)), (1, 2), "the last was still there, the first had been let go");
+    for run in &runs {
+        let _some_have_it = run.signal("word", "one").id("w").await;
+    }
+    for (n, run) in runs.iter().enumerate() {
+        let result: String = run.result().await.unwrap();
+        assert_eq!(result, if n % 19 == 0 { "one one" } else { "one nothing" }, "{n}");
+    }
 }

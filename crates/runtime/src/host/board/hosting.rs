@@ -263,6 +263,17 @@ impl Board {
         u32::try_from(self.inner.lock().ops.iter().filter(counts).count()).unwrap_or(u32::MAX)
     }
 
+    /// True if the code only waits: for timers, signals, children, or a person's word.
+    pub(in crate::host) fn is_idle(&self) -> bool {
+        let inner = self.inner.lock();
+        let waits = |op: &Op| matches!(op.state, State::Waiting | State::Delivered(_) | State::InDoubt { ask_a_person: true, .. });
+        inner.asked.is_empty()
+            && inner.handed.is_empty()
+            && inner.failed.is_empty()
+            && inner.kept.is_empty()
+            && inner.ops.values().all(waits)
+    }
+
     /// True if an attempt is running or its outcome is not yet recorded.
     pub(in crate::host) fn is_busy(&self) -> bool {
         let busy = |op: &Op| matches!(op.state, State::Open(_) | State::Failed(..) | State::Handed);

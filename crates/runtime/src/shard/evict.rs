@@ -1,0 +1,57 @@
+//! Runs that only wait need not be in memory. The one that was not touched for longest is let go when there are too many.
+//!
+//! The session itself says whether it has nothing to do. Whatever it is told between being asked and having left is not lost: the run is then hosted again from
+//! its journal, and its timers are told again.
+
+use super::{Ask, Shard};
+use crate::host::ToHost;
+use std::time::Duration;
+use steadfast_kernel::{EntityId, Run};
+
+/// A run stays for at least this long after it was touched: what it was hosted for is on its way.
+const STAY_MIN: Duration = Duration::from_secs(1);
+
+impl Shard {
+    /// Something happened to an entity: if it is a hosted run that only waits, it is the last to be let go.
+    pub(super) fn touch(&mut self, id: &EntityId) {
+        let committed = self.committed.seq;
+        let Some(slot) = self.state.slots.get_mut(id) else { return };
+        if let Some(place) = slot.idle.take() {
+            self.state.idle.remove(&place);
+        }
+        let waits = slot.session.is_some() && slot.begun.is_empty() && slot.changed <= committed && slot.run().is_some_and(Run::is_waiting);
+        if waits && slot.leaving.is_none() {
+            self.state.touches += 1;
+            slot.idle = Some(self.state.touches);
+            self.state.idle.insert(self.state.touches, (id.clone(), self.clock.now()));
+        }
+        self.make_room();
+    }
+
+    fn make_room(&mut self) {
+        while self.state.idle.len() > self.config.runs_idle_max
+            && let Some(first) = self.state.idle.first_entry()
+            && first.get().1.saturating_add(STAY_MIN) <= self.clock.now()
+        {
+            let (longest, _) = first.remove();
+            self.ask_to_leave(&longest);
+        }
+    }
+
+    fn ask_to_leave(&mut self, id: &EntityId) {
+        let slot = self.slot(id);
+        slot.idle = None;
+        slot.tell(ToHost::Leave);
+        slot.leaving = Some(false);
+    }
+
+    /// A session that was asked to go has gone. True if it was.
+    pub(super) fn has_left(&mut self, id: &EntityId) -> bool {
+        match self.slot(id).leaving.take() {
+            Some(true) => self.ask(id.clone(), Ask::Resume), // what it was told last it did not hear
+            Some(false) => {}
+            None => return false,
+        }
+        true
+    }
+}
