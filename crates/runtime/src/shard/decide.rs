@@ -20,11 +20,11 @@ impl Shard {
             return self.tidy(&id);
         }
         let hosting = !self.state.is_draining() && !self.state.to_interrupt.contains(&id); // while draining nothing is hosted anew
-        let slot = self.slot(&id);
-        match &mut slot.memory {
+        let seat = self.seat(&id);
+        match &mut seat.memory {
             Memory::Loading(waiting) => waiting.push(ask),
             Memory::Absent => self.load(id, ask),
-            Memory::Ready(Some(Entity::Run(run))) if hosting && slot.session.is_none() && slot.blocked.is_none() && ask.needs_host(run) => {
+            Memory::Ready(Some(Entity::Run(run))) if hosting && seat.session.is_none() && seat.blocked.is_none() && ask.needs_host(run) => {
                 self.load(id, ask);
             }
             Memory::Ready(_) => self.answer(&id, ask),
@@ -44,14 +44,14 @@ impl Shard {
 
     /// What is seen is told once it is durable.
     fn look(&mut self, id: &EntityId, look: Look) {
-        let slot = self.slot(id);
-        let seen = match (look, &slot.memory) {
+        let seat = self.seat(id);
+        let seen = match (look, &seat.memory) {
             (Look::Run(reply), Memory::Ready(Some(Entity::Run(run)))) => {
-                Seen::Run(reply, Box::new(RunView::of(run, slot.blocked.as_ref(), &slot.begun)))
+                Seen::Run(reply, Box::new(RunView::of(run, seat.blocked.as_ref(), &seat.begun)))
             }
             (Look::Preview(command, reply), Memory::Ready(Some(Entity::Run(run)))) => {
-                let command = steadfast_kernel::RetryRun { blocked: slot.blocked.is_some(), ..*command };
-                let preview = if slot.begun.is_empty() { run::preview(run, command) } else { Err(in_flight(run)) };
+                let command = steadfast_kernel::RetryRun { blocked: seat.blocked.is_some(), ..*command };
+                let preview = if seat.begun.is_empty() { run::preview(run, command) } else { Err(in_flight(run)) };
                 Seen::Preview(reply, preview.map(Box::new))
             }
             (Look::Limit(reply), Memory::Ready(Some(Entity::Limit(limit)))) => Seen::Limit(reply, Some(Box::new(limit.clone()))),
@@ -68,19 +68,19 @@ impl Shard {
             return;
         }
         let now = self.clock.now();
-        if matches!(command, Command::StartRun(_)) && matches!(self.slot(id).memory, Memory::Ready(None)) && self.is_full() {
+        if matches!(command, Command::StartRun(_)) && matches!(self.seat(id).memory, Memory::Ready(None)) && self.is_full() {
             return from.fail(Error::busy("runs_live_max"));
         }
-        let slot = self.slot(id);
+        let seat = self.seat(id);
         match &mut command {
-            Command::CancelRun(cancel) => cancel.blocked = slot.blocked.is_some(),
-            Command::RetryRun(retry) => retry.blocked = slot.blocked.is_some(),
+            Command::CancelRun(cancel) => cancel.blocked = seat.blocked.is_some(),
+            Command::RetryRun(retry) => retry.blocked = seat.blocked.is_some(),
             _ => {}
         }
-        let Memory::Ready(state) = &slot.memory else { return };
-        let busy = slot
+        let Memory::Ready(state) = &seat.memory else { return };
+        let busy = seat
             .run()
-            .filter(|_| matches!(command, Command::RetryRun(_)) && !slot.begun.is_empty())
+            .filter(|_| matches!(command, Command::RetryRun(_)) && !seat.begun.is_empty())
             .map(in_flight);
         match machine::decide(id, state.as_ref(), command, now) {
             Ok(decision) if !decision.entries.is_empty() && busy.is_some() => {
@@ -97,9 +97,9 @@ impl Shard {
     /// Moves the cached state on and hands the batch to the committer; the rest follows the commit.
     fn submit(&mut self, id: &EntityId, decision: Decision, from: From) {
         let shard = self.id;
-        let slot = self.slot(id);
-        let Memory::Ready(state) = std::mem::take(&mut slot.memory) else { return };
-        let blocked = slot.blocked.as_ref().filter(|_| !decision.effects.contains(&Effect::Host)); // that tries again
+        let seat = self.seat(id);
+        let Memory::Ready(state) = std::mem::take(&mut seat.memory) else { return };
+        let blocked = seat.blocked.as_ref().filter(|_| !decision.effects.contains(&Effect::Host)); // that tries again
         let before = state.as_ref().and_then(Entity::run).map(|run| row(shard, run, blocked));
         let (entity, said) = match fold(id, state, &decision) {
             Ok(folded) => folded,
@@ -111,10 +111,10 @@ impl Shard {
         let row = entity
             .run()
             .map(|run| row(shard, run, blocked))
-            .filter(|row| slot.row_says_blocked || before.as_ref() != Some(row));
-        slot.row_says_blocked = blocked.is_some();
-        slot.memory = Memory::Ready(Some(entity));
-        slot.stale = 0;
+            .filter(|row| seat.row_says_blocked || before.as_ref() != Some(row));
+        seat.row_says_blocked = blocked.is_some();
+        seat.memory = Memory::Ready(Some(entity));
+        seat.stale = 0;
 
         let append = |entry| Append { entity: id.clone(), record: Record::from(entry) };
         let letter = |entry| if let EntityId::Letters(workflow) = id { LetterChange::of(shard, workflow, entry) } else { None };
@@ -128,7 +128,7 @@ impl Shard {
         };
         let follow = Follow { effects: decision.effects, entries: decision.entries, said };
         let seq = self.write(id, batch, Then::Follow(from, Ok(follow)));
-        self.slot(id).changed = seq;
+        self.seat(id).changed = seq;
     }
 
     /// Hands a batch to the committer, and keeps what is to be done once it is durable. Its number.
@@ -144,7 +144,7 @@ impl Shard {
 
     /// Does what follows a decision that writes nothing: now, or after the commit of what it was decided on.
     fn follow(&mut self, id: &EntityId, from: From, outcome: Result<Follow, Refusal>) {
-        let changed = self.slot(id).changed;
+        let changed = self.seat(id).changed;
         if changed <= self.committed.seq {
             return self.perform(id, from, outcome);
         }

@@ -15,14 +15,14 @@ impl Shard {
     /// Something happened to an entity: if it is a hosted run that only waits, it is the last to be let go.
     pub(super) fn touch(&mut self, id: &EntityId) {
         let committed = self.committed.seq;
-        let Some(slot) = self.state.slots.get_mut(id) else { return };
-        if let Some(place) = slot.idle.take() {
+        let Some(seat) = self.state.seats.get_mut(id) else { return };
+        if let Some(place) = seat.idle.take() {
             self.state.idle.remove(&place);
         }
-        let waits = slot.session.is_some() && slot.begun.is_empty() && slot.changed <= committed && slot.run().is_some_and(Run::is_waiting);
-        if waits && slot.leaving.is_none() {
+        let waits = seat.session.is_some() && seat.begun.is_empty() && seat.changed <= committed && seat.run().is_some_and(Run::is_waiting);
+        if waits && seat.leaving.is_none() {
             self.state.touches += 1;
-            slot.idle = Some(self.state.touches);
+            seat.idle = Some(self.state.touches);
             self.state.idle.insert(self.state.touches, (id.clone(), self.clock.now()));
         }
         self.make_room();
@@ -39,15 +39,15 @@ impl Shard {
     }
 
     fn ask_to_leave(&mut self, id: &EntityId) {
-        let slot = self.slot(id);
-        slot.idle = None;
-        slot.tell(ToHost::Leave);
-        slot.leaving = Some(false);
+        let seat = self.seat(id);
+        seat.idle = None;
+        seat.tell(ToHost::Leave);
+        seat.leaving = Some(false);
     }
 
     /// A session that was asked to go has gone. True if it was.
     pub(super) fn has_left(&mut self, id: &EntityId) -> bool {
-        match self.slot(id).leaving.take() {
+        match self.seat(id).leaving.take() {
             Some(true) => self.ask(id.clone(), Ask::Resume), // what it was told last it did not hear
             Some(false) => {}
             None => return false,

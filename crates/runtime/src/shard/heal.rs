@@ -48,10 +48,10 @@ impl Shard {
     /// What is cached of an entity is ahead of the store: it is read again when somebody asks.
     fn forget(&mut self, id: &EntityId) {
         let committed = self.committed.seq;
-        let slot = self.slot(id);
-        if slot.changed > committed && matches!(slot.memory, Memory::Ready(_)) {
-            slot.memory = Memory::Absent;
-            slot.changed = 0;
+        let seat = self.seat(id);
+        if seat.changed > committed && matches!(seat.memory, Memory::Ready(_)) {
+            seat.memory = Memory::Absent;
+            seat.changed = 0;
             self.state.in_doubt.insert(id.clone());
         }
     }
@@ -83,7 +83,7 @@ impl Shard {
                 self.state.submitted = head.seq;
                 self.state.health = Health::Well;
                 for id in self.state.to_interrupt.clone() {
-                    if !matches!(self.slot(&id).memory, Memory::Loading(_)) {
+                    if !matches!(self.seat(&id).memory, Memory::Loading(_)) {
                         self.interrupt(id); // else it is asked for when it is there
                     }
                 }
@@ -99,12 +99,12 @@ impl Shard {
     /// Somebody else has the shard: nothing may be done here any more.
     fn give_up(&mut self, error: Arc<Error>) {
         tracing::error!(shard = self.id, error = %error, code = error.code(), "the shard is over for this instance");
-        let ids: Vec<_> = self.state.slots.keys().cloned().collect();
+        let ids: Vec<_> = self.state.seats.keys().cloned().collect();
         for id in ids {
-            self.slot(&id).tell(ToHost::Close);
+            self.seat(&id).tell(ToHost::Close);
             self.end_session(&id);
-            if let Some(slot) = self.state.slots.remove(&id) {
-                for waiter in slot.waiters {
+            if let Some(seat) = self.state.seats.remove(&id) {
+                for waiter in seat.waiters {
                     let _nobody_waits = waiter.send(Err(crate::Error::from_store(Arc::clone(&error))));
                 }
             }

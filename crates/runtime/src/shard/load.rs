@@ -16,11 +16,11 @@ const PAGE: usize = 1000;
 impl Shard {
     /// Begins to read an entity; `first` and what comes meanwhile is taken up when it is there.
     pub(super) fn load(&mut self, id: EntityId, first: Ask) {
-        if self.slot(&id).changed > self.committed.seq {
+        if self.seat(&id).changed > self.committed.seq {
             let pending = Pending { seq: self.state.submitted, id, then: Then::Ask(first) }; // the store does not have all of it yet
             return self.state.pending.push_back(pending);
         }
-        self.slot(&id).memory = Memory::Loading(vec![first]);
+        self.seat(&id).memory = Memory::Loading(vec![first]);
         let store = Arc::clone(&self.store);
         let read = async move {
             let result = read(&*store, &id).await;
@@ -43,7 +43,7 @@ impl Shard {
                     self.interrupt(id);
                 }
                 Some(Recover::Host) | None => {
-                    self.slot(&id).row_says_blocked = wait.is_some(); // a run that has to be hosted waits for nothing else
+                    self.seat(&id).row_says_blocked = wait.is_some(); // a run that has to be hosted waits for nothing else
                     self.ask(id, Ask::Resume);
                 }
             }
@@ -65,17 +65,17 @@ impl Shard {
 
     fn loaded(&mut self, id: &EntityId, result: Result<Option<(Entity, Vec<Entry>)>, Error>) {
         let over = matches!(self.state.health, super::Health::Over(_));
-        let slot = self.slot(id);
-        let Memory::Loading(waiting) = std::mem::take(&mut slot.memory) else { return };
+        let seat = self.seat(id);
+        let Memory::Loading(waiting) = std::mem::take(&mut seat.memory) else { return };
         match result {
             Ok(_) if over => waiting.into_iter().for_each(|ask| self.ask(id.clone(), ask)), // they are turned away
             Ok(found) => {
                 let run = found.as_ref().and_then(|(entity, _)| entity.run());
-                if run.is_some_and(|run| slot.session.as_ref().is_some_and(|session| session.epoch != run.epoch)) {
+                if run.is_some_and(|run| seat.session.as_ref().is_some_and(|session| session.epoch != run.epoch)) {
                     self.close(id); // another life has begun by a commit of ours that was said to have failed
                 }
-                let slot = self.slot(id);
-                let hosted = slot.session.is_some() || slot.blocked.is_some() || self.state.to_interrupt.contains(id);
+                let seat = self.seat(id);
+                let hosted = seat.session.is_some() || seat.blocked.is_some() || self.state.to_interrupt.contains(id);
                 let open = !hosted && run.is_some_and(|run| waiting.iter().any(|ask| ask.needs_host(run)));
                 self.remember(id, found, open);
                 for ask in waiting {
@@ -96,12 +96,12 @@ impl Shard {
 
     fn remember(&mut self, id: &EntityId, found: Option<(Entity, Vec<Entry>)>, open: bool) {
         let Some((entity, journal)) = found else {
-            self.slot(id).memory = Memory::Ready(None);
+            self.seat(id).memory = Memory::Ready(None);
             return;
         };
         let timers = entity.run().map(steadfast_kernel::Run::timers).unwrap_or_default();
         let ended = entity.run().is_some_and(|run| run.ended().is_some());
-        self.slot(id).memory = Memory::Ready(Some(entity));
+        self.seat(id).memory = Memory::Ready(Some(entity));
         if ended {
             return self.see_off(id);
         }
@@ -109,7 +109,7 @@ impl Shard {
         if open {
             self.open(id, run::script(journal));
         }
-        if self.slot(id).session.is_some() {
+        if self.seat(id).session.is_some() {
             for timer in timers {
                 // what a lost session was told, a new one is told again; and what was armed by a commit that was said to have failed, is armed
                 let _keeper_is_gone = self.ports.timers.send(Order::Arm(timer));
@@ -119,14 +119,14 @@ impl Shard {
 
     /// Tells a session what has arrived by a commit of ours that was said to have failed: nobody else will.
     fn catch_up(&mut self, id: &EntityId, journal: &[Entry]) {
-        let slot = self.slot(id);
-        let unheard = journal.iter().filter(|entry| entry.seq > slot.told).filter_map(arrival).collect::<Vec<_>>();
-        slot.told = journal.last().map_or(0, |entry| entry.seq);
-        unheard.into_iter().flatten().for_each(|message| slot.tell(message));
+        let seat = self.seat(id);
+        let unheard = journal.iter().filter(|entry| entry.seq > seat.told).filter_map(arrival).collect::<Vec<_>>();
+        seat.told = journal.last().map_or(0, |entry| entry.seq);
+        unheard.into_iter().flatten().for_each(|message| seat.tell(message));
     }
 
     fn load_later(&mut self, id: &EntityId, waiting: Vec<Ask>) {
-        self.slot(id).memory = Memory::Loading(waiting);
+        self.seat(id).memory = Memory::Loading(waiting);
         let (store, clock, id) = (Arc::clone(&self.store), Arc::clone(&self.clock), id.clone());
         let read = async move {
             clock.sleep(STORE_RETRY_AFTER).await;

@@ -56,7 +56,7 @@ pub(crate) enum Request {
     View { run: RunId, reply: Reply<RunView> },
     /// Look what a retry would do.
     Preview { run: RunId, command: Box<RetryRun>, reply: Reply<Preview> },
-    /// Look at a limit; nothing if nobody ever asked for a slot of it.
+    /// Look at a limit; nothing if nobody ever asked for a seat of it.
     Limit { key: LimitKey, reply: Reply<Option<Limit>> },
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct Ports {
 /// What the shard knows beyond its settings.
 #[derive(Default)]
 pub(crate) struct State {
-    slots: BTreeMap<EntityId, Slot>,
+    seats: BTreeMap<EntityId, Seat>,
     /// The number of the last batch that was submitted.
     submitted: u64,
     /// What waits for a commit, in order.
@@ -134,7 +134,7 @@ enum Health {
 
 /// An entity in memory. What is there of hosting concerns runs only.
 #[derive(Default)]
-struct Slot {
+struct Seat {
     memory: Memory,
     session: Option<Session>,
     waiters: Vec<Reply<Ended>>,
@@ -157,7 +157,7 @@ struct Slot {
 }
 
 #[derive(Default)]
-#[expect(clippy::large_enum_variant, reason = "nearly every slot is Ready")]
+#[expect(clippy::large_enum_variant, reason = "nearly every seat is Ready")]
 enum Memory {
     #[default]
     Absent,
@@ -267,8 +267,8 @@ impl Shard {
     /// Runs until nobody can ask for anything any more, or until it is drained.
     pub(crate) async fn run(mut self) {
         while self.step().await {}
-        for slot in self.state.slots.values_mut() {
-            slot.tell(ToHost::Close);
+        for seat in self.state.seats.values_mut() {
+            seat.tell(ToHost::Close);
         }
         while !self.state.pending.is_empty() && self.committed_next().await {}
     }
@@ -329,7 +329,7 @@ impl Shard {
         }
         let run = EntityId::from(&command.run);
         if fresh {
-            self.slot(&run).memory = Memory::Ready(None);
+            self.seat(&run).memory = Memory::Ready(None);
         }
         self.ask(run, Ask::Command(Box::new(Command::StartRun(command)), From::Caller(reply, self.state.starting.clone())));
     }
@@ -345,14 +345,14 @@ impl Shard {
             return;
         }
         if !matches!(says, Says::Closed) {
-            self.slot(&run).leaving = None; // it has something to do
+            self.seat(&run).leaving = None; // it has something to do
         }
         match &says {
             Says::Turn(turn) => {
                 let settled: Vec<_> = turn.proposals.iter().filter_map(|proposal| proposal.event.subject()).collect();
-                self.slot(&run).begun.retain(|step| !settled.contains(&step));
+                self.seat(&run).begun.retain(|step| !settled.contains(&step));
             }
-            Says::Failed(report) => drop(self.slot(&run).begun.remove(&report.step)),
+            Says::Failed(report) => drop(self.seat(&run).begun.remove(&report.step)),
             _ => {}
         }
         match says {
@@ -370,8 +370,8 @@ impl Shard {
     fn drain(&mut self, reply: oneshot::Sender<()>) {
         self.state.draining.get_or_insert_default().push(reply);
         let _keeper_is_gone = self.ports.timers.send(Order::Stop);
-        for slot in self.state.slots.values_mut() {
-            slot.tell(ToHost::Drain);
+        for seat in self.state.seats.values_mut() {
+            seat.tell(ToHost::Drain);
         }
     }
 
@@ -388,23 +388,23 @@ impl Shard {
     /// Whether that is the session that hosts the run now; what others say is out of date.
     fn is_current(&self, id: &EntityId, session: SessionId) -> bool {
         self.state
-            .slots
+            .seats
             .get(id)
-            .and_then(|slot| slot.session.as_ref())
+            .and_then(|seat| seat.session.as_ref())
             .is_some_and(|mine| mine.id == session)
     }
 
-    fn slot(&mut self, id: &EntityId) -> &mut Slot {
-        self.state.slots.entry(id.clone()).or_default()
+    fn seat(&mut self, id: &EntityId) -> &mut Seat {
+        self.state.seats.entry(id.clone()).or_default()
     }
 
     /// Forgets an entity that nobody needs in memory.
     fn tidy(&mut self, id: &EntityId) {
         self.touch(id);
-        if let Some(slot) = self.state.slots.get(id)
-            && slot.is_idle(self.committed.seq)
+        if let Some(seat) = self.state.seats.get(id)
+            && seat.is_idle(self.committed.seq)
         {
-            self.state.slots.remove(id);
+            self.state.seats.remove(id);
         }
     }
 }
@@ -415,7 +415,7 @@ impl State {
     }
 }
 
-impl Slot {
+impl Seat {
     fn is_idle(&self, committed: u64) -> bool {
         let loading = matches!(self.memory, Memory::Loading(_));
         let awaited = self.waiters.iter().any(|waiter| !waiter.is_closed());
@@ -466,8 +466,8 @@ impl From {
     fn unavailable(self, shard: &mut Shard, id: &EntityId, error: &Arc<steadfast_store::Error>) {
         match self {
             From::Caller(..) | From::Viewer(..) => self.fail(Error::from_store(Arc::clone(error))),
-            From::Turn(session) => shard.slot(id).tell_only(session, ToHost::SayAgain(What::Turn)),
-            From::Failure(session, step) => shard.slot(id).tell_only(session, ToHost::SayAgain(What::Failure(step))),
+            From::Turn(session) => shard.seat(id).tell_only(session, ToHost::SayAgain(What::Turn)),
+            From::Failure(session, step) => shard.seat(id).tell_only(session, ToHost::SayAgain(What::Failure(step))),
             From::Keeper(fired) => shard.fire_later(fired),
             From::Relay { .. } | From::Restart => {} // again once the store writes again
             From::Nobody => {}

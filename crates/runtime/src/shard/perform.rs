@@ -43,7 +43,7 @@ impl Shard {
             Err(refusal) => return self.refuse(id, from, refusal),
         };
         if let Some(last) = entries.last() {
-            self.slot(id).told = last.seq;
+            self.seat(id).told = last.seq;
         }
         let mut from = Some(from);
         for effect in effects {
@@ -52,19 +52,19 @@ impl Shard {
                 Effect::Disarm(name) => drop(id.run().cloned().map(|run| self.order(Order::Disarm(run, name)))),
                 Effect::Open => self.open(id, std::mem::take(&mut entries)),
                 Effect::Host => {
-                    self.slot(id).blocked = None; // that was in another life
+                    self.seat(id).blocked = None; // that was in another life
                     self.ask(id.clone(), Ask::Resume);
                 }
-                Effect::Pause => self.slot(id).tell(ToHost::Pause),
-                Effect::Resume => self.slot(id).tell(ToHost::Resume),
+                Effect::Pause => self.seat(id).tell(ToHost::Pause),
+                Effect::Resume => self.seat(id).tell(ToHost::Resume),
                 Effect::Bounce(envelope) => drop(from.take().map(|from| self.bounce(*envelope, from))),
                 Effect::StartAttempt { step, attempt } => {
-                    let slot = self.slot(id);
-                    slot.begun.insert(step.clone());
-                    slot.tell(ToHost::StartAttempt { step, attempt });
+                    let seat = self.seat(id);
+                    seat.begun.insert(step.clone());
+                    seat.tell(ToHost::StartAttempt { step, attempt });
                 }
-                Effect::Deliver(Completion::Stopped { failure: None }) if self.slot(id).blocked.is_some() => self.call_off(id),
-                Effect::Deliver(completion) => self.slot(id).tell(ToHost::Deliver(completion)),
+                Effect::Deliver(Completion::Stopped { failure: None }) if self.seat(id).blocked.is_some() => self.call_off(id),
+                Effect::Deliver(completion) => self.seat(id).tell(ToHost::Deliver(completion)),
                 Effect::Close => self.close(id),
                 Effect::AnnounceEnd => self.announce_end(id),
                 Effect::Answer(answer) => {
@@ -90,8 +90,8 @@ impl Shard {
     fn tell(&mut self, id: &EntityId, from: From, answer: Answer) {
         match from {
             From::Caller(reply, _) => drop(reply.send(Ok(answer))),
-            From::Turn(session) => self.slot(id).tell_only(session, ToHost::TurnTaken),
-            From::Failure(session, step) => self.slot(id).tell_only(session, ToHost::RetryScheduled { step }),
+            From::Turn(session) => self.seat(id).tell_only(session, ToHost::TurnTaken),
+            From::Failure(session, step) => self.seat(id).tell_only(session, ToHost::RetryScheduled { step }),
             From::Relay { from, to, seq } => self.heard(from, to, seq),
             From::Restart => drop(self.state.to_interrupt.remove(id)),
             From::Keeper(fired) => self.order(Order::Settle(fired.timer)), // it was superseded
@@ -120,16 +120,16 @@ impl Shard {
         if self.state.is_draining() {
             return; // it is opened after the next start
         }
-        let Some(run) = self.slot(id).run() else { return };
+        let Some(run) = self.seat(id).run() else { return };
         let (workflow, told, epoch, opening) = (run.workflow.clone(), run.seq, run.epoch, Opening::of(run, journal));
         self.state.sessions += 1;
         let session = self.state.sessions;
         match self.host.open(session, opening) {
             Some(sender) => {
                 self.state.live += 1;
-                let slot = self.slot(id);
-                (slot.session, slot.told, slot.leaving) = (Some(Session { id: session, epoch, sender }), told, None);
-                if self.slot(id).row_says_blocked {
+                let seat = self.seat(id);
+                (seat.session, seat.told, seat.leaving) = (Some(Session { id: session, epoch, sender }), told, None);
+                if self.seat(id).row_says_blocked {
                     self.write_row(id);
                 }
             }
@@ -148,10 +148,10 @@ impl Shard {
     /// Hosts a run anew, unless that was tried often enough without getting anywhere.
     fn replay(&mut self, id: &EntityId, why: &str) {
         tracing::warn!(run = %id, why, "the run is replayed");
-        let slot = self.slot(id);
-        slot.stale += 1;
-        if slot.stale > STALE_MAX {
-            let at = slot.run().map_or(0, |run| run.seq);
+        let seat = self.seat(id);
+        seat.stale += 1;
+        if seat.stale > STALE_MAX {
+            let at = seat.run().map_or(0, |run| run.seq);
             return self.block(id, Wait::Mismatch { at, expected: "a turn that fits the journal".into(), found: why.into() });
         }
         self.ask(id.clone(), Ask::Resume);
@@ -160,7 +160,7 @@ impl Shard {
     /// A session is over. If its run is not, and nobody told it to stop, it has died.
     pub(super) fn closed(&mut self, id: &EntityId) {
         self.end_session(id);
-        if !self.slot(id).has_ended() && !self.state.is_draining() && !self.has_left(id) {
+        if !self.seat(id).has_ended() && !self.state.is_draining() && !self.has_left(id) {
             self.replay(id, "its host has died");
         }
         self.tidy(id);
@@ -170,9 +170,9 @@ impl Shard {
     pub(super) fn block(&mut self, id: &EntityId, wait: Wait) {
         self.end_session(id);
         tracing::warn!(run = %id, reason = wait.reason(), detail = ?wait, "the run waits: its code cannot go on");
-        self.slot(id).blocked = Some(wait);
+        self.seat(id).blocked = Some(wait);
         self.write_row(id);
-        if self.slot(id).run().is_some_and(steadfast_kernel::Run::is_called_off) {
+        if self.seat(id).run().is_some_and(steadfast_kernel::Run::is_called_off) {
             self.call_off(id);
         }
     }
@@ -186,42 +186,42 @@ impl Shard {
     /// Lists show why a run is blocked, though that is no part of its journal.
     fn write_row(&mut self, id: &EntityId) {
         let shard = self.id;
-        let slot = self.slot(id);
-        let Some(row) = slot.run().map(|run| row(shard, run, slot.blocked.as_ref())) else { return };
-        slot.row_says_blocked = slot.blocked.is_some();
+        let seat = self.seat(id);
+        let Some(row) = seat.run().map(|run| row(shard, run, seat.blocked.as_ref())) else { return };
+        seat.row_says_blocked = seat.blocked.is_some();
         self.write(id, Batch { runs: vec![row], ..Batch::default() }, Then::Nothing);
     }
 
     pub(super) fn close(&mut self, id: &EntityId) {
-        self.slot(id).tell(ToHost::Close);
+        self.seat(id).tell(ToHost::Close);
         self.end_session(id);
     }
 
     pub(super) fn end_session(&mut self, id: &EntityId) {
-        let slot = self.slot(id);
-        slot.begun.clear();
-        if slot.session.take().is_some() {
+        let seat = self.seat(id);
+        seat.begun.clear();
+        if seat.session.take().is_some() {
             self.state.live -= 1;
         }
-        if let Some(place) = self.slot(id).idle.take() {
+        if let Some(place) = self.seat(id).idle.take() {
             self.state.idle.remove(&place);
         }
     }
 
     pub(super) fn wait_for_end(&mut self, id: &EntityId, reply: Reply<Ended>) {
         let committed = self.committed.seq;
-        let slot = self.slot(id);
-        let Memory::Ready(Some(Entity::Run(run))) = &slot.memory else { return drop(reply.send(Err(not_found(id)))) };
+        let seat = self.seat(id);
+        let Memory::Ready(Some(Entity::Run(run))) = &seat.memory else { return drop(reply.send(Err(not_found(id)))) };
         match run.ended() {
-            Some(ended) if slot.changed <= committed => drop(reply.send(Ok(ended.clone()))),
+            Some(ended) if seat.changed <= committed => drop(reply.send(Ok(ended.clone()))),
             // Its end may have been announced, and only what it said last is being settled: nobody would tell who begins to wait now.
             Some(_) => {
                 let (seq, then) = (self.state.submitted, Then::Ask(Ask::Await(reply)));
                 self.state.pending.push_back(Pending { seq, id: id.clone(), then });
             }
             None => {
-                slot.waiters.retain(|waiter| !waiter.is_closed()); // those who gave up do not add up
-                slot.waiters.push(reply);
+                seat.waiters.retain(|waiter| !waiter.is_closed()); // those who gave up do not add up
+                seat.waiters.push(reply);
             }
         }
     }
@@ -233,13 +233,13 @@ impl Shard {
     }
 
     fn announce_end(&mut self, id: &EntityId) {
-        let slot = self.slot(id);
-        let waiters = std::mem::take(&mut slot.waiters);
-        let Memory::Ready(Some(Entity::Run(run))) = &slot.memory else {
+        let seat = self.seat(id);
+        let waiters = std::mem::take(&mut seat.waiters);
+        let Memory::Ready(Some(Entity::Run(run))) = &seat.memory else {
             return waiters.into_iter().for_each(|waiter| self.ask(id.clone(), Ask::Await(waiter)));
         };
-        let Some(ended) = run.ended() else { return slot.waiters.extend(waiters) }; // it has begun again already
-        slot.blocked = None;
+        let Some(ended) = run.ended() else { return seat.waiters.extend(waiters) }; // it has begun again already
+        seat.blocked = None;
         tracing::debug!(run = %id, status = run.status().as_str(), "the run has ended");
         for waiter in waiters {
             let _nobody_waits = waiter.send(Ok(ended.clone()));
@@ -250,8 +250,8 @@ impl Shard {
     pub(super) fn set_aside(&mut self, id: &EntityId, why: String) {
         tracing::error!(entity = %id, why, "it is set aside");
         self.close(id);
-        if let Some(slot) = self.state.slots.remove(id) {
-            for waiter in slot.waiters {
+        if let Some(seat) = self.state.seats.remove(id) {
+            for waiter in seat.waiters {
                 let _nobody_waits = waiter.send(Err(Error::JournalBroken { entity: id.clone(), why: why.clone() }));
             }
         }
