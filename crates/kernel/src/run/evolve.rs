@@ -79,6 +79,7 @@ fn begin(id: &RunId, entry: &Entry) -> Option<Run> {
         supplied: BTreeMap::new(),
         letters: BTreeSet::new(),
         slots: Slots::default(),
+        details: BTreeMap::new(),
         note: None,
         phase: Phase::Open(Open { in_flight: 1, ..Open::default() }),
     })
@@ -93,9 +94,13 @@ fn apply(run: &mut Run, entry: &Entry) {
             run.slots.held += 1;
             run.slots.asked = run.options.limits.len().min(run.slots.held + 1);
         }
-        Event::RetryScheduled { attempt, delay, .. } => {
+        Event::RetryScheduled { step, attempt, delay, details, .. } => {
             run.retry_context = Some(RetryContext { current_attempt: *attempt, last_backoff: *delay });
+            run.details.extend(details.clone().map(|details| (step.clone(), details)));
         }
+        Event::StepHeartbeat { step, details, .. } => drop(run.details.insert(step.clone(), details.clone())),
+        Event::StepCompleted { step, .. } => drop(run.details.remove(step)),
+        Event::UndoCompleted { step, .. } => drop(run.details.remove(&step.undo())),
         Event::ProgressNoted { text, .. } => run.note = Some(text.clone()),
         Event::StepFailed { step, failure, .. } if failure.class == Class::Poison => drop(run.letters.insert(step.clone())),
         Event::RunPaused { origin } => remember(run, Verb::Pause, origin),
@@ -295,6 +300,7 @@ fn continue_as_new(run: &mut Run, entry: &Entry, input: &Payload) {
     run.seed = next_seed(&run.seed);
     run.retried = None;
     run.supplied.clear();
+    run.details.clear();
     run.letters.clear();
     (run.retry_context, run.note) = (None, None);
 }

@@ -288,8 +288,10 @@ pub(super) fn begin_again(run: &mut Run, entry: &Entry, retried: &Retried) {
     run.supplied = retried.supplied.iter().cloned().collect::<BTreeMap<StepId, Payload>>();
     remember(run, Verb::Retry, &retried.origin);
     (run.epoch, run.retried) = (entry.epoch, Some((entry.at, entry.seq)));
+    run.details.retain(|step, _| step.undone().is_none());
     if let Some(input) = &retried.input {
         run.input = input.clone();
+        run.details.clear(); // they were about another input
     }
     run.deadline =
         run.deadline

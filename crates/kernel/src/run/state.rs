@@ -46,6 +46,8 @@ pub struct Run {
     pub letters: BTreeSet<StepId>,
     /// The slots it has asked for.
     pub slots: Slots,
+    /// What attempts of steps that have not succeeded said last of how far they had come; another life can read it too.
+    pub details: BTreeMap<StepId, Payload>,
     /// What the code said last of how far it has come.
     pub note: Option<String>,
     /// Where it stands.

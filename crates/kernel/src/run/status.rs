@@ -117,8 +117,9 @@ impl Run {
     pub fn recover(&self) -> Option<Recover> {
         let open = self.open().filter(|open| open.interrupted.is_none() && !self.is_ready())?;
         let in_backoff = open.steps.values().any(|step| matches!(step, Step::Backoff { .. }));
+        let is_called_off = open.cancel_requested && open.stage == Stage::Running; // a person has decided: it goes on to its end
         match self.options.recovery {
-            Recovery::Manual if in_backoff || open.in_flight > 0 => Some(Recover::Interrupt),
+            Recovery::Manual if !is_called_off && (in_backoff || open.in_flight > 0) => Some(Recover::Interrupt),
             _ if self.is_waiting() => None,
             _ => Some(Recover::Host),
         }

@@ -249,7 +249,8 @@ impl Inner {
 impl Board {
     pub(super) fn new(seed: Seed, now: Timestamp, opening: &Opening) -> Self {
         let (versions, notes) = (replay::versions(&opening.script), replay::notes(&opening.script));
-        let inner = Inner { now, versions, notes, supplied: opening.supplied.clone(), replaying: true, ..Inner::default() };
+        let (supplied, details) = (opening.supplied.clone(), opening.details.clone());
+        let inner = Inner { now, versions, notes, supplied, details, replaying: true, ..Inner::default() };
         Board { seed, run: opening.run.clone(), generations: opening.generations.clone(), inner: Mutex::new(inner) }
     }
 

@@ -134,6 +134,8 @@ pub(crate) struct Opening {
     pub(crate) generations: Generations,
     /// Steps that are not executed, and what they are to have returned.
     pub(crate) supplied: BTreeMap<StepId, Payload>,
+    /// What attempts of steps that have not succeeded said last of how far they had come, in earlier lives too.
+    pub(crate) details: BTreeMap<StepId, Payload>,
     /// Nothing is begun until it is told to go on.
     pub(crate) paused: bool,
     /// When this life began, and the sequence of the event that says so, if there was one before.
@@ -155,6 +157,7 @@ impl Opening {
             epoch: run.epoch,
             generations: run.generations.clone(),
             supplied: run.supplied.clone(),
+            details: run.details.clone(),
             paused: run.open().is_some_and(steadfast_kernel::run::Open::stands_still),
             retried: run.retried,
             script,

@@ -125,3 +125,28 @@ async fn notes_are_shown_and_cost_no_commit() {
     run.result::<()>().await.unwrap();
     assert!(run.replay().await.unwrap().mismatch.is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn another_life_reads_how_far_the_one_before_it_had_come() {
+    #[workflow]
+    async fn in_parts(ctx: Ctx, (): ()) -> Result<u32, Failure> {
+        ctx.step("parts", || {
+            let (call, ctx) = (call(&ctx, "parts"), ctx.clone());
+            async move {
+                let done = ctx.last_heartbeat::<u32>()?.unwrap_or_default();
+                ctx.heartbeat().beat(&(done + 10))?;
+                if call < 3 { Err(Failure::permanent("the disk is full")) } else { Ok(done) }
+            }
+        })
+        .await
+    }
+    let engine = engine(&Memory::new()).register(in_parts).start().await.unwrap();
+    let run = engine.start("in_parts", &()).id("in-parts").await.unwrap();
+    for _ in 0..2 {
+        run.result::<u32>().await.unwrap_err();
+        run.retry().await.unwrap();
+    }
+    assert_eq!(run.result::<u32>().await.unwrap(), 20);
+    run.retry().from_start().await.unwrap();
+    assert_eq!(run.result::<u32>().await.unwrap(), 0, "what has succeeded begins from nothing");
+}

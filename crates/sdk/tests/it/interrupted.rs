@@ -141,3 +141,19 @@ async fn it_does_not_go_on_because_the_store_could_not_record_that_it_does_not()
         assert_eq!((calls(id, "switch"), run.view().await.unwrap().status), (1, Status::Interrupted), "{id}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_that_was_called_off_before_its_process_died_goes_on_to_its_end() {
+    let store = Memory::new();
+    let first = start(&store).await;
+    let run = first.start("rollout", "hangs").id("called-off-before").await.unwrap();
+    until("it hangs", async || calls("called-off-before", "switch") == 1).await;
+    store.faults().after(1, Fault::CrashBefore); // the request is on record, the end is not
+    run.cancel().by("ada").await.unwrap();
+    tokio::time::sleep(MINUTE).await;
+    drop((run, first));
+    let second = start(&store.reopen()).await;
+    let run = second.run("called-off-before").unwrap();
+    assert_eq!(run.result::<String>().await.unwrap_err().failure().unwrap().code, Code::Cancelled);
+    assert_eq!(calls("called-off-before", "switch"), 1);
+}

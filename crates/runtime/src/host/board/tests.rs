@@ -15,6 +15,7 @@ fn failed(attempt: Attempt) -> Board {
         epoch: 1,
         generations: Generations::default(),
         supplied: BTreeMap::new(),
+        details: BTreeMap::new(),
         paused: false,
         retried: None,
         script: Vec::new(),
