@@ -25,10 +25,9 @@ impl Decision {
 
 /// The state of an entity: the fold of its journal.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "nearly every entity is a run")]
 pub enum Entity {
-    /// A run.
-    Run(Run),
+    /// A run; its state is large, and is folded where it lies.
+    Run(Box<Run>),
     /// A limit.
     Limit(Limit),
     /// The dead letters of a workflow.
@@ -90,8 +89,8 @@ pub fn decide(id: &EntityId, state: Option<&Entity>, command: Command, now: Time
 /// [`IllegalTransition`] if the entry cannot come next: a gap, another epoch, or anything the machine does not list.
 pub fn advance(id: &EntityId, state: Option<Entity>, entry: &Entry) -> Result<(Entity, Vec<Envelope>), IllegalTransition> {
     match (id, state) {
-        (EntityId::Run(id), None) => run::advance(id, None, entry).map(|(run, said)| (Entity::Run(run), said)),
-        (EntityId::Run(id), Some(Entity::Run(run))) => run::advance(id, Some(run), entry).map(|(run, said)| (Entity::Run(run), said)),
+        (EntityId::Run(id), None) => run::begin_with(id, entry).map(|(run, said)| (Entity::Run(Box::new(run)), said)),
+        (EntityId::Run(_), Some(Entity::Run(mut run))) => run::advance(&mut run, entry).map(|said| (Entity::Run(run), said)),
         (EntityId::Limit(key), None) => limit::advance(key, None, entry).map(|(limit, said)| (Entity::Limit(limit), said)),
         (EntityId::Limit(key), Some(Entity::Limit(limit))) => {
             limit::advance(key, Some(limit), entry).map(|(limit, said)| (Entity::Limit(limit), said))

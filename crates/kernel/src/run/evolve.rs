@@ -17,38 +17,53 @@ use std::time::Duration;
 /// # Errors
 /// [`IllegalTransition`] if the entry cannot come next: a gap, another epoch, or anything the machine does not list.
 pub fn evolve(id: &RunId, state: Option<Run>, entry: &Entry) -> Result<Run, IllegalTransition> {
-    advance(id, state, entry).map(|(run, _)| run)
+    match state {
+        None => begin_with(id, entry).map(|(run, _)| run),
+        Some(mut run) => advance(&mut run, entry).map(|_said| run),
+    }
 }
 
-/// Folds one entry into the state, and tells what it says to others.
+/// The state of a run that begins with that entry, and what it tells others.
 ///
 /// # Errors
-/// [`IllegalTransition`] if the entry cannot come next.
-pub fn advance(id: &RunId, state: Option<Run>, entry: &Entry) -> Result<(Run, Vec<Envelope>), IllegalTransition> {
+/// [`IllegalTransition`] if no journal begins like that.
+pub fn begin_with(id: &RunId, entry: &Entry) -> Result<(Run, Vec<Envelope>), IllegalTransition> {
     let me = EntityId::from(id);
-    let next = state.as_ref().map_or(1, |run| run.seq + 1);
+    if entry.seq != 1 {
+        return Err(illegal(&me, entry, "event 1 is missing"));
+    }
+    let mut run = begin(id, entry).ok_or_else(|| illegal(&me, entry, "a journal begins with RUN_STARTED"))?;
+    let said = take_in(&mut run, &me, entry);
+    Ok((run, said))
+}
+
+/// Folds one entry into the state, in place, and tells what it says to others.
+///
+/// # Errors
+/// [`IllegalTransition`] if the entry cannot come next; the state is as it was.
+pub fn advance(run: &mut Run, entry: &Entry) -> Result<Vec<Envelope>, IllegalTransition> {
+    let me = EntityId::from(&run.id);
+    let next = run.seq + 1;
     if entry.seq != next {
         return Err(illegal(&me, entry, format!("event {next} is missing")));
     }
-    let mut run = match state {
-        None => begin(id, entry).ok_or_else(|| illegal(&me, entry, "a journal begins with RUN_STARTED"))?,
-        Some(run) => {
-            let epoch = run.epoch + u32::from(opens_an_epoch(&entry.event));
-            if entry.epoch != epoch {
-                return Err(illegal(&me, entry, format!("it belongs to epoch {}, the run is in epoch {}", entry.epoch, run.epoch)));
-            }
-            run.may_follow(&entry.event).map_err(|why| illegal(&me, entry, why))?;
-            run
-        }
-    };
-    let said = envelopes(&me, run.sent, said(&run, entry));
+    let epoch = run.epoch + u32::from(opens_an_epoch(&entry.event));
+    if entry.epoch != epoch {
+        return Err(illegal(&me, entry, format!("it belongs to epoch {}, the run is in epoch {}", entry.epoch, run.epoch)));
+    }
+    run.may_follow(&entry.event).map_err(|why| illegal(&me, entry, why))?;
+    Ok(take_in(run, &me, entry))
+}
+
+fn take_in(run: &mut Run, me: &EntityId, entry: &Entry) -> Vec<Envelope> {
+    let said = envelopes(me, run.sent, said(run, entry));
     run.sent += said.len() as u64;
-    apply(&mut run, entry);
+    apply(run, entry);
     if let Some(Heard { from, seq }) = &entry.heard {
         run.heard.insert(from.clone(), *seq);
     }
     run.seq = entry.seq;
-    Ok((run, said))
+    said
 }
 
 /// What begins another life of the run.

@@ -23,7 +23,7 @@ mod status;
 mod terminate;
 mod turn;
 
-pub use evolve::{advance, evolve};
+pub use evolve::{advance, begin_with, evolve};
 pub use retry::{Preview, preview};
 pub use script::script;
 pub use signal::SIGNALS_MAX;

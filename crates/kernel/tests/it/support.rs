@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use steadfast_kernel::random::Seed;
-use steadfast_kernel::run::{advance, evolve};
+use steadfast_kernel::run::{self, evolve};
 use steadfast_kernel::{
     Answer, Attempt, CancelRun, Code, Command, Completion, Decision, Effect, EntityId, Entry, Envelope, Epoch, Event, Failure, FireTimer,
     Heard, IllegalTransition, LimitKey, Limiting, Message, Origin, Parent, Payload, Policy, Proposal, Record, Recovery, ReportFailure,
@@ -465,7 +465,7 @@ pub(crate) fn fold(entries: &[Entry]) -> Result<Option<Run>, IllegalTransition> 
 #[track_caller]
 pub(crate) fn said(entries: &[Entry]) -> Vec<(u64, EntityId, Message)> {
     let (last, before) = entries.split_last().expect("an entry");
-    let (_, said) = advance(&run_id(), folded(before), last).unwrap_or_else(|illegal| panic!("{illegal}"));
+    let (_, said) = advanced(folded(before), last).unwrap_or_else(|illegal| panic!("{illegal}"));
     said.into_iter().map(|Envelope { seq, to, message, .. }| (seq, to, message)).collect()
 }
 
@@ -480,4 +480,12 @@ pub(crate) fn folded(entries: &[Entry]) -> Option<Run> {
 pub(crate) fn stored(entries: &[Entry]) -> Vec<Entry> {
     let there_and_back = |entry| Entry::try_from(&Record::from(entry)).unwrap_or_else(|unreadable| panic!("{unreadable}"));
     entries.iter().map(there_and_back).collect()
+}
+
+/// The state after one more entry, and what it tells others.
+pub(crate) fn advanced(state: Option<Run>, entry: &Entry) -> Result<(Run, Vec<Envelope>), IllegalTransition> {
+    match state {
+        None => run::begin_with(&run_id(), entry),
+        Some(mut run) => run::advance(&mut run, entry).map(|said| (run, said)),
+    }
 }

@@ -157,7 +157,6 @@ struct Seat {
 }
 
 #[derive(Default)]
-#[expect(clippy::large_enum_variant, reason = "nearly every seat is Ready")]
 enum Memory {
     #[default]
     Absent,
@@ -256,7 +255,6 @@ struct Follow {
 }
 
 /// What a background read found.
-#[expect(clippy::large_enum_variant, reason = "nearly every one is Loaded, and it is moved once")]
 enum Done {
     Loaded { id: EntityId, result: Result<Option<(Entity, Vec<Entry>)>, Error> },
     Healed(Result<Head, Arc<steadfast_store::Error>>),

@@ -8,7 +8,7 @@ use proptest::sample::Index;
 use proptest::test_runner::TestCaseResult;
 use std::collections::BTreeMap;
 use steadfast_kernel::random::Seed;
-use steadfast_kernel::run::{Open, Phase, Stage, advance, decide, preview, script};
+use steadfast_kernel::run::{Open, Phase, Stage, decide, preview, script};
 use steadfast_kernel::{
     Answer, Attempt, CancelRun, Code, Command, Completion, Decision, Effect, EntityId, Entry, Envelope, Event, Failure, Message, Origin,
     Payload, Proposal, RecordHeartbeat, Refusal, ReportFailure, RetryFrom, RetryRun, Run, RunOptions, StartChild, StartRun, Status, StepId,
@@ -317,7 +317,7 @@ impl World {
 
     fn commit(&mut self, entry: &Entry) -> TestCaseResult {
         let before = self.state.clone();
-        let (run, said) = advance(&run_id(), self.state.take(), entry).map_err(|illegal| TestCaseError::fail(illegal.to_string()))?;
+        let (run, said) = advanced(self.state.take(), entry).map_err(|illegal| TestCaseError::fail(illegal.to_string()))?;
         self.journal.push(entry.clone());
         self.frozen = Frozen::next(self.frozen.take(), before.as_ref(), &run, entry, &self.journal)?;
         for envelope in said {
@@ -390,7 +390,7 @@ impl World {
         let (Command::RetryRun(command), Some(run)) = (command, &self.state) else { return Ok(()) };
         let [entry] = entries else { return Ok(()) }; // the same command again
         let Ok(preview) = preview(run, command.clone()) else { return Err(TestCaseError::fail("a retry without a preview")) };
-        let (next, said) = advance(&run_id(), Some(run.clone()), entry).map_err(|illegal| TestCaseError::fail(illegal.to_string()))?;
+        let (next, said) = advanced(Some(run.clone()), entry).map_err(|illegal| TestCaseError::fail(illegal.to_string()))?;
         let open = next.open().expect("a run that goes on");
         let of_the_user = |step: &&StepId| !step.is_version();
         prop_assert_eq!(preview.kept, open.steps.keys().filter(of_the_user).cloned().collect::<Vec<_>>());
