@@ -53,6 +53,7 @@ fn begin_anew(script: &mut Vec<Entry>, continued: &Entry) {
         Event::SignalReceived { name, .. } => !answers_a_question(name) && !taken.contains(&entry.seq),
         _ => false,
     });
+    script.iter_mut().for_each(|entry| entry.abandoned.clear()); // whatever the code no longer waited for, it did not ask for now
     if let (Some(first), Event::RunContinued { input: next }) = (script.first_mut(), &continued.event)
         && let Event::RunStarted { input, seed, .. } = &mut first.event
     {

@@ -518,3 +518,16 @@ fn a_run_that_has_begun_again_by_itself_is_retried_from_there() {
     let run = folded(&[journal, vec![next]].concat()).expect("a run");
     assert_eq!((run.input, run.generations.get(&id("a#1"))), (Payload::json("18"), 3));
 }
+
+#[test]
+fn what_an_earlier_life_gave_up_is_not_given_up_in_one_without_a_past() {
+    let journal = [
+        entry(1, 0, run_started()),
+        entry(2, 0, child_started("child:parcel#1", "parcel-1")).abandoning([retry("charge#1")]),
+        entry(3, 0, run_failed(timeout())),
+        entry(4, 0, run_retried(None, 3, &["child:parcel#1"])).in_epoch(2),
+        entry(5, 0, run_continued("18")).in_epoch(3).leaving(0),
+    ];
+    let script = steadfast_kernel::run::script(journal.to_vec());
+    assert_eq!(script.iter().map(|entry| (entry.event.kind(), entry.abandoned.len())).collect::<Vec<_>>(), [("RUN_STARTED", 0)]);
+}
