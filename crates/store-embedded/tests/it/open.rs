@@ -197,3 +197,19 @@ fn a_folder_that_is_a_file_cannot_be_opened() {
     fs::write(&file, "x").unwrap();
     assert_eq!(Embedded::open(&file).unwrap_err().code(), code::STORE_UNAVAILABLE);
 }
+
+/// Between being forked and beginning its own program a process holds whatever was open in this one, the lock too.
+#[test]
+fn processes_that_are_being_started_do_not_keep_the_folder_locked() {
+    let (dir, done) = (tempdir().unwrap(), std::sync::atomic::AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                let _ended = std::process::Command::new("true").status();
+            }
+        });
+        let opened = (0..150).map(|_| Embedded::open(dir.path())).find_map(Result::err);
+        done.store(true, std::sync::atomic::Ordering::SeqCst);
+        assert!(opened.is_none(), "{opened:?}");
+    });
+}
