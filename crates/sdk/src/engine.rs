@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::limit::Limit;
-use steadfast_kernel::{Answer, Entry, Failure, LimitKey, Origin, Payload, Recovery, RunId, Status, Wait, WorkflowName};
+use steadfast_kernel::{Answer, Entry, Failure, LimitKey, Payload, Recovery, RunId, Status, Wait, WorkflowName};
 use steadfast_runtime as runtime;
 use steadfast_store::memory::Memory;
 use steadfast_store_embedded::Embedded;
@@ -298,27 +298,23 @@ impl Run {
     /// Calls the run off. Await it: when it returns, that is on record. What the run did is undone; wait for [`result`](Run::result) to see
     /// the end.
     pub fn cancel(&self) -> Act {
-        self.act(Verb::Cancel)
+        Act::new(&self.engine, Ok(Verb::Cancel(self.id.clone())))
     }
 
     /// Ends the run at once; nothing is undone. For runs that cannot be cancelled: their code is gone, or their undo does not work.
     pub fn terminate(&self) -> Act {
-        self.act(Verb::Terminate)
+        Act::new(&self.engine, Ok(Verb::Terminate(self.id.clone())))
     }
 
     /// Begins nothing new until the run is [resumed](Run::resume). Attempts in flight end and are recorded. Sleeps, backoffs and deadlines keep the time that
     /// is left.
     pub fn pause(&self) -> Act {
-        self.act(Verb::Pause)
+        Act::new(&self.engine, Ok(Verb::Pause(self.id.clone())))
     }
 
     /// Goes on after a [pause](Run::pause), with the time that was left.
     pub fn resume(&self) -> Act {
-        self.act(Verb::Resume)
-    }
-
-    fn act(&self, verb: Verb) -> Act {
-        Act { run: self.clone(), verb, origin: Origin::default() }
+        Act::new(&self.engine, Ok(Verb::Resume(self.id.clone())))
     }
 
     /// Begins another life of a run that has failed, was cancelled or interrupted, waits, or has completed: at the step it failed at, unless something else

@@ -1,10 +1,8 @@
 //! Dead letters: what nobody will try again by itself.
 
+use crate::operate::{Act, Verb};
 use crate::{Engine, Error};
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-use std::future::IntoFuture;
-use steadfast_kernel::{LetterId, Origin, Payload, Timestamp};
+use steadfast_kernel::{LetterId, Payload, Timestamp};
 use steadfast_runtime as runtime;
 use steadfast_store::{LetterCursor, LetterRow};
 
@@ -53,60 +51,13 @@ impl Engine {
 
     /// Has a dead letter tried again: its run is retried from its step, and the letter is gone. Await it: when it returns, that is on record. It is refused
     /// if there is no such letter, or its run cannot be retried now; the letter stays then.
-    pub fn redrive(&self, letter: &str) -> LetterAct {
-        LetterAct { engine: self.clone(), letter: letter.into(), redrives: true, origin: Origin::default() }
+    pub fn redrive(&self, letter: &str) -> Act {
+        Act::new(&self.inner, letter_id(letter).map(Verb::Redrive))
     }
 
     /// Throws a dead letter away; its run is not touched. Await it: when it returns, that is on record. It is refused if there is no such letter.
-    pub fn drop_letter(&self, letter: &str) -> LetterAct {
-        LetterAct { engine: self.clone(), letter: letter.into(), redrives: false, origin: Origin::default() }
-    }
-}
-
-/// Something to be done about a dead letter, that is being put together. Await it.
-#[must_use = "nothing is done about the letter until this is awaited"]
-pub struct LetterAct {
-    engine: Engine,
-    letter: String,
-    redrives: bool,
-    origin: Origin,
-}
-
-impl LetterAct {
-    /// Who wants it; kept on record.
-    pub fn by(mut self, who: impl Into<String>) -> Self {
-        self.origin.by = Some(who.into());
-        self
-    }
-
-    /// Why; kept on record.
-    pub fn why(mut self, why: impl Into<String>) -> Self {
-        self.origin.why = Some(why.into());
-        self
-    }
-
-    /// What tells this command from others: the same again changes nothing, so that it can be sent until it is acknowledged.
-    pub fn id(mut self, id: impl Into<String>) -> Self {
-        self.origin.command = Some(id.into());
-        self
-    }
-}
-
-impl IntoFuture for LetterAct {
-    type Output = Result<(), Error>;
-    type IntoFuture = BoxFuture<'static, Self::Output>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        async move {
-            let (engine, letter) = (self.engine.inner, letter_id(&self.letter)?);
-            if self.redrives {
-                engine.redrive(&letter, self.origin).await?
-            } else {
-                engine.drop_letter(&letter, self.origin).await?
-            }
-            Ok(())
-        }
-        .boxed()
+    pub fn drop_letter(&self, letter: &str) -> Act {
+        Act::new(&self.inner, letter_id(letter).map(Verb::Drop))
     }
 }
 

@@ -54,7 +54,7 @@ pub use engine::{Engine, EngineBuilder, Resolution, Run, SendSignal, Settings, S
 pub use error::Error;
 pub use graph::{Graph, GraphError, Outputs};
 pub use heartbeat::Heartbeat;
-pub use letters::{DeadLetter, LetterAct, LetterPage};
+pub use letters::{DeadLetter, LetterPage};
 pub use list::{ListRuns, RunPage};
 pub use operate::{Act, Retry};
 pub use steadfast_kernel::limit::Limit;

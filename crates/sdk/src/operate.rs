@@ -1,29 +1,36 @@
-//! What operators ask of a run: who wants it and why is kept on record, and the same command again is one.
+//! What operators ask of a run or a dead letter: who wants it and why is kept on record, and the same command again is one.
 
 use crate::{Error, Preview, Run};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use std::future::IntoFuture;
-use steadfast_kernel::{Origin, Payload, RetryFrom, RetryRun, StepId};
+use steadfast_kernel::{LetterId, Origin, Payload, RetryFrom, RetryRun, RunId, StepId};
+use steadfast_runtime as runtime;
 
-/// Something asked of a run, that is being put together. Await it: when it returns, it is on record.
-#[must_use = "nothing is asked of the run until this is awaited"]
+/// Something asked of a run or a dead letter, that is being put together. Await it: when it returns, it is on record.
+#[must_use = "nothing is asked for until this is awaited"]
 pub struct Act {
-    pub(crate) run: Run,
-    pub(crate) verb: Verb,
-    pub(crate) origin: Origin,
+    engine: runtime::Engine,
+    verb: Result<Verb, runtime::Error>,
+    origin: Origin,
 }
 
-#[derive(Clone, Copy)]
+/// What is asked, and of whom.
 pub(crate) enum Verb {
-    Cancel,
-    Terminate,
-    Pause,
-    Resume,
+    Cancel(RunId),
+    Terminate(RunId),
+    Pause(RunId),
+    Resume(RunId),
+    Redrive(LetterId),
+    Drop(LetterId),
 }
 
 impl Act {
+    pub(crate) fn new(engine: &runtime::Engine, verb: Result<Verb, runtime::Error>) -> Self {
+        Act { engine: engine.clone(), verb, origin: Origin::default() }
+    }
+
     /// Who wants it; kept on record.
     pub fn by(mut self, who: impl Into<String>) -> Self {
         self.origin.by = Some(who.into());
@@ -49,12 +56,14 @@ impl IntoFuture for Act {
 
     fn into_future(self) -> Self::IntoFuture {
         async move {
-            let Act { run: Run { engine, id, .. }, verb, origin } = self;
-            match verb {
-                Verb::Cancel => engine.cancel(&id, origin).await?,
-                Verb::Terminate => engine.terminate(&id, origin).await?,
-                Verb::Pause => engine.pause(&id, origin).await?,
-                Verb::Resume => engine.resume(&id, origin).await?,
+            let Act { engine, verb, origin } = self;
+            match verb? {
+                Verb::Cancel(run) => engine.cancel(&run, origin).await?,
+                Verb::Terminate(run) => engine.terminate(&run, origin).await?,
+                Verb::Pause(run) => engine.pause(&run, origin).await?,
+                Verb::Resume(run) => engine.resume(&run, origin).await?,
+                Verb::Redrive(letter) => engine.redrive(&letter, origin).await?,
+                Verb::Drop(letter) => engine.drop_letter(&letter, origin).await?,
             }
             Ok(())
         }
