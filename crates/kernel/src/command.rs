@@ -146,6 +146,8 @@ pub struct RetryRun {
     pub outputs: Vec<(StepId, Payload)>,
     /// Its code cannot go on here: such a run counts as one that waits.
     pub blocked: bool,
+    /// An attempt has begun after its delay, which is no event: such a run does not wait.
+    pub in_flight: bool,
 }
 
 /// Where another life of a run begins.

@@ -12,6 +12,19 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Seed(pub [u8; 32]);
 
+impl Seed {
+    /// A seed of its own for something that belongs to this one: the same for ever.
+    #[must_use]
+    pub fn derive(&self, branch: &str, name: &str) -> Seed {
+        let mut stream = Stream::new(self, branch, name);
+        let mut derived = [0; 32];
+        for chunk in derived.chunks_mut(8) {
+            chunk.copy_from_slice(&stream.next_u64().to_le_bytes());
+        }
+        Seed(derived)
+    }
+}
+
 impl fmt::Debug for Seed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Seed(…)")

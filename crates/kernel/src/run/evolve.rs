@@ -7,7 +7,7 @@ use super::{
     Await, Child, Deadline, Ended, Generations, How, Open, Paused, Phase, RetryContext, Run, Settled, Sleep, Slots, Stage, Step, Verb,
 };
 use crate::machine::{IllegalTransition, envelopes, illegal};
-use crate::random::{Seed, Stream};
+use crate::random::Seed;
 use crate::{Class, Code, EntityId, Entry, Envelope, Event, Failure, Heard, Origin, Payload, RunId, Seq, TimerName, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -334,10 +334,5 @@ pub(super) fn forget_answers(open: &mut Open) {
 
 /// A seed for the next life, whose chance is not that of this one.
 pub(super) fn next_seed(seed: &Seed) -> Seed {
-    let mut stream = Stream::new(seed, "", "next-seed");
-    let mut next = [0; 32];
-    for chunk in next.chunks_mut(8) {
-        chunk.copy_from_slice(&stream.next_u64().to_le_bytes());
-    }
-    Seed(next)
+    seed.derive("", "next-seed")
 }

@@ -102,7 +102,7 @@ impl Run {
 }
 
 /// What only comes of the code being executed, or of what it did being undone.
-fn is_of_the_code(event: &Event) -> bool {
+pub(super) fn is_of_the_code(event: &Event) -> bool {
     matches!(
         event,
         Event::StepStarted { .. }

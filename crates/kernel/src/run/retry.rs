@@ -108,11 +108,15 @@ fn succeeded(step: &Step) -> bool {
 
 /// Which records are kept and which are not.
 fn plan(run: &Run, command: RetryRun) -> Result<Retried, Refusal> {
-    let RetryRun { origin, from, input, outputs, blocked } = command;
+    let RetryRun { origin, from, input, outputs, blocked, in_flight } = command;
     if let RetryFrom::Letter { letter, step, is_there } = &from
         && !(*is_there && run.letters.contains(step))
     {
         return Err(Refusal::LetterNotFound { letter: letter.clone() }); // redriven, dropped, or of a past that the run no longer has
+    }
+    if in_flight {
+        let what_to_do = "an attempt is in flight: retry it when that has ended, or cancel it first";
+        return Err(Refusal::WrongStatus { run: run.id.clone(), status: Status::Running, what_to_do });
     }
     may_be_retried(run, &from, input.is_some(), blocked)?;
     let records = run.records();

@@ -1,7 +1,6 @@
 //! What a run says to other entities: a function of its state and the entry that is about to be folded in, so that the outbox is a fold too.
 
 use super::{Open, Run};
-use crate::random::{Seed, Stream};
 use crate::{Class, EntityId, Entry, Event, Failure, Letter, Message, Origin, Parent, Payload, Retried, StartChild, StepId};
 
 /// To whom, and what, in order. `run` is the state before the entry; for the first entry, the one that it begins.
@@ -11,7 +10,7 @@ pub(super) fn said(run: &Run, entry: &Entry) -> Vec<(EntityId, Message)> {
         Event::SlotAcquired { .. } => request(run, run.slots.held + 1, entry).into_iter().collect(),
         Event::StepFailed { step, attempt, failure } if failure.class == Class::Poison => vec![post(run, step, *attempt, failure)],
         Event::ChildStarted { child, run: id, workflow, input, deadline, options } => {
-            let seed = child_seed(&run.seed, child);
+            let seed = run.seed.derive(child.as_str(), "child");
             let (workflow, input, deadline, mut options) = (workflow.clone(), input.clone(), *deadline, options.clone());
             options.tenant = options.tenant.or_else(|| run.options.tenant.clone()); // the work is whose the parent's is
             vec![(id.into(), Message::StartChild(StartChild { workflow, input, seed, deadline, options }))]
@@ -69,14 +68,4 @@ fn said_by_retry(run: &Run, entry: &Entry, retried: &Retried) -> Vec<(EntityId, 
     let letters = retried.reset.iter().filter(|step| run.letters.contains(step));
     let settled = letters.map(|step| (EntityId::Letters(run.workflow.clone()), Message::SettleLetter { step: step.clone() }));
     slot.into_iter().chain(children).chain(settled).collect()
-}
-
-/// Where a child's chance comes from.
-fn child_seed(seed: &Seed, child: &StepId) -> Seed {
-    let mut stream = Stream::new(seed, child.as_str(), "child");
-    let mut key = [0; 32];
-    for chunk in key.chunks_mut(8) {
-        chunk.copy_from_slice(&stream.next_u64().to_le_bytes());
-    }
-    Seed(key)
 }

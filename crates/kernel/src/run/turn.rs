@@ -1,6 +1,7 @@
 //! Record what a turn delivered and proposed: whole, or not at all.
 //! open --TakeTurn--> open | compensating | ended · compensating --TakeTurn--> compensating | ended
 
+use super::order::is_of_the_code;
 use super::{Decision, Phase, Run};
 use crate::{Answer, Effect, Event, Proposal, Refusal, StepId, TakeTurn, Timer, TimerName};
 use std::collections::BTreeSet;
@@ -80,28 +81,10 @@ fn check(run: &Run, proposals: &[Proposal]) -> Result<(), String> {
     Ok(())
 }
 
-/// What only a host can say; retries, arrivals, starts and what operators want are the engine's to record.
+/// What only a host can say, in a turn; retries, heartbeats, arrivals, starts and what operators want are the engine's to record.
 fn is_of_the_host(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::StepStarted { .. }
-            | Event::StepCompleted { .. }
-            | Event::StepFailed { .. }
-            | Event::TimerSet { .. }
-            | Event::TimerFired { .. }
-            | Event::SignalAwaited { .. }
-            | Event::SignalTaken { .. }
-            | Event::ProgressNoted { .. }
-            | Event::ChildStarted { .. }
-            | Event::ChildTaken { .. }
-            | Event::RunCompensating { .. }
-            | Event::UndoCompleted { .. }
-            | Event::UndoFailed { .. }
-            | Event::RunContinued { .. }
-            | Event::RunCompleted { .. }
-            | Event::RunFailed { .. }
-            | Event::RunCancelled
-    )
+    let said_alone = matches!(event, Event::RetryScheduled { .. } | Event::StepHeartbeat { .. });
+    event.is_end() || (is_of_the_code(event) && !said_alone)
 }
 
 /// A signal that had arrived early is taken in the turn that asks for it.

@@ -1,13 +1,13 @@
 //! Commands through the kernel: decide, move the cached state on, submit.
 
 use super::view::row;
-use super::{Ask, Follow, From, Health, Look, Memory, Pending, RunView, Seen, Shard, Then};
+use super::{Ask, Follow, From, Health, Memory, Pending, Shard, Then};
 use crate::error::Error;
 use crate::timers::{Fired, Order};
 use std::sync::Arc;
 use steadfast_kernel::{
-    Command, Decision, Effect, Entity, EntityId, Envelope, FireTimer, IllegalTransition, Message, Record, Refusal, Run, Status, Timer,
-    TimerName, machine, run,
+    Command, Decision, Effect, Entity, EntityId, Envelope, FireTimer, IllegalTransition, Message, Record, Refusal, Run, Timer, TimerName,
+    machine, run,
 };
 use steadfast_store::{Append, Batch, Fence, LetterChange, OutboxChange, TimerChange};
 
@@ -42,25 +42,6 @@ impl Shard {
         self.tidy(id);
     }
 
-    /// What is seen is told once it is durable.
-    fn look(&mut self, id: &EntityId, look: Look) {
-        let seat = self.seat(id);
-        let seen = match (look, &seat.memory) {
-            (Look::Run(reply), Memory::Ready(Some(Entity::Run(run)))) => {
-                Seen::Run(reply, Box::new(RunView::of(run, seat.blocked.as_ref(), &seat.begun)))
-            }
-            (Look::Preview(command, reply), Memory::Ready(Some(Entity::Run(run)))) => {
-                let command = steadfast_kernel::RetryRun { blocked: seat.blocked.is_some(), ..*command };
-                let preview = if seat.begun.is_empty() { run::preview(run, command) } else { Err(in_flight(run)) };
-                Seen::Preview(reply, preview.map(Box::new))
-            }
-            (Look::Limit(reply), Memory::Ready(Some(Entity::Limit(limit)))) => Seen::Limit(reply, Some(Box::new(limit.clone()))),
-            (Look::Limit(reply), _) => Seen::Limit(reply, None),
-            (look, _) => return look.fail(not_found(id)),
-        };
-        self.follow(id, From::Viewer(seen), Ok(Follow::default()));
-    }
-
     fn decide(&mut self, id: &EntityId, mut command: Command, from: From) {
         if let From::Turn(session) | From::Failure(session, _) = &from
             && !self.is_current(id, *session)
@@ -74,18 +55,11 @@ impl Shard {
         let seat = self.seat(id);
         match &mut command {
             Command::CancelRun(cancel) => cancel.blocked = seat.blocked.is_some(),
-            Command::RetryRun(retry) => retry.blocked = seat.blocked.is_some(),
+            Command::RetryRun(retry) => seat.complete(retry),
             _ => {}
         }
         let Memory::Ready(state) = &seat.memory else { return };
-        let busy = seat
-            .run()
-            .filter(|_| matches!(command, Command::RetryRun(_)) && !seat.begun.is_empty())
-            .map(in_flight);
         match machine::decide(id, state.as_ref(), command, now) {
-            Ok(decision) if !decision.entries.is_empty() && busy.is_some() => {
-                self.follow(id, from, busy.map_or_else(|| Ok(Follow::default()), Err))
-            }
             Ok(decision) if decision.entries.is_empty() => {
                 self.follow(id, from, Ok(Follow { effects: decision.effects, ..Follow::default() }));
             }
@@ -143,7 +117,7 @@ impl Shard {
     }
 
     /// Does what follows a decision that writes nothing: now, or after the commit of what it was decided on.
-    fn follow(&mut self, id: &EntityId, from: From, outcome: Result<Follow, Refusal>) {
+    pub(super) fn follow(&mut self, id: &EntityId, from: From, outcome: Result<Follow, Refusal>) {
         let changed = self.seat(id).changed;
         if changed <= self.committed.seq {
             return self.perform(id, from, outcome);
@@ -178,12 +152,6 @@ impl Shard {
             Ask::Resume => {}
         }
     }
-}
-
-/// That an attempt begins after its delay is no event, so only the shard knows.
-fn in_flight(run: &Run) -> Refusal {
-    let what_to_do = "an attempt is in flight: retry it when that has ended, or cancel it first";
-    Refusal::WrongStatus { run: run.id.clone(), status: Status::Running, what_to_do }
 }
 
 /// What is told of a run that does not exist. Nobody asks for another entity that way.

@@ -21,6 +21,7 @@ mod view;
 
 pub(crate) use relay::unsettled;
 pub use view::RunView;
+use view::{Look, Seen};
 
 use crate::clock::Clock;
 use crate::committer::Outcome;
@@ -182,13 +183,6 @@ enum Ask {
     Resume,
 }
 
-/// Something that is only looked at.
-enum Look {
-    Run(Reply<RunView>),
-    Preview(Box<RetryRun>, Reply<Preview>),
-    Limit(Reply<Option<Limit>>),
-}
-
 /// Who is to hear about a command.
 enum From {
     Caller(Reply<Answer>, #[expect(dead_code, reason = "it counts for as long as it is held")] Place),
@@ -205,13 +199,6 @@ enum From {
     /// The restart, which has runs interrupted that do not go on by themselves.
     Restart,
     Nobody,
-}
-
-/// What was seen, and who wants to know.
-enum Seen {
-    Run(Reply<RunView>, Box<RunView>),
-    Preview(Reply<Preview>, Result<Box<Preview>, Refusal>),
-    Limit(Reply<Option<Limit>>, Option<Box<Limit>>),
 }
 
 /// A place among the starts that are not yet answered; free again when it is dropped.
@@ -428,6 +415,11 @@ impl Seat {
         }
     }
 
+    /// Says what a retry has to know and is not in the journal.
+    fn complete(&self, retry: &mut RetryRun) {
+        (retry.blocked, retry.in_flight) = (self.blocked.is_some(), !self.begun.is_empty());
+    }
+
     fn has_ended(&self) -> bool {
         self.run().is_some_and(|run| run.ended().is_some())
     }
@@ -469,34 +461,6 @@ impl From {
             From::Keeper(fired) => shard.fire_later(fired),
             From::Relay { .. } | From::Restart => {} // again once the store writes again
             From::Nobody => {}
-        }
-    }
-}
-
-impl Seen {
-    fn tell(self) {
-        match self {
-            Seen::Run(reply, view) => drop(reply.send(Ok(*view))),
-            Seen::Preview(reply, preview) => drop(reply.send(preview.map(|preview| *preview).map_err(Into::into))),
-            Seen::Limit(reply, limit) => drop(reply.send(Ok(limit.map(|limit| *limit)))),
-        }
-    }
-
-    fn fail(self, error: Error) {
-        match self {
-            Seen::Run(reply, _) => drop(reply.send(Err(error))),
-            Seen::Preview(reply, _) => drop(reply.send(Err(error))),
-            Seen::Limit(reply, _) => drop(reply.send(Err(error))),
-        }
-    }
-}
-
-impl Look {
-    fn fail(self, error: Error) {
-        match self {
-            Look::Run(reply) => drop(reply.send(Err(error))),
-            Look::Preview(_, reply) => drop(reply.send(Err(error))),
-            Look::Limit(reply) => drop(reply.send(Err(error))),
         }
     }
 }

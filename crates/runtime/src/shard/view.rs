@@ -1,8 +1,14 @@
-//! What can be seen of a run.
+//! What can be seen of an entity: it is told once it is durable.
 
+use super::decide::not_found;
+use super::{Follow, From, Memory, Reply, Seat, Shard};
+use crate::error::Error;
 use std::collections::BTreeSet;
-use steadfast_kernel::run::{Ended, Open, Recover, RetryContext};
-use steadfast_kernel::{Epoch, Recovery, Run, RunId, Seq, Status, StepId, Timestamp, Wait, WorkflowName};
+use steadfast_kernel::limit::Limit;
+use steadfast_kernel::run::{Ended, Open, Preview, Recover, RetryContext, preview};
+use steadfast_kernel::{
+    Entity, EntityId, Epoch, Recovery, Refusal, RetryRun, Run, RunId, Seq, Status, StepId, Timestamp, Wait, WorkflowName,
+};
 use steadfast_store::{RunRow, ShardId};
 
 /// A run as it stood at its last commit.
@@ -85,4 +91,72 @@ pub(super) fn row(shard: ShardId, run: &Run, blocked: Option<&Wait>) -> RunRow {
         row.recover = row.recover.or(Some(Recover::Host));
     }
     row
+}
+
+/// Something that is only looked at.
+pub(super) enum Look {
+    Run(Reply<RunView>),
+    Preview(Box<RetryRun>, Reply<Preview>),
+    Limit(Reply<Option<Limit>>),
+}
+
+/// What was seen, and who wants to know.
+pub(super) enum Seen {
+    Run(Reply<RunView>, Box<RunView>),
+    Preview(Reply<Preview>, Result<Box<Preview>, Refusal>),
+    Limit(Reply<Option<Limit>>, Option<Box<Limit>>),
+}
+
+impl Shard {
+    /// What is seen is told once it is durable.
+    pub(super) fn look(&mut self, id: &EntityId, look: Look) {
+        match look.at(self.seat(id)) {
+            Ok(seen) => self.follow(id, From::Viewer(seen), Ok(Follow::default())),
+            Err(look) => look.fail(not_found(id)),
+        }
+    }
+}
+
+impl Look {
+    /// What is seen there; the look itself if there is nothing to be seen.
+    fn at(self, seat: &Seat) -> Result<Seen, Look> {
+        Ok(match (self, &seat.memory) {
+            (Look::Run(reply), Memory::Ready(Some(Entity::Run(run)))) => {
+                Seen::Run(reply, Box::new(RunView::of(run, seat.blocked.as_ref(), &seat.begun)))
+            }
+            (Look::Preview(mut retry, reply), Memory::Ready(Some(Entity::Run(run)))) => {
+                seat.complete(&mut retry);
+                Seen::Preview(reply, preview(run, *retry).map(Box::new))
+            }
+            (Look::Limit(reply), Memory::Ready(Some(Entity::Limit(limit)))) => Seen::Limit(reply, Some(Box::new(limit.clone()))),
+            (Look::Limit(reply), _) => Seen::Limit(reply, None),
+            (look, _) => return Err(look),
+        })
+    }
+
+    pub(super) fn fail(self, error: Error) {
+        match self {
+            Look::Run(reply) => drop(reply.send(Err(error))),
+            Look::Preview(_, reply) => drop(reply.send(Err(error))),
+            Look::Limit(reply) => drop(reply.send(Err(error))),
+        }
+    }
+}
+
+impl Seen {
+    pub(super) fn tell(self) {
+        match self {
+            Seen::Run(reply, view) => drop(reply.send(Ok(*view))),
+            Seen::Preview(reply, preview) => drop(reply.send(preview.map(|preview| *preview).map_err(Into::into))),
+            Seen::Limit(reply, limit) => drop(reply.send(Ok(limit.map(|limit| *limit)))),
+        }
+    }
+
+    pub(super) fn fail(self, error: Error) {
+        match self {
+            Seen::Run(reply, _) => drop(reply.send(Err(error))),
+            Seen::Preview(reply, _) => drop(reply.send(Err(error))),
+            Seen::Limit(reply, _) => drop(reply.send(Err(error))),
+        }
+    }
 }

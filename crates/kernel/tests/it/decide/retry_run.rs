@@ -531,3 +531,12 @@ fn what_an_earlier_life_gave_up_is_not_given_up_in_one_without_a_past() {
     let script = steadfast_kernel::run::script(journal.to_vec());
     assert_eq!(script.iter().map(|entry| (entry.event.kind(), entry.abandoned.len())).collect::<Vec<_>>(), [("RUN_STARTED", 0)]);
 }
+
+#[test]
+fn a_run_whose_attempt_has_begun_after_its_delay_is_not_retried() {
+    let what_to_do = "an attempt is in flight: retry it when that has ended, or cancel it first";
+    let refused = || Err(Refusal::WrongStatus { run: run_id(), status: Status::Running, what_to_do });
+    for from in [RetryFrom::Failed, RetryFrom::Start, RetryFrom::Step(id("charge#1"))] {
+        check(&in_backoff(), 70, Command::RetryRun(RetryRun { in_flight: true, ..retry_from(from) }), refused());
+    }
+}

@@ -139,6 +139,7 @@ impl World {
                 from: self.from(from),
                 input: input.then(|| Payload::json("19")),
                 outputs: outputs.iter().map(|step| (id(step), Payload::json("20"))).collect(),
+                in_flight: false,
                 blocked: *blocked,
             }),
             Op::Heartbeat { epoch, step, attempt } => {
