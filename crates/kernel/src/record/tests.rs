@@ -1,6 +1,7 @@
 //! Every event survives being stored; what is damaged is named.
 
 use super::*;
+use crate::{Code, Failure, Limiting, Parent, Recovery};
 
 fn step() -> StepId {
     StepId::new("left", "charge", 2).unwrap()
