@@ -3,10 +3,12 @@
 //! The rows in the store are the truth. The keeper holds those of the near future in memory, reads the next ones before their time comes, and tells the shard when
 //! one is due. A timer that was told is pending until the shard has dealt with it: what the store was away for, or what nobody answered, is told again.
 
+mod name;
 mod queues;
 
 use crate::clock::Clock;
 use crate::error::STORE_RETRY_AFTER;
+use name::Name;
 use queues::{ExpiryQueues, Handed, Limits};
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,9 +59,6 @@ pub(crate) struct Fired {
     /// How often it was told, this time included.
     attempt: Attempt,
 }
-
-/// Whose timer, and which of them.
-type Name = (RunId, TimerName);
 
 pub(crate) struct TimerKeeper {
     clock: Arc<dyn Clock>,
@@ -152,7 +151,8 @@ impl TimerKeeper {
             self.fill().await?;
         }
         let pass = self.queues.pass(self.clock.now());
-        for Handed { key: (run, name), revision, attempt, due } in pass.handed {
+        for Handed { key, revision, attempt, due } in pass.handed {
+            let Some((run, name)) = key.parts() else { continue };
             let _shard_is_gone = self.fired.send(Fired { timer: Timer { run, name, due, revision }, attempt });
         }
         Ok(pass.again || self.horizon.filling)
@@ -187,7 +187,7 @@ impl TimerKeeper {
 
     /// What is in memory already, or was told already, is newer than the row that was read.
     fn keep(&mut self, timer: Timer) {
-        let name = (timer.run, timer.name);
+        let name = Name::of(&timer);
         if !self.queues.holds(&name, timer.revision) {
             self.queues.update(name, timer.revision, timer.due);
         }
@@ -196,16 +196,16 @@ impl TimerKeeper {
     fn follow(&mut self, order: Order) {
         match order {
             Order::Arm(timer) if timer.due > self.horizon.upto => {
-                self.queues.remove(&(timer.run, timer.name)); // an earlier time of it does not count any more
+                self.queues.remove(&Name::of(&timer)); // an earlier time of it does not count any more
                 self.horizon.more = true;
             }
-            Order::Arm(timer) => self.queues.update((timer.run, timer.name), timer.revision, timer.due),
-            Order::Disarm(run, name) => drop(self.queues.remove(&(run, name))),
+            Order::Arm(timer) => self.queues.update(Name::of(&timer), timer.revision, timer.due),
+            Order::Disarm(run, name) => drop(self.queues.remove(&Name::new(&run, &name))),
             Order::Stop => self.queues.stop(),
-            Order::Settle(timer) => drop(self.queues.settle(&(timer.run, timer.name), timer.revision)),
+            Order::Settle(timer) => drop(self.queues.settle(&Name::of(&timer), timer.revision)),
             Order::Again(Fired { timer, attempt }) => {
                 let next_try = self.clock.now().saturating_add(STORE_RETRY_AFTER);
-                self.queues.fail(&(timer.run, timer.name), timer.revision, attempt, next_try);
+                self.queues.fail(&Name::of(&timer), timer.revision, attempt, next_try);
             }
         }
     }

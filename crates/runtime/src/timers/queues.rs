@@ -14,7 +14,10 @@
 //! failed is found by the time of its next try, never by its due time, so that one entry in flight at the head holds nobody up. One pass
 //! hands out a bounded number of each and says whether there is more; whoever drives it lets others work in between.
 
+use hashbrown::HashTable;
+use slab::Slab;
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::time::Duration;
 use steadfast_kernel::{Attempt, Seq, Timestamp};
 
@@ -68,17 +71,26 @@ enum Mode {
 pub(crate) struct ExpiryQueues<K> {
     limits: Limits,
     mode: Mode,
-    entries: BTreeMap<K, Entry>,
+    /// Every entry once; everything else refers to its place here. There may be millions: what one takes is what matters.
+    entries: Slab<Entry<K>>,
+    /// The places by key. It is only looked into, never walked.
+    places: HashTable<Place>,
+    hasher: RandomState,
     /// By due time and insertion.
-    waiting: BTreeMap<(Timestamp, u64), K>,
+    waiting: Queue,
     /// What is pending, by the time at which something has to be done about it: the next try, or the end of the attempt's time.
-    pending: BTreeMap<(Timestamp, u64), K>,
+    pending: Queue,
     insertions: u64,
     in_flight: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Entry {
+type Place = u32;
+
+type Queue = BTreeMap<(Timestamp, u64), Place>;
+
+#[derive(Debug)]
+struct Entry<K> {
+    key: K,
     revision: Seq,
     due: Timestamp,
     insertion: u64,
@@ -92,34 +104,51 @@ enum State {
     Failed { attempt: Attempt, next_try: Timestamp },
 }
 
-impl<K: Ord + Clone> ExpiryQueues<K> {
+impl<K: Eq + Hash + Clone> ExpiryQueues<K> {
     pub(crate) fn new(limits: Limits) -> Self {
-        let (entries, waiting, pending) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        ExpiryQueues { limits, mode: Mode::default(), entries, waiting, pending, insertions: 0, in_flight: 0 }
+        ExpiryQueues {
+            limits,
+            mode: Mode::default(),
+            entries: Slab::new(),
+            places: HashTable::new(),
+            hasher: RandomState::new(),
+            waiting: Queue::new(),
+            pending: Queue::new(),
+            insertions: 0,
+            in_flight: 0,
+        }
     }
 
     /// Adds an entry, or gives it another time. One of an older revision is ignored; one that is pending waits again, and what comes of its
     /// attempt in flight is of no concern any more.
     pub(crate) fn update(&mut self, key: K, revision: Seq, due: Timestamp) {
-        if self.entries.get(&key).is_some_and(|entry| entry.revision > revision) {
+        if self.get(&key).is_some_and(|entry| entry.revision > revision) {
             return;
         }
         self.remove(&key);
         self.insertions += 1;
-        let entry = Entry { revision, due, insertion: self.insertions, state: State::Waiting };
-        self.waiting.insert((due, entry.insertion), key.clone());
-        self.entries.insert(key, entry);
+        let hash = self.hasher.hash_one(&key);
+        if self.entries.len() == self.entries.capacity() {
+            self.entries.reserve_exact(self.entries.len() / 8 + 16); // doubling would leave up to half of it empty
+        }
+        let place = self.entries.insert(Entry { key, revision, due, insertion: self.insertions, state: State::Waiting }) as Place;
+        self.waiting.insert((due, self.insertions), place);
+        let (entries, hasher) = (&self.entries, &self.hasher);
+        self.places.insert_unique(hash, place, |place| hasher.hash_one(&entries[*place as usize].key));
     }
 
     /// True if there is an entry of that revision or a newer one.
     pub(crate) fn holds(&self, key: &K, revision: Seq) -> bool {
-        self.entries.get(key).is_some_and(|entry| entry.revision >= revision)
+        self.get(key).is_some_and(|entry| entry.revision >= revision)
     }
 
     /// Forgets an entry, wherever it is. False if there is none.
     pub(crate) fn remove(&mut self, key: &K) -> bool {
-        let Some(entry) = self.entries.remove(key) else { return false };
-        self.unlink(&entry);
+        let (hash, entries) = (self.hasher.hash_one(key), &self.entries);
+        let Ok(found) = self.places.find_entry(hash, |place| entries[*place as usize].key == *key) else { return false };
+        let (place, _) = found.remove();
+        self.unlink(place);
+        self.entries.remove(place as usize);
         true
     }
 
@@ -130,25 +159,26 @@ impl<K: Ord + Clone> ExpiryQueues<K> {
         }
         let retries = due(&self.pending, now, self.limits.retry_batch);
         let firsts = due(&self.waiting, now, self.limits.expire_batch);
-        let handed = retries.into_iter().chain(firsts).filter_map(|key| self.hand_out(key, now)).collect();
+        let handed = retries.into_iter().chain(firsts).map(|place| self.hand_out(place, now)).collect();
         let again = self.next_at().is_some_and(|next| next <= now);
         Pass { handed, again }
     }
 
     /// It is done, and gone. False if that is not what is in flight: it was updated, removed, or settled already.
     pub(crate) fn settle(&mut self, key: &K, revision: Seq) -> bool {
-        self.pending_of(key, revision).is_some() && self.remove(key)
+        self.get(key).is_some_and(|entry| entry.revision == revision && entry.state != State::Waiting) && self.remove(key)
     }
 
     /// That attempt has failed: it is to be tried again then. False if that is not what is in flight.
     pub(crate) fn fail(&mut self, key: &K, revision: Seq, attempt: Attempt, next_try: Timestamp) -> bool {
-        match self.pending_of(key, revision) {
-            Some(entry @ Entry { state: State::InFlight { attempt: mine, .. }, .. }) if mine == attempt => {
-                self.put(key.clone(), entry, State::Failed { attempt, next_try });
-                true
-            }
-            _ => false,
+        let Some(place) = self.place(key) else { return false };
+        let entry = &self.entries[place as usize];
+        let mine = matches!(entry.state, State::InFlight { attempt: mine, .. } if mine == attempt);
+        if entry.revision != revision || !mine {
+            return false;
         }
+        self.put(place, State::Failed { attempt, next_try });
+        true
     }
 
     /// When the next pass has something to do, over both queues.
@@ -156,18 +186,17 @@ impl<K: Ord + Clone> ExpiryQueues<K> {
         if self.mode != Mode::Leading {
             return None;
         }
-        let first = |queue: &BTreeMap<(Timestamp, u64), K>| queue.keys().next().map(|(at, _)| *at);
+        let first = |queue: &Queue| queue.keys().next().map(|(at, _)| *at);
         [first(&self.waiting), first(&self.pending)].into_iter().flatten().min()
     }
 
     /// Somebody else hands things out from here on: all that is pending waits again, in its old place.
     pub(crate) fn follow(&mut self) {
         self.mode = Mode::Following;
-        for key in std::mem::take(&mut self.pending).into_values() {
-            if let Some(entry) = self.entries.get_mut(&key) {
-                entry.state = State::Waiting;
-                self.waiting.insert((entry.due, entry.insertion), key);
-            }
+        for place in std::mem::take(&mut self.pending).into_values() {
+            let entry = &mut self.entries[place as usize];
+            entry.state = State::Waiting;
+            self.waiting.insert((entry.due, entry.insertion), place);
         }
         self.in_flight = 0;
     }
@@ -194,39 +223,42 @@ impl<K: Ord + Clone> ExpiryQueues<K> {
         self.entries.len()
     }
 
-    fn hand_out(&mut self, key: K, now: Timestamp) -> Option<Handed<K>> {
-        let entry = *self.entries.get(&key)?;
-        let attempt = match entry.state {
+    fn place(&self, key: &K) -> Option<Place> {
+        let entries = &self.entries;
+        self.places.find(self.hasher.hash_one(key), |place| entries[*place as usize].key == *key).copied()
+    }
+
+    fn get(&self, key: &K) -> Option<&Entry<K>> {
+        self.place(key).map(|place| &self.entries[place as usize])
+    }
+
+    fn hand_out(&mut self, place: Place, now: Timestamp) -> Handed<K> {
+        let attempt = match self.entries[place as usize].state {
             State::Waiting => 1,
             State::InFlight { attempt, .. } | State::Failed { attempt, .. } => attempt.saturating_add(1),
         };
-        self.put(key.clone(), entry, State::InFlight { attempt, until: now.saturating_add(self.limits.attempt_timeout) });
-        Some(Handed { key, revision: entry.revision, attempt, due: entry.due })
+        self.put(place, State::InFlight { attempt, until: now.saturating_add(self.limits.attempt_timeout) });
+        let entry = &self.entries[place as usize];
+        Handed { key: entry.key.clone(), revision: entry.revision, attempt, due: entry.due }
     }
 
-    fn pending_of(&self, key: &K, revision: Seq) -> Option<Entry> {
-        self.entries
-            .get(key)
-            .copied()
-            .filter(|entry| entry.revision == revision && entry.state != State::Waiting)
-    }
-
-    /// Gives an entry its place according to its new state.
-    fn put(&mut self, key: K, entry: Entry, state: State) {
-        self.unlink(&entry);
-        let entry = Entry { state, ..entry };
+    /// Moves an entry to where its new state belongs.
+    fn put(&mut self, place: Place, state: State) {
+        self.unlink(place);
+        let entry = &mut self.entries[place as usize];
+        entry.state = state;
         let (at, queue) = match state {
             State::Waiting => (entry.due, &mut self.waiting),
             State::InFlight { until, .. } => (until, &mut self.pending),
             State::Failed { next_try, .. } => (next_try, &mut self.pending),
         };
-        queue.insert((at, entry.insertion), key.clone());
+        queue.insert((at, entry.insertion), place);
         self.in_flight += usize::from(matches!(state, State::InFlight { .. }));
-        self.entries.insert(key, entry);
     }
 
     /// Takes an entry out of the queue that it is in.
-    fn unlink(&mut self, entry: &Entry) {
+    fn unlink(&mut self, place: Place) {
+        let entry = &self.entries[place as usize];
         let _was_there = match entry.state {
             State::Waiting => self.waiting.remove(&(entry.due, entry.insertion)),
             State::InFlight { until, .. } => self.pending.remove(&(until, entry.insertion)),
@@ -236,8 +268,8 @@ impl<K: Ord + Clone> ExpiryQueues<K> {
     }
 }
 
-fn due<K: Clone>(queue: &BTreeMap<(Timestamp, u64), K>, now: Timestamp, limit: usize) -> Vec<K> {
-    queue.range(..=(now, u64::MAX)).take(limit).map(|(_, key)| key.clone()).collect()
+fn due(queue: &Queue, now: Timestamp, limit: usize) -> Vec<Place> {
+    queue.range(..=(now, u64::MAX)).take(limit).map(|(_, place)| *place).collect()
 }
 
 #[cfg(test)]
