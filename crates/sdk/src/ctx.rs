@@ -1,5 +1,6 @@
 //! What workflow code holds: steps, sleeps, time and chance.
 
+use crate::every::Every;
 use crate::workflow::{decode, encode};
 use futures_util::FutureExt;
 use serde::Serialize;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 use steadfast_kernel::{Failure, Payload, Policy, RunId, Timestamp};
-use steadfast_runtime::host::{CannotAsk, Context, Fork, Probe, SignalCall, SleepCall, StepCall, UndoFn};
+use steadfast_runtime::host::{CannotAsk, Context, Fork, Probe, SignalCall, SleepCall, StepCall, UndoFn, Until};
 
 /// What workflow code holds: its way to do things durably.
 #[derive(Clone)]
@@ -74,7 +75,33 @@ impl Ctx {
     /// # Errors
     /// If it is asked for outside of the workflow's own future.
     pub fn sleep(&self, duration: Duration) -> Sleep {
-        Sleep(self.0.sleep(duration))
+        Sleep(self.0.sleep(Until::After(duration)))
+    }
+
+    /// Sleeps, durably, until that time; not at all if it has passed.
+    ///
+    /// # Errors
+    /// If it is asked for outside of the workflow's own future.
+    pub fn sleep_until(&self, at: Timestamp) -> Sleep {
+        Sleep(self.0.sleep(Until::At(at)))
+    }
+
+    /// Ticks, durably, that often, for work that is done again and again: the first time one period from now. Late ticks do not move those after them.
+    ///
+    /// ```
+    /// # use steadfast::{workflow, Ctx, Failure, HOUR};
+    /// # async fn check() -> Result<(), Failure> { Ok(()) }
+    /// #[workflow]
+    /// async fn watch(ctx: Ctx, hours: u64) -> Result<(), Failure> {
+    ///     let mut every = ctx.every(HOUR);
+    ///     while every.tick().await?.number < hours {
+    ///         ctx.step("check", || check()).await?;
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn every(&self, period: Duration) -> Every {
+        Every::new(self, period)
     }
 
     /// Waits to be told something: the first signal of that name that nobody has taken, also one that came before it was asked for.

@@ -4,11 +4,10 @@ use super::board::{Board, Key};
 use super::branch::Branch;
 use super::signal::SignalCall;
 use super::step::{Attempts, StepCall, bounded};
-use super::{Fork, Heartbeat, SleepCall, StartChild};
+use super::{Fork, Heartbeat, SleepCall, StartChild, Until};
 use crate::clock::Clock;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::Duration;
 use steadfast_kernel::{Attempt, Code, Failure, InvalidId, Payload, Policy, RunId, StepId, Timestamp, WorkflowName};
 
 /// The longest note, in characters; the rest is cut off.
@@ -169,10 +168,10 @@ impl Context {
     ///
     /// # Errors
     /// If it is asked for outside of the workflow's own future.
-    pub fn sleep(&self, duration: Duration) -> Result<SleepCall, CannotAsk> {
+    pub fn sleep(&self, until: Until) -> Result<SleepCall, CannotAsk> {
         let branch = self.branch()?;
         let id = StepId::sleep(&branch.path, branch.count("sleep", ""));
-        Ok(SleepCall::new(Arc::clone(&self.inner.board), id, duration))
+        Ok(SleepCall::new(Arc::clone(&self.inner.board), id, until))
     }
 
     /// Waits for a signal.

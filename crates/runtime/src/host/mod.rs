@@ -22,7 +22,7 @@ pub use child::{Child, StartChild};
 pub use context::{CannotAsk, Context};
 pub use heartbeat::Heartbeat;
 pub use signal::SignalCall;
-pub use sleep::SleepCall;
+pub use sleep::{SleepCall, Until};
 pub use step::{Attempts, Probe, StepCall, UndoFn};
 
 use crate::clock::Clock;

@@ -12,6 +12,7 @@ mod dead_letters;
 mod determinism;
 mod doubt;
 mod epochs;
+mod every;
 mod faults;
 mod graphs;
 mod heartbeats;
