@@ -2,11 +2,13 @@
 
 use crate::id::check;
 use crate::{InvalidId, RunId, Seq, WorkflowName};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
 /// The id of an entity: one decision touches exactly one. Ids of runs stand for themselves, others have a prefix that no run id can have.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub enum EntityId {
     /// A run.
     Run(RunId),
@@ -33,6 +35,20 @@ impl EntityId {
             EntityId::Run(run) => Some(run),
             EntityId::Limit(_) | EntityId::Letters(_) => None,
         }
+    }
+}
+
+impl From<EntityId> for String {
+    fn from(id: EntityId) -> Self {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for EntityId {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        EntityId::from_stored(&text).ok_or("no entity has such an id")
     }
 }
 
@@ -66,7 +82,8 @@ impl fmt::Debug for EntityId {
 }
 
 /// The key of a limit: of a workflow, or one that callers have agreed on.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct LimitKey(Arc<str>);
 
 impl LimitKey {

@@ -1,6 +1,7 @@
 //! Why an attempt or a run failed: what a user's code returns and what the journal keeps.
 
 use crate::backoff;
+use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::error::Error;
 use std::fmt;
@@ -13,7 +14,8 @@ const MESSAGE_MAX: usize = 4096;
 const CAUSES_MAX: usize = 16;
 
 /// What may follow a failed attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Class {
     /// It may work later: retried by policy.
     Transient,
@@ -37,7 +39,7 @@ impl Class {
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal is $class:ident,)+) => {
         /// What went wrong, from a closed set that programs can branch on.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum Code { $($(#[$doc])* $variant,)+ }
 
         impl Code {
@@ -112,7 +114,8 @@ impl fmt::Display for Code {
 /// assert_eq!(parse("x").unwrap_err().class, Class::Transient);
 /// assert_eq!(check(0).unwrap_err().class, Class::Permanent);
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[must_use]
 #[non_exhaustive]
 pub struct Failure {

@@ -1,5 +1,6 @@
 //! Names of things: runs, workflows, and the records inside a run.
 
+use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
@@ -36,7 +37,8 @@ pub(crate) fn check(what: &'static str, value: &str, slash: bool) -> Result<(), 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $what:literal) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
         pub struct $name(Arc<str>);
 
         impl $name {
@@ -110,7 +112,8 @@ id!(
 /// The identity of a record inside a run: branch path, name, and which one of that name in the branch.
 ///
 /// Shown and stored as `BRANCH/NAME#OCCURRENCE`; the root branch is empty, so plain sequential code has `charge#1`, `charge#2`, ….
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct StepId(Arc<str>);
 
 impl StepId {

@@ -3,6 +3,7 @@
 //! A machine is a run, a limit or a letter box. [`decide`] looks at the state of one entity and answers with entries and effects. [`advance`] folds an
 //! entry into the state and tells what it says to other entities: the outbox is a fold of the journal too.
 
+use serde::{Deserialize, Serialize};
 use crate::letter::{self, LetterBox};
 use crate::limit::{self, Limit};
 use crate::{Answer, Command, Effect, EntityId, Entry, Envelope, Message, Refusal, Run, Seq, Timestamp, run};
@@ -24,7 +25,8 @@ impl Decision {
 }
 
 /// The state of an entity: the fold of its journal.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Entity {
     /// A run; its state is large, and is folded where it lies.
     Run(Box<Run>),
@@ -40,6 +42,16 @@ impl Entity {
         match self {
             Entity::Run(run) => Some(run),
             Entity::Limit(_) | Entity::Letters(_) => None,
+        }
+    }
+
+    /// True if that is its id.
+    pub fn is(&self, id: &EntityId) -> bool {
+        match (self, id) {
+            (Entity::Run(run), EntityId::Run(id)) => run.id == *id,
+            (Entity::Limit(limit), EntityId::Limit(key)) => limit.key == *key,
+            (Entity::Letters(letters), EntityId::Letters(workflow)) => letters.workflow == *workflow,
+            (Entity::Run(_) | Entity::Limit(_) | Entity::Letters(_), _) => false,
         }
     }
 

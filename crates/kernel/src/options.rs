@@ -1,9 +1,11 @@
 //! What is known of a run beside its code and its input.
 
+use serde::{Deserialize, Serialize};
 use crate::{LimitKey, RunId, StepId};
 
 /// What is known of a run beside its code and its input. It stands in `RUN_STARTED` and never changes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct RunOptions {
     /// Whose work it is; lists can be asked for one tenant's.
     pub tenant: Option<String>,
@@ -16,7 +18,8 @@ pub struct RunOptions {
 }
 
 /// Whether a run goes on by itself after its process died.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Recovery {
     /// It does.
     #[default]
@@ -26,7 +29,8 @@ pub enum Recovery {
 }
 
 /// A limit, and how many slots it has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Limiting {
     /// Which.
     pub key: LimitKey,
@@ -35,7 +39,8 @@ pub struct Limiting {
 }
 
 /// The run that started another one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Parent {
     /// The run.
     pub run: RunId,
@@ -46,7 +51,8 @@ pub struct Parent {
 }
 
 /// Who wants something of an entity, why, and what tells the request from others.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Origin {
     /// Who.
     pub by: Option<String>,

@@ -1,10 +1,12 @@
 //! Bytes that belong to the user, kept as they came.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// How the bytes of a [`Payload`] are to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Encoding {
     /// JSON text.
     Json,
@@ -25,12 +27,38 @@ impl Encoding {
 }
 
 /// An input, an output or a result: exact bytes with an encoding tag. The engine never looks inside.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Saved", from = "Saved")]
 pub struct Payload {
     /// How to read the bytes.
     pub encoding: Encoding,
     /// The bytes, exactly as they came.
     pub bytes: Bytes,
+}
+
+/// A payload in a snapshot: text where people can read it.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    encoding: Encoding,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    bytes: Vec<u8>,
+}
+
+impl From<Payload> for Saved {
+    fn from(Payload { encoding, bytes }: Payload) -> Self {
+        match String::from_utf8(bytes.into()) {
+            Ok(text) => Saved { encoding, text: Some(text), bytes: Vec::new() },
+            Err(other) => Saved { encoding, text: None, bytes: other.into_bytes() },
+        }
+    }
+}
+
+impl From<Saved> for Payload {
+    fn from(Saved { encoding, text, bytes }: Saved) -> Self {
+        Payload { encoding, bytes: text.map_or(bytes, String::into_bytes).into() }
+    }
 }
 
 impl Payload {

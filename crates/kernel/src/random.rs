@@ -6,10 +6,12 @@
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 use sha2::Sha256;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The seed of a run: drawn once when the run starts and kept in `RUN_STARTED`.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Seed(pub [u8; 32]);
 
 impl Seed {

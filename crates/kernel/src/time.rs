@@ -1,5 +1,6 @@
 //! A point in time, in microseconds, that saturates instead of overflowing.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use std::time::Duration;
 ///
 /// Arithmetic saturates at [`Timestamp::MAX`] (the end of the year 9999), so that a delay of any size gives a time that can be printed,
 /// stored and compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Timestamp(i64);
 
 impl Timestamp {

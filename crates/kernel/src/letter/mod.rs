@@ -14,10 +14,12 @@ use crate::{
     Answer, Command, DropLetter, Effect, EntityId, Entry, Envelope, Event, Heard, LetterId, Message, Refusal, RunId, Seq, StepId,
     Timestamp, WorkflowName,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The dead letters of a workflow: the fold of their journal. The bytes stay in the journal.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct LetterBox {
     /// The workflow.
     pub workflow: WorkflowName,

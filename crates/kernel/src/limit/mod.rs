@@ -11,10 +11,12 @@
 
 use crate::machine::{Decision, IllegalTransition, envelopes, illegal};
 use crate::{Answer, Command, Effect, EntityId, Entry, Envelope, Epoch, Event, Heard, LimitKey, Message, RunId, Seq, Timestamp};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A limit: the fold of its journal.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Limit {
     /// Its key.
     pub key: LimitKey,
@@ -31,7 +33,8 @@ pub struct Limit {
 }
 
 /// A run that holds a slot or waits for one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Member {
     /// The epoch in which it asked.
     pub epoch: Epoch,

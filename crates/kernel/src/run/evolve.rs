@@ -4,7 +4,7 @@ use super::retry::begin_again;
 use super::said::said;
 use super::signal::answers_a_question;
 use super::{
-    Await, Child, Deadline, Ended, Generations, How, Open, Paused, Phase, RetryContext, Run, Settled, Sleep, Slots, Stage, Step, Verb,
+    Await, Child, Deadline, Ended, Generations, How, Open, Past, Paused, Phase, RetryContext, Run, Settled, Sleep, Slots, Stage, Step, Verb,
 };
 use crate::machine::{IllegalTransition, envelopes, illegal};
 use crate::random::Seed;
@@ -66,6 +66,11 @@ fn take_in(run: &mut Run, me: &EntityId, entry: &Entry) -> Vec<Envelope> {
     said
 }
 
+/// What operators, and restarts, ask of the run: it still counts when its code goes on with a fresh past.
+pub(super) fn is_verb(event: &Event) -> bool {
+    matches!(event, Event::RunPaused { .. } | Event::RunResumed { .. } | Event::RunInterrupted | Event::RunCancelRequested { .. })
+}
+
 /// What begins another life of the run.
 pub(super) fn opens_an_epoch(event: &Event) -> bool {
     matches!(event, Event::RunRetried(_) | Event::RunContinued { .. })
@@ -96,6 +101,7 @@ fn begin(id: &RunId, entry: &Entry) -> Option<Run> {
         slots: Slots::default(),
         details: BTreeMap::new(),
         note: None,
+        past: Past::default(),
         phase: Phase::Open(Open { in_flight: 1, ..Open::default() }),
     })
 }
@@ -123,6 +129,9 @@ fn apply(run: &mut Run, entry: &Entry) {
         Event::RunCancelRequested { origin, terminate: false } => remember(run, Verb::Cancel, origin),
         Event::RunCancelRequested { origin, terminate: true } => remember(run, Verb::Terminate, origin),
         _ => {}
+    }
+    if is_verb(&entry.event) {
+        run.past.verbs.insert(entry.seq);
     }
     let Phase::Open(open) = &mut run.phase else { return };
     if let Some(in_flight) = entry.in_flight {
@@ -300,6 +309,8 @@ fn cancel_children(open: &mut Open) {
 fn continue_as_new(run: &mut Run, entry: &Entry, input: &Payload) {
     let Phase::Open(open) = &mut run.phase else { return };
     forget_answers(open);
+    run.past.continued = entry.seq;
+    run.past.kept = open.signals.keys().chain(&run.past.verbs).chain([&1]).copied().collect();
     *open = Open {
         in_flight: 1,
         signals: std::mem::take(&mut open.signals),

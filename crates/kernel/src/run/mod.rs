@@ -25,10 +25,10 @@ mod turn;
 
 pub use evolve::{advance, begin_with, evolve};
 pub use retry::{Preview, preview};
-pub use script::script;
+pub use script::{script, script_from};
 pub use signal::SIGNALS_MAX;
 pub use state::{
-    Await, Child, Deadline, Ended, Generations, How, Open, Paused, Phase, RetryContext, Run, Settled, Sleep, Slots, Stage, Step, Verb,
+    Await, Child, Deadline, Ended, Generations, How, Open, Past, Paused, Phase, RetryContext, Run, Settled, Sleep, Slots, Stage, Step, Verb,
 };
 pub use status::{Recover, Status};
 

@@ -301,6 +301,7 @@ pub(super) fn begin_again(run: &mut Run, entry: &Entry, retried: &Retried) {
         run.deadline
             .map(|Deadline { allowed, .. }| Deadline { at: entry.at.saturating_add(allowed), allowed, revision: entry.seq });
     run.retry_context = None;
+    run.past.verbs.clear(); // they were about the life before
     if had_ended {
         run.slots = Slots { epoch: run.epoch, asked: run.options.limits.len().min(1), held: 0 };
     }

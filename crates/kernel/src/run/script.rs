@@ -1,6 +1,7 @@
 //! The script of a run: what of its journal still counts. Code is replayed against it.
 
-use super::evolve::{next_seed, opens_an_epoch};
+use super::Run;
+use super::evolve::{is_verb, next_seed, opens_an_epoch};
 use super::signal::answers_a_question;
 use crate::{Entry, Event, Retried, Seq};
 use std::collections::BTreeSet;
@@ -17,6 +18,15 @@ pub fn script(journal: Vec<Entry>) -> Vec<Entry> {
         if !opens_an_epoch(&entry.event) {
             script.push(entry);
         }
+    }
+    script
+}
+
+/// The same, from what [`Run::past`] says has to be read of it: the entries that were kept, and all from the one by which the run went on.
+pub fn script_from(run: &Run, entries: Vec<Entry>) -> Vec<Entry> {
+    let mut script = script(entries);
+    if let Some(Entry { event: Event::RunStarted { seed, .. }, .. }) = script.first_mut() {
+        *seed = run.seed; // what became of it in the lives that were not read
     }
     script
 }
@@ -48,8 +58,8 @@ fn carry_over(script: &mut Vec<Entry>, retried: &Retried) {
 fn begin_anew(script: &mut Vec<Entry>, continued: &Entry) {
     let taken: BTreeSet<Seq> = script.iter().filter_map(taken).collect();
     script.retain(|entry| match &entry.event {
-        Event::RunStarted { .. } | Event::RunCancelRequested { .. } => true,
-        Event::RunPaused { .. } | Event::RunResumed { .. } | Event::RunInterrupted => true,
+        Event::RunStarted { .. } => true,
+        event if is_verb(event) => true,
         Event::SignalReceived { name, .. } => !answers_a_question(name) && !taken.contains(&entry.seq),
         _ => false,
     });

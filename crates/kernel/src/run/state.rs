@@ -2,11 +2,13 @@
 
 use crate::random::Seed;
 use crate::{Attempt, EntityId, Epoch, Failure, LimitKey, Origin, Payload, RunId, RunOptions, Seq, StepId, Timestamp, WorkflowName};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// A run: the fold of its journal.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Run {
     /// Its id.
     pub id: RunId,
@@ -50,12 +52,15 @@ pub struct Run {
     pub details: BTreeMap<StepId, Payload>,
     /// What the code said last of how far it has come.
     pub note: Option<String>,
+    /// What of its journal the code has to be told.
+    pub past: Past,
     /// Where it stands.
     pub phase: Phase,
 }
 
 /// What operators ask of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Verb {
     /// Begin nothing new.
     Pause,
@@ -70,7 +75,8 @@ pub enum Verb {
 }
 
 /// When a run must be over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Deadline {
     /// Then.
     pub at: Timestamp,
@@ -81,7 +87,8 @@ pub struct Deadline {
 }
 
 /// The last retry that was scheduled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct RetryContext {
     /// The attempt to come.
     pub current_attempt: Attempt,
@@ -89,8 +96,21 @@ pub struct RetryContext {
     pub last_backoff: Duration,
 }
 
+/// What of a journal the code has to be told: all of it, unless the run has gone on with a fresh past.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Past {
+    /// The sequence of the event by which it last went on with a fresh past; zero if it never did.
+    pub continued: Seq,
+    /// The entries before that one that still count.
+    pub kept: BTreeSet<Seq>,
+    /// What operators asked for in this life, and those before it that it continues.
+    pub(super) verbs: BTreeSet<Seq>,
+}
+
 /// How often recorded successes were discarded on purpose: part of the idempotency key of each step.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Generations {
     /// Of all steps: it rises when the code begins again without a past.
     pub base: u32,
@@ -112,7 +132,8 @@ impl Generations {
 }
 
 /// The slots that a run has asked for: one limit after another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Slots {
     /// The epoch in which it asked.
     pub epoch: Epoch,
@@ -123,7 +144,8 @@ pub struct Slots {
 }
 
 /// Where a run stands.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[expect(clippy::large_enum_variant, reason = "nearly every run that is kept in memory is under way")]
 pub enum Phase {
     /// Under way.
@@ -133,7 +155,8 @@ pub enum Phase {
 }
 
 /// What is known of a run that is under way.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Open {
     /// How many attempts were in flight after the host's last report; at the start the code itself counts as one.
     pub in_flight: u32,
@@ -164,7 +187,8 @@ pub struct Open {
 }
 
 /// Since when nothing new is begun, and who wants that.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Paused {
     /// Since when.
     pub at: Timestamp,
@@ -173,7 +197,8 @@ pub struct Paused {
 }
 
 /// What is being done in a run that is under way.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Stage {
     /// Its code is executed.
     #[default]
@@ -188,7 +213,8 @@ pub enum Stage {
 }
 
 /// A wait for a signal.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Await {
     /// The signal's name.
     pub name: String,
@@ -203,7 +229,8 @@ pub struct Await {
 }
 
 /// How a wait for a signal was settled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Settled {
     /// The sequence of the event that says so.
     pub at: Seq,
@@ -212,7 +239,8 @@ pub struct Settled {
 }
 
 /// How far a step on record has come. One that is not on record is at its first attempt.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Step {
     /// Failed, to be tried again.
     Backoff {
@@ -244,7 +272,8 @@ pub enum Step {
 }
 
 /// What a step came to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum How {
     /// It has its result.
     Completed,
@@ -257,7 +286,8 @@ pub enum How {
 }
 
 /// How far a sleep has come.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Sleep {
     /// When it is over.
     pub due_at: Timestamp,
@@ -270,7 +300,8 @@ pub struct Sleep {
 }
 
 /// A run that was started by this one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Child {
     /// Its id.
     pub run: RunId,
@@ -289,7 +320,8 @@ pub struct Child {
 }
 
 /// How a run has ended.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Ended {
     /// When.
     pub at: Timestamp,

@@ -6,6 +6,7 @@ mod agreement;
 mod frozen;
 mod journal;
 mod reach;
+mod saved;
 pub(crate) mod scenario;
 pub(crate) mod society;
 pub(crate) mod world;
@@ -15,11 +16,12 @@ use agreement::script_and_state_agree;
 use journal::*;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
+use saved::{a_snapshot_restores_the_state, what_is_read_to_replay_is_enough};
 use scenario::{Op, Scenario, policy, scenario};
 use std::time::Duration;
 use steadfast_kernel::random::Seed;
 use steadfast_kernel::run::{SIGNALS_MAX, script};
-use steadfast_kernel::{Command, Decision, Entry, Event, Refusal, ReportFailure, Run, StartRun, Status, Timestamp, Wait};
+use steadfast_kernel::{Command, Decision, Entity, EntityId, Entry, Event, Refusal, ReportFailure, Run, StartRun, Status, Timestamp, Wait};
 use world::World;
 
 /// What was asked and not refused, and when.
@@ -48,6 +50,8 @@ impl World {
         let may_move = matches!(run.status(), Status::Running | Status::Waiting | Status::Compensating);
         prop_assert!(!(news && may_move && run.is_waiting()), "a restart would not host it");
         script_and_state_agree(&self.journal, run)?;
+        what_is_read_to_replay_is_enough(&self.journal, run)?;
+        a_snapshot_restores_the_state(&EntityId::from(&run.id), &Entity::Run(Box::new(run.clone())))?;
         status_is_derived(run)
     }
 }

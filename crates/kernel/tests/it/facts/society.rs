@@ -2,6 +2,7 @@
 //!
 //! What one entity says to another is delivered at least once: in order from one to the other, and the next only after the one before is settled.
 
+use super::saved::a_snapshot_restores_the_state;
 use crate::support::*;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -351,6 +352,9 @@ impl Society {
     // What must always hold.
 
     fn holds(&self) -> TestCaseResult {
+        for (id, entity) in &self.entities {
+            a_snapshot_restores_the_state(id, entity)?;
+        }
         for limit in self.limits() {
             let journal = &self.journals[&EntityId::Limit(limit.key.clone())];
             first_come_first_served(journal)?;
