@@ -19,7 +19,7 @@ async fn main() -> Result<()> {
     let process = process.parse()?;
     log::init(log.into(), process);
     let store = Embedded::open(data)?;
-    let config = Config { heartbeat_every: Duration::from_millis(5), ..Config::default() };
+    let config = Config { heartbeat_every: Duration::from_millis(5), snapshot_every: 5, ..Config::default() };
     let engine = shapes::register(Engine::on(store.clone()).config(config)).start().await?;
     let runs = 0..runs.parse()?;
     tokio::select! {

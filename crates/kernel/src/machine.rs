@@ -3,10 +3,10 @@
 //! A machine is a run, a limit or a letter box. [`decide`] looks at the state of one entity and answers with entries and effects. [`advance`] folds an
 //! entry into the state and tells what it says to other entities: the outbox is a fold of the journal too.
 
-use serde::{Deserialize, Serialize};
 use crate::letter::{self, LetterBox};
 use crate::limit::{self, Limit};
 use crate::{Answer, Command, Effect, EntityId, Entry, Envelope, Message, Refusal, Run, Seq, Timestamp, run};
+use serde::{Deserialize, Serialize};
 
 /// What follows from a command: entries to commit, and what is to be done after that.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,7 +1,7 @@
 //! What is known of a run beside its code and its input.
 
-use serde::{Deserialize, Serialize};
 use crate::{LimitKey, RunId, StepId};
+use serde::{Deserialize, Serialize};
 
 /// What is known of a run beside its code and its input. It stands in `RUN_STARTED` and never changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,8 +5,8 @@
 
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
-use sha2::Sha256;
 use serde::{Deserialize, Serialize};
+use sha2::Sha256;
 use std::fmt;
 
 /// The seed of a run: drawn once when the run starts and kept in `RUN_STARTED`.

@@ -13,6 +13,8 @@ pub struct Config {
     /// How many runs that only wait are kept in memory with their code. Beyond that the one that was not touched for longest is let go, and is replayed from
     /// its journal when something arrives for it.
     pub runs_idle_max: usize,
+    /// After how many events what a journal comes to is saved, so that a long one is not read from its beginning. Large states are saved less often.
+    pub snapshot_every: usize,
     /// How large an input, a step's output or a result may be.
     pub payload_bytes_max: usize,
     /// How often at most the heartbeats of one step are recorded. Of those in between, a crash forgets what they said.
@@ -27,6 +29,7 @@ impl Default for Config {
             requests_max: 4096,
             runs_live_max: 100_000,
             runs_idle_max: 10_000,
+            snapshot_every: 100,
             payload_bytes_max: 4 << 20,
             heartbeat_every: Duration::from_secs(5),
             shutdown_grace: Duration::from_secs(10),
@@ -40,10 +43,14 @@ impl Config {
     /// # Errors
     /// Names the setting and what it must be.
     pub fn validate(&self) -> Result<(), String> {
-        let limits =
-            [("requests_max", self.requests_max), ("runs_live_max", self.runs_live_max), ("payload_bytes_max", self.payload_bytes_max)];
+        let limits = [
+            ("requests_max", self.requests_max),
+            ("runs_live_max", self.runs_live_max),
+            ("snapshot_every", self.snapshot_every),
+            ("payload_bytes_max", self.payload_bytes_max),
+        ];
         match limits.into_iter().find(|(_, limit)| *limit == 0) {
-            Some((name, _)) => Err(format!("{name} is 0, which would refuse everything; it must be at least 1")),
+            Some((name, _)) => Err(format!("{name} is 0, which lets nothing through; it must be at least 1")),
             None => Ok(()),
         }
     }

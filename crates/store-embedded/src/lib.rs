@@ -24,9 +24,9 @@ use readers::Readers;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Timer};
+use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Snapshot, Timer};
 use steadfast_store::{Batch, Commit, Error, Head, LetterCursor, LetterRow, RunCursor, RunFilter, RunRow, ShardId, Store, TimerKey};
-use tables::{events, letters, outbox, runs, shards, timers};
+use tables::{events, letters, outbox, runs, shards, snapshots, timers};
 use writer::Writer;
 
 /// A store in a folder of the local disk. Clones are the same store.
@@ -77,6 +77,11 @@ impl Store for Embedded {
     async fn journal(&self, entity: &EntityId, after: Seq, limit: usize) -> Result<Vec<Record>, Error> {
         let entity = entity.clone();
         self.0.readers.read("read a journal", move |db| events::journal(db, &entity, after, limit)).await
+    }
+
+    async fn snapshot(&self, entity: &EntityId) -> Result<Option<Snapshot>, Error> {
+        let entity = entity.clone();
+        self.0.readers.read("read a snapshot", move |db| snapshots::get(db, &entity)).await
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {

@@ -3,7 +3,7 @@
 use crate::checkpointer::{self, Bell};
 use crate::error::{self, stopped};
 use crate::tables::shards::Advance;
-use crate::tables::{events, letters, outbox, runs, shards, timers};
+use crate::tables::{events, letters, outbox, runs, shards, snapshots, timers};
 use futures_util::FutureExt;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use std::path::Path;
@@ -140,6 +140,9 @@ fn apply(db: &Connection, path: &Path, batch: &Batch) -> Result<(), Error> {
     }
     for change in &batch.letters {
         letters::change(db, change).map_err(trouble)?;
+    }
+    for snapshot in &batch.snapshots {
+        snapshots::put(db, snapshot).map_err(trouble)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::ShardId;
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{
-    EntityId, Entry, Envelope, Event, Failure, LetterId, Record, Run, RunId, Status, StepId, Timer, TimerName, Timestamp, Wait,
+    EntityId, Entry, Envelope, Event, Failure, LetterId, Record, Run, RunId, Snapshot, Status, StepId, Timer, TimerName, Timestamp, Wait,
     WorkflowName,
 };
 
@@ -22,6 +22,8 @@ pub struct Batch {
     pub outbox: Vec<OutboxChange>,
     /// Dead letters put and removed, applied in order.
     pub letters: Vec<LetterChange>,
+    /// Saved folds; a later one of the same entity replaces an earlier one.
+    pub snapshots: Vec<Snapshot>,
 }
 
 /// Who writes a shard, and which of its batches these are: applied only if the shard stands at (`term`, `after`), which then is (`term`, `upto`).
@@ -197,6 +199,7 @@ impl Batch {
         self.timers.extend(next.timers);
         self.outbox.extend(next.outbox);
         self.letters.extend(next.letters);
+        self.snapshots.extend(next.snapshots);
     }
 
     /// A rough number of bytes, for bounding how much is merged.
@@ -207,6 +210,7 @@ impl Batch {
             OutboxChange::Settle { .. } => 128,
         };
         let rows = 128 * (self.runs.len() + self.timers.len() + self.letters.len());
-        self.events.iter().map(event).sum::<usize>() + self.outbox.iter().map(message).sum::<usize>() + rows
+        let saved = self.snapshots.iter().map(|snapshot| 128 + snapshot.state.len()).sum::<usize>();
+        self.events.iter().map(event).sum::<usize>() + self.outbox.iter().map(message).sum::<usize>() + rows + saved
     }
 }

@@ -16,7 +16,7 @@ pub use filter::{RunCursor, RunFilter};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Timer, TimerName, Timestamp};
+use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Snapshot, Timer, TimerName, Timestamp};
 
 /// The number of a shard.
 pub type ShardId = u32;
@@ -55,6 +55,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// The journal of an entity in order, from the entry after that one, at most `limit` entries.
     async fn journal(&self, entity: &EntityId, after: Seq, limit: usize) -> Result<Vec<Record>, Error>;
+
+    /// The last saved fold of an entity.
+    async fn snapshot(&self, entity: &EntityId) -> Result<Option<Snapshot>, Error>;
 
     /// The row of a run.
     async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error>;

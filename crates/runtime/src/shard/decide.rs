@@ -70,7 +70,7 @@ impl Shard {
 
     /// Moves the cached state on and hands the batch to the committer; the rest follows the commit.
     fn submit(&mut self, id: &EntityId, decision: Decision, from: From) {
-        let shard = self.id;
+        let (shard, snapshot_every) = (self.id, self.config.snapshot_every);
         let seat = self.seat(id);
         let Memory::Ready(state) = std::mem::take(&mut seat.memory) else { return };
         let blocked = seat.blocked.as_ref().filter(|_| !decision.effects.contains(&Effect::Host)); // that tries again
@@ -87,6 +87,7 @@ impl Shard {
             .map(|run| row(shard, run, blocked))
             .filter(|row| seat.row_says_blocked || before.as_ref() != Some(row));
         seat.row_says_blocked = blocked.is_some();
+        let snapshot = seat.saved.save(id, &entity, snapshot_every);
         seat.memory = Memory::Ready(Some(entity));
         seat.stale = 0;
 
@@ -98,6 +99,7 @@ impl Shard {
             timers: decision.effects.iter().filter_map(|effect| timer_change(shard, id, effect)).collect(),
             outbox: said.iter().map(|envelope| OutboxChange::Add { shard, envelope: envelope.clone() }).collect(),
             letters: decision.entries.iter().filter_map(letter).collect(),
+            snapshots: snapshot.into_iter().collect(),
             ..Batch::default()
         };
         let follow = Follow { effects: decision.effects, entries: decision.entries, said };

@@ -1,17 +1,16 @@
 //! Runs come into memory: read, folded, and hosted if something asks for it. Reading goes on beside the shard's other work.
 
+use super::read::{Found, Reader};
 use super::{Ask, Done, From, Memory, Pending, Shard, Then};
 use crate::error::{Error, STORE_RETRY_AFTER};
 use crate::host::ToHost;
 use crate::timers::Order;
 use futures_util::FutureExt;
 use std::sync::Arc;
+use std::time::Duration;
 use steadfast_kernel::run::Recover;
-use steadfast_kernel::{Command, Completion, Entity, EntityId, Entry, Event, machine, run};
-use steadfast_store::{RunRow, Store};
-
-/// How many entries are read at once.
-const PAGE: usize = 1000;
+use steadfast_kernel::{Command, Completion, EntityId, Entry, Event, run};
+use steadfast_store::RunRow;
 
 impl Shard {
     /// Begins to read an entity; `first` and what comes meanwhile is taken up when it is there.
@@ -20,10 +19,20 @@ impl Shard {
             let pending = Pending { seq: self.state.submitted, id, then: Then::Ask(first) }; // the store does not have all of it yet
             return self.state.pending.push_back(pending);
         }
+        let to_replay = self.seat(&id).session.is_some() || first.may_need_host();
         self.seat(&id).memory = Memory::Loading(vec![first]);
-        let store = Arc::clone(&self.store);
+        self.read(id, to_replay, Duration::ZERO);
+    }
+
+    /// Reads an entity beside the shard's other work.
+    fn read(&mut self, id: EntityId, to_replay: bool, wait: Duration) {
+        let (store, clock, snapshot_every) = (Arc::clone(&self.store), Arc::clone(&self.clock), self.config.snapshot_every);
+        let is_saved = self.seat(&id).saved.is_something();
         let read = async move {
-            let result = read(&*store, &id).await;
+            if !wait.is_zero() {
+                clock.sleep(wait).await;
+            }
+            let result = Reader { store: &*store, id: &id, snapshot_every, is_saved, to_replay }.read().await;
             Done::Loaded { id, result }
         };
         self.state.tasks.push(read.boxed());
@@ -63,14 +72,14 @@ impl Shard {
         }
     }
 
-    fn loaded(&mut self, id: &EntityId, result: Result<Option<(Entity, Vec<Entry>)>, Error>) {
+    fn loaded(&mut self, id: &EntityId, result: Result<Option<Found>, Error>) {
         let over = matches!(self.state.health, super::Health::Over(_));
         let seat = self.seat(id);
         let Memory::Loading(waiting) = std::mem::take(&mut seat.memory) else { return };
         match result {
             Ok(_) if over => waiting.into_iter().for_each(|ask| self.ask(id.clone(), ask)), // they are turned away
             Ok(found) => {
-                let run = found.as_ref().and_then(|(entity, _)| entity.run());
+                let run = found.as_ref().and_then(|found| found.entity.run());
                 if run.is_some_and(|run| seat.session.as_ref().is_some_and(|session| session.epoch != run.epoch)) {
                     self.close(id); // another life has begun by a commit of ours that was said to have failed
                 }
@@ -94,20 +103,27 @@ impl Shard {
         self.tidy(id);
     }
 
-    fn remember(&mut self, id: &EntityId, found: Option<(Entity, Vec<Entry>)>, open: bool) {
-        let Some((entity, journal)) = found else {
+    fn remember(&mut self, id: &EntityId, found: Option<Found>, open: bool) {
+        let Some(Found { entity, journal, saved }) = found else {
             self.seat(id).memory = Memory::Ready(None);
             return;
         };
+        self.seat(id).saved = saved;
         let timers = entity.run().map(steadfast_kernel::Run::timers).unwrap_or_default();
         let ended = entity.run().is_some_and(|run| run.ended().is_some());
+        let (script, journal) = match (entity.run(), journal) {
+            (Some(run), Some(journal)) if open => (Some(run::script_from(run, journal)), None),
+            (_, journal) => (None, journal),
+        };
         self.seat(id).memory = Memory::Ready(Some(entity));
         if ended {
             return self.see_off(id);
         }
-        self.catch_up(id, &journal);
-        if open {
-            self.open(id, run::script(journal));
+        if let Some(journal) = journal {
+            self.catch_up(id, &journal);
+        }
+        if let Some(script) = script {
+            self.open(id, script); // if it was not read, whoever needs it asks again and has it read
         }
         if self.seat(id).session.is_some() {
             for timer in timers {
@@ -126,18 +142,18 @@ impl Shard {
     }
 
     fn load_later(&mut self, id: &EntityId, waiting: Vec<Ask>) {
+        let to_replay = self.seat(id).session.is_some() || waiting.iter().any(Ask::may_need_host);
         self.seat(id).memory = Memory::Loading(waiting);
-        let (store, clock, id) = (Arc::clone(&self.store), Arc::clone(&self.clock), id.clone());
-        let read = async move {
-            clock.sleep(STORE_RETRY_AFTER).await;
-            let result = read(&*store, &id).await;
-            Done::Loaded { id, result }
-        };
-        self.state.tasks.push(read.boxed());
+        self.read(id.clone(), to_replay, STORE_RETRY_AFTER);
     }
 }
 
 impl Ask {
+    /// True if it may lead to something only a host can do.
+    fn may_need_host(&self) -> bool {
+        matches!(self, Ask::Command(..) | Ask::Resume)
+    }
+
     fn fail(self, error: &Error) {
         match self {
             Ask::Command(_, from) => from.fail(error.clone()),
@@ -163,23 +179,4 @@ fn arrival(entry: &Entry) -> Option<Vec<ToHost>> {
         Event::RunCancelRequested { .. } => vec![ToHost::Deliver(Completion::Stopped { failure: None }), ToHost::Resume],
         _ => return None,
     })
-}
-
-/// Reads and folds a journal; nothing if there is none.
-async fn read(store: &dyn Store, id: &EntityId) -> Result<Option<(Entity, Vec<Entry>)>, Error> {
-    let broken = |why: String| Error::JournalBroken { entity: id.clone(), why };
-    let (mut state, mut journal): (Option<Entity>, Vec<Entry>) = (None, Vec::new());
-    loop {
-        let after = journal.last().map_or(0, |entry| entry.seq);
-        let page = store.journal(id, after, PAGE).await.map_err(Error::from_store)?;
-        for record in &page {
-            let entry = Entry::try_from(record).map_err(|unreadable| broken(unreadable.to_string()))?;
-            let (next, _said) = machine::advance(id, state, &entry).map_err(|illegal| broken(illegal.to_string()))?;
-            state = Some(next);
-            journal.push(entry);
-        }
-        if page.len() < PAGE {
-            return Ok(state.map(|entity| (entity, journal)));
-        }
-    }
 }

@@ -8,18 +8,22 @@
 //!                 \--(no entries)--> answered at once, or after the commit of what it was decided on
 //! ```
 //!
-//! The loop is here; `decide.rs` takes commands through the kernel, `perform.rs` does what follows a commit, `load.rs` brings runs into
-//! memory, `relay.rs` carries what entities tell each other, and `heal.rs` is what happens when the store fails.
+//! The loop is here; `decide.rs` takes commands through the kernel, `perform.rs` does what follows a commit, `load.rs` brings them into
+//! memory by `read.rs`, `save.rs` keeps that short for long journals, `evict.rs` lets them go, `relay.rs` carries what entities tell each other, and `heal.rs` is what happens when the store fails.
 
 mod decide;
 mod evict;
 mod heal;
 mod load;
 mod perform;
+mod read;
 mod relay;
+mod save;
 mod view;
 
+use read::Found;
 pub(crate) use relay::unsettled;
+use save::Saved;
 pub use view::RunView;
 use view::{Look, Seen};
 
@@ -151,6 +155,8 @@ struct Seat {
     changed: u64,
     /// The last entry that its session has heard of, or was opened with.
     told: Seq,
+    /// What of it is saved beside its journal.
+    saved: Saved,
     /// Its place among those that only wait.
     idle: Option<u64>,
     /// Its session was asked to go if it has nothing to do; true if it was told something after that.
@@ -243,7 +249,7 @@ struct Follow {
 
 /// What a background read found.
 enum Done {
-    Loaded { id: EntityId, result: Result<Option<(Entity, Vec<Entry>)>, Error> },
+    Loaded { id: EntityId, result: Result<Option<Found>, Error> },
     Healed(Result<Head, Arc<steadfast_store::Error>>),
     Outbox(Result<Vec<Envelope>, Error>),
 }

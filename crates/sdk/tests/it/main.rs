@@ -27,6 +27,7 @@ mod pausing;
 mod programs;
 mod races;
 mod readme;
+mod saved;
 mod scenarios;
 mod shutdown;
 mod signals;

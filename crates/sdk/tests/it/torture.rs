@@ -45,7 +45,8 @@ impl Ground {
 
     /// An engine whose clock goes on where the process before has left it.
     async fn engine(self, store: &Memory, lived: Duration) -> EngineBuilder {
-        let engine = Engine::on(store.clone()).config(Config { shutdown_grace: GRACE, ..Config::default() });
+        let config = Config { shutdown_grace: GRACE, snapshot_every: 3, runs_idle_max: 2, ..Config::default() }; // much is read back
+        let engine = Engine::on(store.clone()).config(config);
         match self {
             Ground::Virtual => {
                 let clock = VirtualClock::start();

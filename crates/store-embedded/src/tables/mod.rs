@@ -5,6 +5,7 @@ pub(crate) mod letters;
 pub(crate) mod outbox;
 pub(crate) mod runs;
 pub(crate) mod shards;
+pub(crate) mod snapshots;
 pub(crate) mod timers;
 
 use rusqlite::types::Type;

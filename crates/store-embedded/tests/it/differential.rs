@@ -2,7 +2,8 @@
 
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{
-    EntityId, Envelope, Failure, LetterId, Message, Payload, Record, RunId, Status, StepId, Timer, TimerName, Timestamp, WorkflowName,
+    EntityId, Envelope, Failure, LetterId, Message, Payload, Record, RunId, Snapshot, Status, StepId, Timer, TimerName, Timestamp,
+    WorkflowName,
 };
 use steadfast_store::memory::Memory;
 use steadfast_store::{
@@ -79,6 +80,7 @@ impl Chance {
             timers: self.some(Self::timer),
             outbox: self.some(Self::message),
             letters: self.some(Self::letter),
+            snapshots: self.some(Self::snapshot),
         }
     }
 
@@ -181,6 +183,11 @@ impl Chance {
         LetterChange::Put(LetterRow { shard: self.shard(), letter, run: self.run(), step, tenant, failure, added_at: self.time() })
     }
 
+    fn snapshot(&mut self) -> Snapshot {
+        let state: Vec<u8> = self.some(|chance| u8::try_from(chance.below(256)).unwrap());
+        Snapshot { entity: self.entity(), seq: self.below(60), fold: u32::try_from(self.below(3)).unwrap(), state: state.into() }
+    }
+
     fn timer(&mut self) -> TimerChange {
         let step = StepId::new("", self.one_of(&["a", "b"]), 1).unwrap();
         let name = match self.below(3) {
@@ -229,7 +236,8 @@ async fn journals(store: &impl Store, page: usize) -> String {
     for id in ENTITIES {
         let journal = store.journal(&EntityId::from_stored(id).unwrap(), page as u64, page * 8).await.unwrap();
         let payloads: Vec<_> = journal.iter().map(|record| record.payload.as_ref().map(|payload| payload.bytes.clone())).collect();
-        all += &format!("{journal:?} {payloads:?}\n");
+        let snapshot = store.snapshot(&EntityId::from_stored(id).unwrap()).await.unwrap();
+        all += &format!("{journal:?} {payloads:?} {snapshot:?}\n");
     }
     all
 }

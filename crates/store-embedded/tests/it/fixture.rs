@@ -4,8 +4,8 @@ use rusqlite::Connection;
 use std::fs;
 use std::path::{Path, PathBuf};
 use steadfast_kernel::{
-    EntityId, Envelope, Failure, LetterId, LimitKey, Message, Payload, Record, RunId, Seq, Status, StepId, Timer, TimerName, Timestamp,
-    WorkflowName,
+    EntityId, Envelope, Failure, LetterId, LimitKey, Message, Payload, Record, RunId, Seq, Snapshot, Status, StepId, Timer, TimerName,
+    Timestamp, WorkflowName,
 };
 use steadfast_store::{Append, Batch, Fence, LetterChange, LetterRow, OutboxChange, RunRow, Store, TimerChange};
 use steadfast_store_embedded::Embedded;
@@ -54,7 +54,7 @@ pub(crate) fn event(seq: Seq, payload: impl Into<Vec<u8>>) -> Batch {
     Batch { fences, events: vec![Append { entity: run("order-17").into(), record }], ..Batch::default() }
 }
 
-/// A batch with an event, a row, a timer, a message and a dead letter.
+/// A batch with an event, a row, a timer, a message, a dead letter and a snapshot.
 pub(crate) fn everything(seq: Seq) -> Batch {
     let row = RunRow {
         shard: 0,
@@ -75,6 +75,7 @@ pub(crate) fn everything(seq: Seq) -> Batch {
         timers: vec![TimerChange::Arm { shard: 0, timer }],
         outbox: vec![OutboxChange::Add { shard: 0, envelope: envelope() }],
         letters: vec![LetterChange::Put(letter())],
+        snapshots: vec![Snapshot { entity: run("order-17").into(), seq, fold: 1, state: "{}".into() }],
         ..event(seq, "{\"amount\":12}")
     }
 }

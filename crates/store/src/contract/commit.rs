@@ -2,8 +2,8 @@
 
 use super::Harness;
 use super::fixture::{
-    Writer, add, all_letters, all_messages, all_timers, arm, changes, envelope, event, events, letter, recover_ids, row, rows, run, seqs,
-    timer,
+    Writer, add, all_letters, all_messages, all_timers, arm, changes, entity, envelope, event, events, letter, recover_ids, row, rows, run,
+    seqs, snapshot, timer,
 };
 use crate::{Batch, LetterChange, Store};
 use steadfast_kernel::TimerName;
@@ -17,10 +17,11 @@ fn everything() -> Batch {
         timers: vec![arm(0, &timer("a", TimerName::Deadline, 5))],
         outbox: vec![add(&envelope("a", 1))],
         letters: vec![LetterChange::Put(letter("bill", 1, 5))],
+        snapshots: vec![snapshot("a", 2)],
     }
 }
 
-/// Events, row, timer, message and letter of a batch are there together.
+/// Events, row, timer, message, letter and snapshot of a batch are there together.
 pub async fn a_batch_is_applied_as_a_whole(harness: &impl Harness) {
     let store = harness.open().await;
     Writer::claim(&store, 0).await.write(everything()).await;
@@ -29,6 +30,7 @@ pub async fn a_batch_is_applied_as_a_whole(harness: &impl Harness) {
     assert_eq!(all_timers(&store, 0).await, [timer("a", TimerName::Deadline, 5)]);
     assert_eq!(all_messages(&store, 0).await, [envelope("a", 1)]);
     assert_eq!(all_letters(&store).await, [letter("bill", 1, 5)]);
+    assert_eq!(store.snapshot(&entity("a")).await.unwrap(), Some(snapshot("a", 2)));
 }
 
 /// One event too many refuses everything that stands beside it.
@@ -45,6 +47,7 @@ pub async fn a_refused_batch_leaves_no_trace(harness: &impl Harness) {
     assert_eq!(all_timers(&store, 0).await, []);
     assert_eq!(all_messages(&store, 0).await, []);
     assert_eq!(all_letters(&store).await, []);
+    assert_eq!(store.snapshot(&entity("a")).await.unwrap(), None);
     assert_eq!(store.head(0).await.unwrap(), writer.head);
     writer.write(everything()).await;
 }

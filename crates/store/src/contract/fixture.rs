@@ -4,7 +4,8 @@ use crate::{Append, Batch, Commit, Error, Fence, Head, LetterChange, LetterRow, 
 use bytes::Bytes;
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{
-    EntityId, Envelope, Failure, LetterId, Message, Payload, Record, RunId, Seq, Status, StepId, Timer, TimerName, Timestamp, WorkflowName,
+    EntityId, Envelope, Failure, LetterId, Message, Payload, Record, RunId, Seq, Snapshot, Status, StepId, Timer, TimerName, Timestamp,
+    WorkflowName,
 };
 
 /// A holder of a shard, whose batches follow on from each other.
@@ -162,6 +163,16 @@ pub(super) fn messages(outbox: impl IntoIterator<Item = OutboxChange>) -> Batch 
 
 pub(super) fn letters(letters: impl IntoIterator<Item = LetterChange>) -> Batch {
     Batch { letters: letters.into_iter().collect(), ..Batch::default() }
+}
+
+/// A saved fold of that entity, by its stored id.
+pub(super) fn snapshot(id: &str, seq: Seq) -> Snapshot {
+    let state = format!("{{\"seq\":{seq}}}");
+    Snapshot { entity: EntityId::from_stored(id).unwrap(), seq, fold: 1, state: state.into() }
+}
+
+pub(super) fn snapshots(snapshots: impl IntoIterator<Item = Snapshot>) -> Batch {
+    Batch { snapshots: snapshots.into_iter().collect(), ..Batch::default() }
 }
 
 pub(super) fn changes(timers: impl IntoIterator<Item = TimerChange>) -> Batch {

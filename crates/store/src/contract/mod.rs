@@ -16,6 +16,7 @@ pub mod outbox;
 pub mod recover;
 pub mod reopen;
 pub mod runs;
+pub mod snapshots;
 pub mod timers;
 
 use crate::Store;
@@ -129,6 +130,13 @@ macro_rules! contract_tests {
                 letters_of_one_batch_change_in_order,
                 letters_stand_and_fall_with_their_events,
             }
+            snapshots {
+                a_snapshot_comes_back,
+                a_snapshot_is_replaced,
+                the_last_of_several_snapshots_of_a_batch_stays,
+                snapshots_of_entities_are_apart,
+                snapshots_stand_and_fall_with_their_events,
+            }
             reopen {
                 everything_committed_is_there,
                 terms_go_on,
@@ -167,6 +175,7 @@ mod tests {
             include_str!("recover.rs"),
             include_str!("reopen.rs"),
             include_str!("runs.rs"),
+            include_str!("snapshots.rs"),
             include_str!("timers.rs"),
         ];
         let cases = topics

@@ -14,7 +14,7 @@ use futures_util::FutureExt;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Timer};
+use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Snapshot, Timer};
 use tables::Tables;
 
 /// A store in memory. Clones are the same store.
@@ -32,6 +32,7 @@ pub struct Memory {
 struct Life {
     dead: AtomicBool,
     commits: AtomicU64,
+    entries_read: AtomicU64,
 }
 
 impl Memory {
@@ -66,6 +67,11 @@ impl Memory {
     /// True once a fault has crashed it or it was opened again elsewhere.
     pub fn is_dead(&self) -> bool {
         self.life.dead.load(Ordering::SeqCst)
+    }
+
+    /// How many journal entries were read since it was opened.
+    pub fn entries_read(&self) -> u64 {
+        self.life.entries_read.load(Ordering::SeqCst)
     }
 
     fn alive(&self) -> Result<(), Error> {
@@ -129,7 +135,14 @@ impl Store for Memory {
 
     async fn journal(&self, entity: &EntityId, after: Seq, limit: usize) -> Result<Vec<Record>, Error> {
         self.alive()?;
-        Ok(self.tables.lock().journal(entity, after, limit))
+        let journal = self.tables.lock().journal(entity, after, limit);
+        self.life.entries_read.fetch_add(journal.len() as u64, Ordering::SeqCst);
+        Ok(journal)
+    }
+
+    async fn snapshot(&self, entity: &EntityId) -> Result<Option<Snapshot>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().snapshot(entity))
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {

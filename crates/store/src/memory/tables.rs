@@ -6,7 +6,7 @@ use crate::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Timer, TimerName};
+use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Snapshot, Timer, TimerName};
 
 #[derive(Debug, Default)]
 pub(super) struct Tables {
@@ -17,6 +17,7 @@ pub(super) struct Tables {
     /// By the sender as text, and the sequence.
     outbox: BTreeMap<(String, u64), (ShardId, Envelope)>,
     letters: BTreeMap<LetterId, LetterRow>,
+    snapshots: BTreeMap<EntityId, Snapshot>,
 }
 
 impl Tables {
@@ -61,6 +62,9 @@ impl Tables {
                 LetterChange::Remove(letter) => drop(self.letters.remove(letter)),
             }
         }
+        for snapshot in &batch.snapshots {
+            self.snapshots.insert(snapshot.entity.clone(), snapshot.clone());
+        }
     }
 
     /// Everything that could fail is checked before anything is changed.
@@ -100,6 +104,10 @@ impl Tables {
     pub(super) fn journal(&self, entity: &EntityId, after: Seq, limit: usize) -> Vec<Record> {
         let range = (Bound::Excluded((entity.clone(), after)), Bound::Included((entity.clone(), Seq::MAX)));
         self.events.range(range).take(limit).map(|(_, record)| record.clone()).collect()
+    }
+
+    pub(super) fn snapshot(&self, entity: &EntityId) -> Option<Snapshot> {
+        self.snapshots.get(entity).cloned()
     }
 
     pub(super) fn run(&self, run: &RunId) -> Option<RunRow> {
