@@ -1,17 +1,29 @@
 //! Steadfast's benchmarks. `cargo xtask bench` lists them; `--json` prints one object per line, `--quick` ends within 30 seconds.
 #![allow(clippy::print_stdout, reason = "a command line tool")]
 
+mod cpu;
+mod limit;
+mod load;
+mod memory;
 mod report;
+mod restart;
 mod runs;
+mod timers;
 
 use anyhow::{Result, bail};
 use report::Report;
 
 const HELP: &str = "\
 cargo xtask bench runs [SCENARIO] [--json] [--quick]
-    one-step, ten-steps                    runs per second, side by side
+    one-step, ten-steps                    runs per second, side by side, and what the disk could have done
+    retry-once, retry-three-times          the same with steps that fail so often before they succeed
     commits-one-step, commits-ten-steps    durable commits per lone run
+    fdatasync                              how long the disk takes to make a few bytes durable
+    policy-unused                          what a retry policy costs that is not needed
     retry-lateness                         how long after its due time a retry begins
+    timers-memory, timers-fired            what a pending timer takes, and how quickly those that are due are fired
+    restart                                how soon a process that was killed works again, and with how much memory
+docs/performance.md says how to read them.
 ";
 
 #[tokio::main]
@@ -32,6 +44,7 @@ async fn main() -> Result<()> {
         }
         ["runs"] => runs::run(&Report::new("runs", json), None, quick).await,
         ["runs", scenario] if runs::SCENARIOS.contains(&scenario) => runs::run(&Report::new("runs", json), Some(scenario), quick).await,
+        [restart::CHILD, ref arguments @ ..] => restart::child(arguments).await,
         _ => bail!("there is no benchmark {:?}\n\n{HELP}", words.join(" ")),
     }
 }

@@ -16,6 +16,8 @@ mod config;
 mod engine;
 mod error;
 pub mod host;
+#[doc(hidden)]
+pub mod measure;
 mod outbox;
 mod shard;
 mod timers;

@@ -1,0 +1,59 @@
+//! How much memory something takes: by an allocator that counts while it is asked to, and as the kernel sees the process.
+
+use anyhow::{Context, Result};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
+
+static COUNTING: AtomicBool = AtomicBool::new(false);
+static BYTES: AtomicIsize = AtomicIsize::new(0);
+
+/// The system's allocator. It counts only while [`count`] is under way, so that other measurements do not pay for it.
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[expect(unsafe_code, reason = "an allocator is unsafe; all of it is the system's")]
+// SAFETY: every call is handed to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        add(layout.size() as isize);
+        // SAFETY: the caller keeps the promises of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        add(-(layout.size() as isize));
+        // SAFETY: the pointer came from `System`, with this layout.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        add(size as isize - layout.size() as isize);
+        // SAFETY: the pointer came from `System`, with this layout.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+fn add(bytes: isize) {
+    if COUNTING.load(Ordering::Relaxed) {
+        BYTES.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// How many bytes more are allocated after the work than before it, and what came of the work.
+pub(crate) async fn count<T>(work: impl Future<Output = T>) -> (isize, T) {
+    BYTES.store(0, Ordering::SeqCst);
+    COUNTING.store(true, Ordering::SeqCst);
+    let done = work.await;
+    COUNTING.store(false, Ordering::SeqCst);
+    (BYTES.load(Ordering::SeqCst), done)
+}
+
+/// A line of the kernel's view of this process, in MiB: `VmRSS` is the memory that is in use, `VmHWM` the most that ever was.
+pub(crate) fn status_mib(name: &str) -> Result<f64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).with_context(|| format!("no {name} here"))?;
+    Ok(kib.parse::<f64>()? / 1024.0)
+}
