@@ -8,6 +8,7 @@ mod decide;
 mod error_pages;
 mod evolve;
 mod facts;
+mod golden;
 mod journals;
 mod script;
 mod support;

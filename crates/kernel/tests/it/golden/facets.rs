@@ -1,0 +1,167 @@
+//! What forms an event can have: every field that may be there or not. A field that is new does not compile here until somebody has said what forms it has; then
+//! a journal has to be added that has them.
+
+use std::collections::BTreeSet;
+use steadfast_kernel::{Class, Code, Entry, Event, Failure, Letter, Limiting, Origin, Parent, Recovery, Retried, RunOptions, TimerName};
+
+/// Every form that a golden journal must have.
+pub(super) fn all() -> BTreeSet<String> {
+    let either = [
+        "entry.in_flight",
+        "entry.abandoned",
+        "entry.heard",
+        "RUN_STARTED.deadline_at",
+        "options.tenant",
+        "options.manual",
+        "options.limits",
+        "options.parent",
+        "STEP_COMPLETED.undoable",
+        "RETRY_SCHEDULED.details",
+        "SIGNAL_AWAITED.until",
+        "SIGNAL_RECEIVED.id",
+        "CHILD_STARTED.deadline",
+        "RUN_CANCEL_REQUESTED.terminate",
+        "RUN_COMPENSATING.failure",
+        "RUN_RETRIED.from",
+        "RUN_RETRIED.cuts",
+        "RUN_RETRIED.reset",
+        "RUN_RETRIED.supplied",
+        "RUN_RETRIED.input",
+        "LETTER_ADDED.tenant",
+        "origin.by",
+        "origin.why",
+        "origin.command",
+        "failure.causes",
+        "failure.retry_after",
+        "failure.max_attempts",
+        "parent.detached",
+        "CHILD_ENDED.failure",
+    ];
+    let single = ["abandoned retry", "abandoned sleep", "heard from a run", "heard from a limit"].map(String::from);
+    let classes = [Class::Transient, Class::Permanent, Class::Poison].map(|class| format!("class {}", class.as_str()));
+    let codes = Code::ALL.iter().map(|code| format!("code {code}"));
+    let both = either.iter().flat_map(|field| [present(field, true), present(field, false)]);
+    both.chain(single).chain(classes).chain(codes).collect()
+}
+
+fn present(field: &str, is_there: bool) -> String {
+    format!("{field} {}", if is_there { "present" } else { "absent" })
+}
+
+/// The forms that an entry has.
+pub(super) fn facets(entry: &Entry) -> Vec<String> {
+    let Entry { seq: _, epoch: _, at: _, in_flight, abandoned, heard, event } = entry;
+    let mut facets = vec![
+        present("entry.in_flight", in_flight.is_some()),
+        present("entry.abandoned", !abandoned.is_empty()),
+        present("entry.heard", heard.is_some()),
+    ];
+    facets.extend(abandoned.iter().map(|name| match name {
+        TimerName::Retry(_) => "abandoned retry".to_string(),
+        TimerName::Sleep(_) => "abandoned sleep".to_string(),
+        TimerName::Deadline => "abandoned deadline".to_string(),
+    }));
+    facets.extend(
+        heard
+            .iter()
+            .map(|heard| format!("heard from a {}", if heard.from.run().is_some() { "run" } else { "limit" })),
+    );
+    facets.extend(of_event(event));
+    facets
+}
+
+fn of_event(event: &Event) -> Vec<String> {
+    match event {
+        Event::RunStarted { workflow: _, input: _, seed: _, deadline_at, options } => {
+            [vec![present("RUN_STARTED.deadline_at", deadline_at.is_some())], of_options(options)].concat()
+        }
+        Event::StepCompleted { step: _, attempt: _, output: _, undoable } => vec![present("STEP_COMPLETED.undoable", *undoable)],
+        Event::StepFailed { step: _, attempt: _, failure }
+        | Event::UndoFailed { step: _, attempt: _, failure }
+        | Event::RunFailed { failure } => of_failure(failure),
+        Event::RetryScheduled { step: _, attempt: _, of: _, delay: _, due_at: _, failure, details } => {
+            [vec![present("RETRY_SCHEDULED.details", details.is_some())], of_failure(failure)].concat()
+        }
+        Event::SignalAwaited { wait: _, name: _, until } => vec![present("SIGNAL_AWAITED.until", until.is_some())],
+        Event::SignalReceived { name: _, id, payload: _ } => vec![present("SIGNAL_RECEIVED.id", id.is_some())],
+        Event::ChildStarted { child: _, run: _, workflow: _, input: _, deadline, options } => {
+            [vec![present("CHILD_STARTED.deadline", deadline.is_some())], of_options(options)].concat()
+        }
+        Event::ChildEnded { child: _, outcome } => {
+            let failure = outcome.as_ref().err();
+            [vec![present("CHILD_ENDED.failure", failure.is_some())], failure.map(of_failure).unwrap_or_default()].concat()
+        }
+        Event::RunPaused { origin } | Event::RunResumed { origin } | Event::LetterDropped { letter: _, origin } => of_origin(origin),
+        Event::RunRetried(retried) => of_retried(retried),
+        Event::RunCancelRequested { origin, terminate } => {
+            [vec![present("RUN_CANCEL_REQUESTED.terminate", *terminate)], of_origin(origin)].concat()
+        }
+        Event::RunCompensating { failure } => {
+            [vec![present("RUN_COMPENSATING.failure", failure.is_some())], failure.as_ref().map(of_failure).unwrap_or_default()].concat()
+        }
+        Event::LetterAdded(letter) => {
+            let Letter { run: _, step: _, attempt: _, tenant, failure, payload: _ } = &**letter;
+            [vec![present("LETTER_ADDED.tenant", tenant.is_some())], of_failure(failure)].concat()
+        }
+        Event::SlotAcquired { key: _ }
+        | Event::StepStarted { step: _, attempt: _ }
+        | Event::StepHeartbeat { step: _, attempt: _, details: _ }
+        | Event::ProgressNoted { note: _, text: _ }
+        | Event::TimerSet { sleep: _, due_at: _ }
+        | Event::TimerFired { sleep: _ }
+        | Event::SignalTaken { wait: _, signal: _ }
+        | Event::ChildTaken { child: _ }
+        | Event::RunInterrupted
+        | Event::RunContinued { input: _ }
+        | Event::UndoCompleted { step: _, attempt: _ }
+        | Event::RunCancelled
+        | Event::RunCompleted { output: _ }
+        | Event::SlotRequested { run: _, epoch: _, slots: _ }
+        | Event::SlotGranted { run: _ }
+        | Event::SlotReleased { run: _ }
+        | Event::LetterRedriven { letter: _ } => Vec::new(),
+    }
+}
+
+fn of_options(options: &RunOptions) -> Vec<String> {
+    let RunOptions { tenant, recovery, limits, parent } = options;
+    limits.iter().for_each(|Limiting { key: _, slots: _ }| {});
+    let mut facets = vec![
+        present("options.tenant", tenant.is_some()),
+        present("options.manual", *recovery == Recovery::Manual),
+        present("options.limits", !limits.is_empty()),
+        present("options.parent", parent.is_some()),
+    ];
+    facets.extend(parent.iter().map(|Parent { run: _, child: _, detached }| present("parent.detached", *detached)));
+    facets
+}
+
+fn of_origin(Origin { by, why, command }: &Origin) -> Vec<String> {
+    [("origin.by", by), ("origin.why", why), ("origin.command", command)]
+        .map(|(field, text)| present(field, text.is_some()))
+        .into()
+}
+
+fn of_retried(retried: &Retried) -> Vec<String> {
+    let Retried { origin, from, cut: _, cuts, reset, supplied, input } = retried;
+    let mut facets = of_origin(origin);
+    facets.extend([
+        present("RUN_RETRIED.from", !from.is_empty()),
+        present("RUN_RETRIED.cuts", !cuts.is_empty()),
+        present("RUN_RETRIED.reset", !reset.is_empty()),
+        present("RUN_RETRIED.supplied", !supplied.is_empty()),
+        present("RUN_RETRIED.input", input.is_some()),
+    ]);
+    facets
+}
+
+/// A failure may get fields that are not for everybody; it cannot be taken apart outside of the kernel.
+fn of_failure(failure: &Failure) -> Vec<String> {
+    vec![
+        format!("class {}", failure.class.as_str()),
+        format!("code {}", failure.code),
+        present("failure.causes", !failure.causes.is_empty()),
+        present("failure.retry_after", failure.retry_after.is_some()),
+        present("failure.max_attempts", failure.max_attempts.is_some()),
+    ]
+}

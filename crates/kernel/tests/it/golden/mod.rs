@@ -1,0 +1,186 @@
+//! Golden journals of format 1: what was recorded once is read for ever. `tests/golden/README.md` says how to add one.
+
+mod by_hand;
+mod facets;
+pub(crate) mod text;
+
+use facets::facets;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::sync::Once;
+use steadfast_kernel::{Entity, EntityId, Entry, Envelope, Record, machine};
+use text::Journal;
+
+/// The names of all stories. What was made by hand is written first if it is missing and somebody wants that.
+fn names() -> Vec<String> {
+    static BY_HAND: Once = Once::new();
+    BY_HAND.call_once(|| {
+        let there = text::names();
+        for (name, make) in by_hand::FILES.iter().filter(|(name, _)| !there.iter().any(|other| other == name)) {
+            assert!(text::is_adding(), "{name} has no file; README.md in tests/golden says how to add it");
+            text::add(name, &make());
+        }
+    });
+    text::names()
+}
+
+/// Every golden journal, with the name of its file.
+fn all() -> Vec<(String, Vec<Journal>)> {
+    names().into_iter().map(|name| (name.clone(), text::load(&name))).collect()
+}
+
+fn entries(records: &[Record]) -> Vec<Entry> {
+    records.iter().map(|record| Entry::try_from(record).unwrap()).collect()
+}
+
+/// The file of that kind that belongs to a story. One that is missing is written if somebody wants that.
+fn beside(name: &str, made: &str) -> String {
+    let path = text::folder().join(name);
+    if text::is_adding() && !path.exists() {
+        std::fs::write(&path, made).unwrap();
+    }
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+#[test]
+fn every_golden_journal_folds_into_the_state_beside_it() {
+    for (name, journals) in all() {
+        let states: String = journals.iter().map(|(id, records)| folded(id, &entries(records))).collect();
+        let expected = beside(&format!("{name}.state"), &states);
+        assert!(states == expected, "{name} is another state now:\n{}", first_difference(&expected, &states));
+    }
+}
+
+#[test]
+fn every_golden_record_is_encoded_to_the_same_bytes_again() {
+    for (name, journals) in all() {
+        for (id, records) in journals {
+            let again: Vec<Record> = entries(&records).iter().map(Record::from).collect();
+            for (was, is) in records.iter().zip(&again) {
+                assert_eq!(is, was, "{name}, {id}");
+            }
+        }
+    }
+}
+
+/// Whoever changes a file has to change its sum, too, and cannot do that by accident.
+#[test]
+fn no_golden_journal_has_changed() {
+    for name in names() {
+        let bytes = std::fs::read(text::folder().join(format!("{name}.journal"))).unwrap();
+        let sum: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(beside(&format!("{name}.sha256"), &format!("{sum}\n")).trim(), sum, "{name}.journal must never change");
+    }
+}
+
+#[test]
+fn no_golden_journal_has_vanished() {
+    let sums = std::fs::read_dir(text::folder()).unwrap().filter(|file| {
+        let path = file.as_ref().unwrap().path();
+        path.extension().is_some_and(|extension| extension != "journal") && !path.with_extension("journal").exists()
+    });
+    let left: Vec<_> = sums.map(|file| file.unwrap().path()).collect();
+    assert!(left.is_empty(), "{left:?} have no journal any more");
+}
+
+#[test]
+fn every_type_of_event_is_in_a_golden_journal() {
+    let source = include_str!("../../../src/event.rs");
+    let types: BTreeSet<&str> = source.lines().filter_map(|line| line.split_once("=> \"")?.1.split('"').next()).collect();
+    assert!(types.contains("RUN_STARTED") && types.contains("LETTER_DROPPED"), "{types:?}");
+    let journals = all();
+    let seen: BTreeSet<&str> = records(&journals).map(|record| record.kind.as_str()).collect();
+    assert_eq!(seen, types);
+}
+
+#[test]
+fn every_form_of_every_event_is_in_a_golden_journal() {
+    let journals = all();
+    let seen: BTreeSet<String> = records(&journals).flat_map(|record| facets(&Entry::try_from(record).unwrap())).collect();
+    let listed = facets::all();
+    let (missing, unlisted): (Vec<_>, Vec<_>) = (listed.difference(&seen).collect(), seen.difference(&listed).collect());
+    assert!(missing.is_empty() && unlisted.is_empty(), "missing: {missing:#?}, not listed: {unlisted:#?}");
+}
+
+/// The numbered fields of the body, as the source has them and as they are stored.
+#[test]
+fn every_field_of_a_body_is_in_a_golden_journal() {
+    let source = include_str!("../../../src/record.rs");
+    let body = source.split("struct Body {").nth(1).unwrap().split("\n}").next().unwrap();
+    let tags = body.lines().filter_map(|line| line.split_once("tag = \"")?.1.split('"').next()?.parse().ok());
+    let journals = all();
+    let seen: BTreeSet<u64> = records(&journals).flat_map(|record| fields(&record.body)).collect();
+    assert_eq!(seen, tags.collect::<BTreeSet<u64>>());
+}
+
+fn records(journals: &[(String, Vec<Journal>)]) -> impl Iterator<Item = &Record> {
+    journals.iter().flat_map(|(_, journals)| journals).flat_map(|(_, records)| records)
+}
+
+/// The numbers of the fields in a protobuf message.
+fn fields(mut bytes: &[u8]) -> Vec<u64> {
+    let mut fields = Vec::new();
+    while !bytes.is_empty() {
+        let tag = number(&mut bytes);
+        fields.push(tag >> 3);
+        let value = number(&mut bytes);
+        match tag & 7 {
+            0 => {}
+            2 => bytes = &bytes[usize::try_from(value).unwrap()..],
+            wire => panic!("wire type {wire}"),
+        }
+    }
+    fields
+}
+
+fn number(bytes: &mut &[u8]) -> u64 {
+    let length = bytes.iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
+    let (digits, rest) = bytes.split_at(length);
+    *bytes = rest;
+    digits.iter().rev().fold(0, |number, digit| number << 7 | u64::from(digit & 0x7f))
+}
+
+/// The state as text, with what the journal has said to others, and with what the state keeps to itself.
+fn folded(id: &EntityId, entries: &[Entry]) -> String {
+    let (mut state, mut said): (Option<Entity>, Vec<Envelope>) = (None, Vec::new());
+    for entry in entries {
+        let (next, says) = machine::advance(id, state, entry).unwrap();
+        said.extend(says);
+        state = Some(next);
+    }
+    let mut text = format!("entity {id}\n");
+    for Envelope { seq, to, message, .. } in said {
+        writeln!(text, "said {seq} to {to}: {message:?}").unwrap();
+    }
+    let state = state.unwrap();
+    if let Some(run) = state.run() {
+        let payload = |payload: &steadfast_kernel::Payload| String::from_utf8(payload.bytes.to_vec()).unwrap();
+        let seed: String = run.seed.0.iter().map(|byte| format!("{byte:02x}")).collect();
+        writeln!(text, "status {:?}", run.status()).unwrap();
+        run.waits().iter().for_each(|wait| writeln!(text, "waits for {wait:?}").unwrap());
+        run.timers()
+            .iter()
+            .for_each(|timer| writeln!(text, "timer {} {} {}", timer.name, timer.due, timer.revision).unwrap());
+        writeln!(text, "seed {seed}\ninput {}\ngiven {}", payload(&run.input), payload(&run.given)).unwrap();
+        run.supplied
+            .iter()
+            .for_each(|(step, output)| writeln!(text, "supplied {step}: {}", payload(output)).unwrap());
+        run.details
+            .iter()
+            .for_each(|(step, details)| writeln!(text, "details {step}: {}", payload(details)).unwrap());
+    }
+    writeln!(text, "{state:#?}").unwrap();
+    text
+}
+
+fn first_difference(expected: &str, is: &str) -> String {
+    let (mut expected, mut is) = (expected.lines(), is.lines());
+    for line in 1.. {
+        let (was, now) = (expected.next(), is.next());
+        if was != now {
+            return format!("line {line}: expected {was:?}, is {now:?}");
+        }
+    }
+    unreachable!("they differ")
+}
