@@ -33,7 +33,10 @@ pub struct Head {
 /// The outcome of a commit, once it is known.
 pub type Commit = BoxFuture<'static, Result<(), Error>>;
 
-/// A durable store. Calls may come from any thread; reads see every commit whose outcome was known before they began.
+/// A durable store. Calls may come from any thread; reads see every commit whose outcome was known before they began, and never half of one. A list has as many
+/// as its limit allows, fewer only if there are no more. Texts are compared by their bytes.
+///
+/// [`contract`] has a case for everything that is said here.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Applies a batch, whole or not at all. `Ok` means durable: it survives the process and the machine's power.

@@ -5,7 +5,7 @@ use super::fixture::{
     Writer, add, all_letters, all_messages, all_timers, arm, changes, entity, envelope, event, events, letter, recover_ids, row, rows, run,
     seqs, snapshot, timer,
 };
-use crate::{Batch, LetterChange, Store};
+use crate::{Batch, LetterChange, RunFilter, Store};
 use steadfast_kernel::TimerName;
 
 /// Everything that a batch can have, of run `a`.
@@ -103,6 +103,30 @@ pub async fn reads_see_what_was_announced(harness: &impl Harness) {
         assert_eq!(store.head(0).await.unwrap(), writer.head);
         assert_eq!(seqs(&store, "a").await.last(), Some(&seq));
         assert!(store.run(&run(&format!("r{seq}"))).await.unwrap().is_some());
+    }
+}
+
+/// So it is with the lists, which a store may keep elsewhere than what it finds by id.
+pub async fn lists_see_what_was_announced(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    for number in 1..=10 {
+        let id = format!("r{number:02}");
+        let batch = Batch {
+            fences: vec![],
+            events: vec![],
+            runs: vec![row(&id)],
+            timers: vec![arm(0, &timer(&id, TimerName::Deadline, 5))],
+            outbox: vec![add(&envelope("a", number))],
+            letters: vec![LetterChange::Put(letter("bill", number, 5))],
+        };
+        writer.write(batch).await;
+        let number = usize::try_from(number).unwrap();
+        assert_eq!(recover_ids(&store, 0).await.len(), number);
+        assert_eq!(store.runs(&RunFilter::default(), None, 99).await.unwrap().len(), number);
+        assert_eq!(all_timers(&store, 0).await.len(), number);
+        assert_eq!(all_messages(&store, 0).await.len(), number);
+        assert_eq!(all_letters(&store).await.len(), number);
     }
 }
 

@@ -138,6 +138,38 @@ pub async fn batches_merged_in_order_are_one_commit(harness: &impl Harness) {
     assert_eq!(store.commits(), 1);
 }
 
+/// A batch of several shards moves each of them on, by as many numbers as it says.
+pub async fn a_batch_of_several_shards_advances_each(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut first = Writer::claim(&store, 0).await;
+    let mut second = Writer::claim(&store, u32::MAX).await;
+    second.write(Batch::default()).await;
+    let mut batch = first.fenced(events([event("a", 1)]));
+    batch.merge(second.fenced(events([event("b", 1)])));
+    batch.merge(second.fenced(events([event("b", 2)])));
+    batch.merge(first.fenced(events([event("a", 2)])));
+    store.commit(batch).await.unwrap();
+    assert_eq!(store.head(0).await.unwrap(), Head { term: 1, seq: 2 });
+    assert_eq!(store.head(u32::MAX).await.unwrap(), Head { term: 1, seq: 3 });
+    assert_eq!((seqs(&store, "a").await, seqs(&store, "b").await), (vec![1, 2], vec![1, 2]));
+    assert_eq!(store.commits(), 2);
+}
+
+/// A gap in the second fence of a batch is one.
+pub async fn a_gap_of_one_shard_refuses_the_whole_batch(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut good = Writer::claim(&store, 0).await;
+    let mut ahead = Writer::claim(&store, 1).await;
+    ahead.head.seq = 4;
+    let mut batch = good.fenced(events([event("a", 1)]));
+    batch.merge(ahead.fenced(events([event("b", 1)])));
+    assert!(matches!(store.commit(batch).await, Err(Error::Gap { shard: 1, after: 4 })));
+    for shard in [0, 1] {
+        assert_eq!(store.head(shard).await.unwrap(), Head { term: 1, seq: 0 });
+    }
+    assert_eq!(seqs(&store, "a").await, [0; 0]);
+}
+
 /// Two batches with the same number cannot be merged into one that passes.
 pub async fn batches_merged_out_of_order_are_refused(harness: &impl Harness) {
     let store = harness.open().await;

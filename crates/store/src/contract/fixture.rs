@@ -21,6 +21,11 @@ impl<'a, S: Store> Writer<'a, S> {
         Writer { store, shard, head }
     }
 
+    /// The holder that a claim has made.
+    pub(super) fn claimed(store: &'a S, shard: ShardId, head: Head) -> Self {
+        Writer { store, shard, head }
+    }
+
     /// The batch with the fence that is next in line.
     pub(super) fn fenced(&mut self, batch: Batch) -> Batch {
         let after = self.head.seq;

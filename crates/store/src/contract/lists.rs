@@ -117,6 +117,17 @@ pub async fn a_page_begins_after_any_place(harness: &impl Harness) {
     assert_eq!(after("z", 4).await, [""; 0]);
 }
 
+/// Whoever reads page by page meets every run that is there all the time, once; those that begin meanwhile are on pages before.
+pub async fn pages_hold_while_runs_begin(harness: &impl Harness) {
+    let store = filled(harness, (1..=6).map(|n| at(&format!("r{n}"), 10 * n))).await;
+    let first = store.runs(&RunFilter::default(), None, 3).await.unwrap();
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(rows([at("new", 100), RunRow { status: Status::Paused, ..at("r4", 40) }])).await;
+    let rest = store.runs(&RunFilter::default(), first.last().map(RunCursor::from).as_ref(), 9).await.unwrap();
+    let ids: Vec<_> = first.iter().chain(&rest).map(|row| row.run.to_string()).collect();
+    assert_eq!(ids, ["r6", "r5", "r4", "r3", "r2", "r1"]);
+}
+
 /// The first moment counts, the last does not.
 pub async fn times_have_a_beginning_and_an_end(harness: &impl Harness) {
     let store = filled(harness, [at("a", 0), at("b", 5), at("c", 6), at("d", 7)]).await;

@@ -3,10 +3,56 @@
 //! A case is a plain async function over a [`Harness`], which knows how to open one store again and again; [`contract_tests!`] wraps every
 //! case into a test of its own. A change of what a store means begins here.
 //!
+//! | topic | what a store promises |
+//! | --- | --- |
+//! | [`commit`] | a batch is whole or absent, takes its place when it is called, and is seen by every read after it |
+//! | [`fence`] | only the last claim writes a shard, and its batches follow on from each other |
+//! | [`concurrent`] | so it is with many calls at once, and with calls that nobody listens to |
+//! | [`journal`] | records come back to the byte, in order; none is written twice |
+//! | [`runs`], [`recover`], [`lists`] | rows are replaced, found by what a restart has to do, and listed newest first by filter |
+//! | [`timers`], [`outbox`], [`letters`] | what is put is there, in its order and in pages that meet; what is removed is gone |
+//! | [`size`] | large batches, long journals, large payloads, long and unusual names |
+//! | [`reopen`] | all of it outlives the handle |
+//!
+//! # For the author of a store
+//! Say how a test gets at data of its own, which is empty at first and the same each time it is opened; a folder, or a schema with a name of its own. Then every case
+//! is a test that can be run by its name, `cargo test contract::fence`:
+//!
+//! ```
+//! use async_trait::async_trait;
+//! use steadfast_store::contract::Harness;
+//! use steadfast_store::memory::Memory; // the store under test
+//!
+//! struct Fresh(parking_lot::Mutex<Memory>);
+//!
+//! #[async_trait]
+//! impl Harness for Fresh {
+//!     type Store = Memory;
+//!
+//!     async fn open(&self) -> Memory {
+//!         let mut data = self.0.lock();
+//!         *data = data.reopen(); // what was opened before is over, what it committed is there
+//!         data.clone()
+//!     }
+//! }
+//!
+//! mod contract {
+//!     use super::*;
+//!     steadfast_store::contract_tests!(Fresh(Default::default()));
+//! }
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! #     steadfast_store::contract::commit::a_batch_is_applied_as_a_whole(&Fresh(Default::default())).await;
+//! # });
+//! ```
+//!
+//! Times, sizes and faults are beyond the suite: that `Ok` survives the power being cut, what is said of a damaged file, and how quick it is, are for tests of the store's own. What a suite of
+//! cases overlooks, random operations find: compare the store with [`Memory`](crate::memory::Memory), as the embedded store does in `tests/it/differential.rs`.
+//!
 //! [`contract_tests!`]: crate::contract_tests
 #![allow(clippy::unwrap_used, reason = "a case is a test: a failed call is a failed case")]
 
 pub mod commit;
+pub mod concurrent;
 pub mod fence;
 mod fixture;
 pub mod journal;
@@ -16,6 +62,7 @@ pub mod outbox;
 pub mod recover;
 pub mod reopen;
 pub mod runs;
+pub mod size;
 pub mod snapshots;
 pub mod timers;
 
@@ -47,6 +94,7 @@ macro_rules! contract_tests {
                 the_last_of_several_rows_of_a_batch_stays,
                 dropping_the_outcome_does_not_take_the_batch_back,
                 reads_see_what_was_announced,
+                lists_see_what_was_announced,
                 only_batches_that_were_applied_are_counted,
             }
             fence {
@@ -62,7 +110,18 @@ macro_rules! contract_tests {
                 a_batch_with_nothing_but_a_fence_advances,
                 one_stale_shard_refuses_the_whole_batch,
                 batches_merged_in_order_are_one_commit,
+                a_batch_of_several_shards_advances_each,
+                a_gap_of_one_shard_refuses_the_whole_batch,
                 batches_merged_out_of_order_are_refused,
+            }
+            concurrent {
+                writers_of_shards_do_not_disturb_each_other,
+                of_two_batches_with_one_number_one_is_applied,
+                claims_at_once_have_terms_of_their_own,
+                a_claim_takes_its_place_among_commits,
+                an_outcome_tells_of_those_before_it,
+                a_read_never_sees_half_of_a_batch,
+                a_call_that_is_dropped_harms_nobody,
             }
             journal {
                 every_field_comes_back,
@@ -91,6 +150,7 @@ macro_rules! contract_tests {
                 filters_apply_alone_and_together,
                 pages_meet_without_gaps_or_repeats,
                 a_page_begins_after_any_place,
+                pages_hold_while_runs_begin,
                 times_have_a_beginning_and_an_end,
                 names_are_compared_as_a_whole,
                 text_is_found_where_people_look,
@@ -104,6 +164,8 @@ macro_rules! contract_tests {
                 pages_follow_the_same_order,
                 a_page_begins_after_a_key_that_is_gone,
                 arming_again_replaces,
+                arming_again_moves_between_shards,
+                pages_hold_while_timers_come_and_go,
                 disarming_what_is_not_there_is_fine,
                 changes_of_one_batch_apply_in_order,
                 timers_of_shards_are_apart,
@@ -115,6 +177,7 @@ macro_rules! contract_tests {
                 a_page_begins_after_a_message_that_is_gone,
                 what_is_settled_is_gone,
                 settling_what_is_not_there_is_fine,
+                adding_again_replaces,
                 messages_of_one_batch_change_in_order,
                 messages_stand_and_fall_with_their_events,
                 messages_of_shards_are_apart,
@@ -130,6 +193,15 @@ macro_rules! contract_tests {
                 letters_of_one_batch_change_in_order,
                 letters_stand_and_fall_with_their_events,
             }
+            size {
+                a_batch_may_be_large,
+                a_page_is_full_if_there_is_more,
+                a_journal_may_be_long,
+                the_largest_payloads_come_back,
+                long_texts_come_back,
+                the_longest_ids_come_back,
+                names_are_compared_by_their_bytes,
+            }
             snapshots {
                 a_snapshot_comes_back,
                 a_snapshot_is_replaced,
@@ -140,6 +212,8 @@ macro_rules! contract_tests {
             reopen {
                 everything_committed_is_there,
                 terms_go_on,
+                fences_hold,
+                what_is_gone_stays_gone,
                 what_was_not_awaited_is_whole_or_absent,
                 the_counter_starts_again,
             }
@@ -167,6 +241,7 @@ mod tests {
         let list = include_str!("mod.rs");
         let topics = [
             include_str!("commit.rs"),
+            include_str!("concurrent.rs"),
             include_str!("fence.rs"),
             include_str!("journal.rs"),
             include_str!("letters.rs"),
@@ -175,6 +250,7 @@ mod tests {
             include_str!("recover.rs"),
             include_str!("reopen.rs"),
             include_str!("runs.rs"),
+            include_str!("size.rs"),
             include_str!("snapshots.rs"),
             include_str!("timers.rs"),
         ];

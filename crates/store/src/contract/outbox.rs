@@ -161,6 +161,19 @@ pub async fn messages_of_one_batch_change_in_order(harness: &impl Harness) {
     assert_eq!(all_messages(&store, 0).await, [second]);
 }
 
+/// A message of the same sender and number is the same one, wherever it was said.
+pub async fn adding_again_replaces(harness: &impl Harness) {
+    let store = harness.open().await;
+    let other = Envelope { to: entity("other"), message: Message::ReleaseSlot { epoch: 7 }, ..envelope("a", 1) };
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(messages([add(&envelope("a", 1)), add(&envelope("a", 2))])).await;
+    writer.write(messages([add(&other)])).await;
+    assert_eq!(all_messages(&store, 0).await, [other.clone(), envelope("a", 2)]);
+    writer.write(messages([OutboxChange::Add { shard: 1, envelope: other.clone() }])).await;
+    assert_eq!(all_messages(&store, 0).await, [envelope("a", 2)]);
+    assert_eq!(all_messages(&store, 1).await, [other]);
+}
+
 /// A message is there if and only if the events of its batch are, and so it is with what is settled.
 pub async fn messages_stand_and_fall_with_their_events(harness: &impl Harness) {
     let store = harness.open().await;

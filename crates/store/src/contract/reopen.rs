@@ -2,11 +2,11 @@
 
 use super::Harness;
 use super::fixture::{
-    Writer, add, all_letters, all_messages, all_timers, arm, entity, envelope, event, events, letter, letter_id, letters, messages,
-    recover_ids, row, run, seqs, settle, snapshot, snapshots, timer,
+    Writer, add, all_letters, all_messages, all_timers, arm, disarm, ended, entity, envelope, event, events, letter, letter_id, letters,
+    messages, recover_ids, row, run, seqs, settle, snapshot, snapshots, timer,
 };
-use crate::{Batch, Head, LetterChange, Store};
-use steadfast_kernel::TimerName;
+use crate::{Batch, Error, Head, LetterChange, Store};
+use steadfast_kernel::{Status, TimerName};
 
 /// Journal, row, timer, message, letter, snapshot and number are there for the next handle.
 pub async fn everything_committed_is_there(harness: &impl Harness) {
@@ -42,6 +42,44 @@ pub async fn terms_go_on(harness: &impl Harness) {
     }
     let store = harness.open().await;
     assert_eq!(seqs(&store, "a").await, [1, 2, 3]);
+}
+
+/// Where a shard stands is on record, so who may write does not change with the handle: the last holder may, and no other.
+pub async fn fences_hold(harness: &impl Harness) {
+    let store = harness.open().await;
+    let stale = store.claim(0).await.unwrap();
+    let mut holder = Writer::claim(&store, 0).await;
+    holder.write(events([event("a", 1)])).await;
+    let head = holder.head;
+    drop(store);
+    let store = harness.open().await;
+    let refused = Writer::claimed(&store, 0, Head { seq: 1, ..stale }).fail(events([event("b", 1)])).await;
+    assert!(matches!(refused, Error::Fenced { shard: 0, term: 1 }), "{refused:?}");
+    let refused = Writer::claimed(&store, 0, Head { seq: 0, ..head }).fail(events([event("b", 1)])).await;
+    assert!(matches!(refused, Error::Gap { shard: 0, after: 0 }), "{refused:?}");
+    Writer::claimed(&store, 0, head).write(events([event("a", 2)])).await;
+    assert_eq!((seqs(&store, "a").await, seqs(&store, "b").await), (vec![1, 2], vec![]));
+}
+
+/// What was replaced, disarmed, settled or removed does not come back.
+pub async fn what_is_gone_stays_gone(harness: &impl Harness) {
+    let store = harness.open().await;
+    let (armed, put) = (timer("a", TimerName::Deadline, 5), letter("bill", 1, 5));
+    let mut batch = Batch { runs: vec![row("a")], timers: vec![arm(0, &armed)], ..messages([add(&envelope("a", 1))]) };
+    batch.letters.push(LetterChange::Put(put.clone()));
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(batch).await;
+    let mut gone = Batch { runs: vec![ended("a", Status::Completed)], ..messages([settle(&envelope("a", 1))]) };
+    gone.timers.push(disarm(&armed));
+    gone.letters.push(LetterChange::Remove(put.letter));
+    writer.write(gone).await;
+    drop(store);
+    let store = harness.open().await;
+    assert_eq!(recover_ids(&store, 0).await, [""; 0]);
+    assert_eq!(store.run(&run("a")).await.unwrap(), Some(ended("a", Status::Completed)));
+    assert_eq!(all_timers(&store, 0).await, []);
+    assert_eq!(all_messages(&store, 0).await, []);
+    assert_eq!(all_letters(&store).await, []);
 }
 
 /// A batch whose outcome nobody heard is there with all it has, or not at all, and the head tells which.

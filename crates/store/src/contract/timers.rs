@@ -85,6 +85,32 @@ pub async fn arming_again_replaces(harness: &impl Harness) {
     assert_eq!(all_timers(&store, 0).await, [second]);
 }
 
+/// A timer that is armed for another shard has left the one it was in.
+pub async fn arming_again_moves_between_shards(harness: &impl Harness) {
+    let store = harness.open().await;
+    let armed = timer("a", TimerName::Deadline, 5);
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(changes([arm(0, &armed)])).await;
+    writer.write(changes([arm(1, &armed)])).await;
+    assert_eq!(all_timers(&store, 0).await, []);
+    assert_eq!(all_timers(&store, 1).await, [armed]);
+}
+
+/// Whoever reads page by page meets every timer that is there all the time, once, and none that comes behind it.
+pub async fn pages_hold_while_timers_come_and_go(harness: &impl Harness) {
+    let store = harness.open().await;
+    let due = |id: &str, due| timer(id, TimerName::Deadline, due);
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(changes((1..=6).map(|n| arm(0, &due(&format!("r{n}"), 10 * n))))).await;
+    let first = store.timers(0, None, 2).await.unwrap();
+    assert_eq!(first, [due("r1", 10), due("r2", 20)]);
+    writer
+        .write(changes([disarm(&due("r2", 20)), arm(0, &due("behind", 15)), disarm(&due("r4", 40)), arm(0, &due("ahead", 55))]))
+        .await;
+    let rest = store.timers(0, first.last().map(TimerKey::from).as_ref(), 9).await.unwrap();
+    assert_eq!(rest, [due("r3", 30), due("r5", 50), due("ahead", 55), due("r6", 60)]);
+}
+
 /// Whoever disarms need not know whether it is armed.
 pub async fn disarming_what_is_not_there_is_fine(harness: &impl Harness) {
     let store = harness.open().await;
