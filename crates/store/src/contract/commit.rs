@@ -113,12 +113,11 @@ pub async fn lists_see_what_was_announced(harness: &impl Harness) {
     for number in 1..=10 {
         let id = format!("r{number:02}");
         let batch = Batch {
-            fences: vec![],
-            events: vec![],
             runs: vec![row(&id)],
             timers: vec![arm(0, &timer(&id, TimerName::Deadline, 5))],
             outbox: vec![add(&envelope("a", number))],
             letters: vec![LetterChange::Put(letter("bill", number, 5))],
+            ..Batch::default()
         };
         writer.write(batch).await;
         let number = usize::try_from(number).unwrap();

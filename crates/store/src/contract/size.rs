@@ -3,7 +3,7 @@
 use super::Harness;
 use super::fixture::{
     Writer, add, all_letters, all_messages, all_timers, arm, changes, entity, envelope, event, events, letter, letters, messages, record,
-    row, rows, run, step, timer, workflow,
+    row, rows, run, snapshot, step, timer, workflow,
 };
 use crate::{Append, Batch, LetterChange, LetterCursor, RunCursor, RunFilter, RunRow, Store, TimerKey};
 use steadfast_kernel::{Letter, Message, Payload, Record, StepId, TimerName};
@@ -23,6 +23,7 @@ pub async fn a_batch_may_be_large(harness: &impl Harness) {
         timers: ids.iter().map(|id| arm(0, &timer(id, TimerName::Deadline, 5))).collect(),
         outbox: ids.iter().map(|id| add(&envelope(id, 1))).collect(),
         letters: (1..=MANY as u64).map(|seq| LetterChange::Put(letter("bill", seq, 5))).collect(),
+        snapshots: ids.iter().map(|id| snapshot(id, 2)).collect(),
     };
     Writer::claim(&store, 0).await.write(batch).await;
     assert_eq!(store.commits(), 1);
@@ -34,6 +35,7 @@ pub async fn a_batch_may_be_large(harness: &impl Harness) {
     assert_eq!(all_letters(&store).await.len(), MANY);
     for id in [&ids[0], &ids[MANY / 2], &ids[MANY - 1]] {
         assert_eq!(store.journal(&entity(id), 0, 9).await.unwrap(), [record(1), record(2)]);
+        assert_eq!(store.snapshot(&entity(id)).await.unwrap(), Some(snapshot(id, 2)));
     }
 }
 
@@ -50,6 +52,7 @@ pub async fn a_page_is_full_if_there_is_more(harness: &impl Harness) {
         timers: ids.iter().map(|id| arm(0, &timer(id, TimerName::Deadline, 5))).collect(),
         outbox: ids.iter().map(|id| add(&envelope(id, 1))).collect(),
         letters: (1..=MANY as u64).map(|seq| LetterChange::Put(letter("bill", seq, 5))).collect(),
+        ..Batch::default()
     };
     Writer::claim(&store, 0).await.write(batch).await;
     assert_eq!(store.journal(&entity("a"), 0, PAGE).await.unwrap().len(), PAGE);

@@ -1,0 +1,117 @@
+//! Everything that can be read of a store, and what of it there was to see.
+
+use super::Seen;
+use super::chance::{ENTITIES, IDS, SHARDS, WORKFLOWS};
+use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Snapshot, Timer, WorkflowName};
+use steadfast_store::{Head, LetterCursor, LetterRow, RunCursor, RunFilter, RunRow, Store, TimerKey};
+
+/// What a store answers. Lists are read in two pages.
+#[derive(Debug, PartialEq)]
+pub(super) struct Contents {
+    commits: u64,
+    heads: Vec<Head>,
+    journals: Vec<Vec<Record>>,
+    snapshots: Vec<Option<Snapshot>>,
+    runs: Vec<Option<RunRow>>,
+    lists: Vec<[Vec<RunRow>; 2]>,
+    to_recover: Vec<[Vec<RunRow>; 2]>,
+    timers: Vec<[Vec<Timer>; 2]>,
+    outbox: Vec<[Vec<Envelope>; 2]>,
+    letters: [Vec<LetterRow>; 2],
+    letter: Vec<Option<LetterRow>>,
+}
+
+impl Contents {
+    /// Reads everything, in pages of that many.
+    pub(super) async fn of(store: &impl Store, filters: &[RunFilter], page: usize) -> Self {
+        let mut all = Contents {
+            commits: store.commits(),
+            heads: heads(store).await,
+            journals: vec![],
+            snapshots: vec![],
+            runs: vec![],
+            lists: vec![],
+            to_recover: vec![],
+            timers: vec![],
+            outbox: vec![],
+            letters: letters(store, page).await,
+            letter: vec![],
+        };
+        for id in ENTITIES {
+            let entity = EntityId::from_stored(id).unwrap();
+            all.journals.push(store.journal(&entity, page as u64, page * 8).await.unwrap());
+            all.snapshots.push(store.snapshot(&entity).await.unwrap());
+        }
+        for id in IDS {
+            all.runs.push(store.run(&RunId::new(id).unwrap()).await.unwrap());
+        }
+        for filter in filters {
+            all.lists.push(list(store, filter, page).await);
+        }
+        for shard in 0..SHARDS {
+            all.to_recover.push(to_recover(store, shard, page).await);
+            all.timers.push(timers(store, shard, page).await);
+            all.outbox.push(outbox(store, shard, page).await);
+        }
+        for name in WORKFLOWS {
+            let letter = LetterId { workflow: WorkflowName::new(name).unwrap(), seq: page as u64 };
+            all.letter.push(store.letter(&letter).await.unwrap());
+        }
+        all
+    }
+
+    /// Notes what there was: answers and none, second pages and none.
+    pub(super) fn note(&self, seen: &mut Seen) {
+        let Contents { commits, heads, journals, snapshots, runs, lists, to_recover, timers, outbox, letters, letter } = self;
+        seen.either("commits", *commits > 0);
+        heads.iter().for_each(|head| seen.either("head", head.term > 0));
+        journals.iter().for_each(|journal| seen.either("journal", !journal.is_empty()));
+        snapshots.iter().for_each(|snapshot| seen.either("snapshot", snapshot.is_some()));
+        runs.iter().for_each(|run| seen.either("run", run.is_some()));
+        letter.iter().for_each(|letter| seen.either("letter", letter.is_some()));
+        lists.iter().for_each(|pages| seen.pages("runs", pages));
+        to_recover.iter().for_each(|pages| seen.pages("to_recover", pages));
+        timers.iter().for_each(|pages| seen.pages("timers", pages));
+        outbox.iter().for_each(|pages| seen.pages("outbox", pages));
+        seen.pages("letters", letters);
+    }
+}
+
+pub(super) async fn heads(store: &impl Store) -> Vec<Head> {
+    let mut heads = vec![];
+    for shard in 0..SHARDS {
+        heads.push(store.head(shard).await.unwrap());
+    }
+    heads
+}
+
+async fn list(store: &impl Store, filter: &RunFilter, page: usize) -> [Vec<RunRow>; 2] {
+    let rows = store.runs(filter, None, page).await.unwrap();
+    let more = store.runs(filter, rows.last().map(RunCursor::from).as_ref(), page).await.unwrap();
+    [rows, more]
+}
+
+async fn to_recover(store: &impl Store, shard: u32, page: usize) -> [Vec<RunRow>; 2] {
+    let rows = store.to_recover(shard, None, page).await.unwrap();
+    let more = store.to_recover(shard, rows.last().map(|row| &row.run), page).await.unwrap();
+    [rows, more]
+}
+
+async fn timers(store: &impl Store, shard: u32, page: usize) -> [Vec<Timer>; 2] {
+    let timers = store.timers(shard, None, page).await.unwrap();
+    let more = store.timers(shard, timers.last().map(TimerKey::from).as_ref(), page).await.unwrap();
+    [timers, more]
+}
+
+async fn outbox(store: &impl Store, shard: u32, page: usize) -> [Vec<Envelope>; 2] {
+    let messages = store.outbox(shard, None, page).await.unwrap();
+    let last = messages.last().map(|message| (message.from.clone(), message.seq));
+    let more = store.outbox(shard, last.as_ref(), page).await.unwrap();
+    [messages, more]
+}
+
+async fn letters(store: &impl Store, page: usize) -> [Vec<LetterRow>; 2] {
+    let rows = store.letters(None, page).await.unwrap();
+    let more = store.letters(rows.last().map(LetterCursor::from).as_ref(), page).await.unwrap();
+    [rows, more]
+}

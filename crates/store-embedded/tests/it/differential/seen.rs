@@ -1,0 +1,126 @@
+//! What has happened so far, and what has to happen before a comparison says something.
+
+use std::collections::BTreeSet;
+use steadfast_store::{Batch, Error, LetterChange, OutboxChange, Store, TimerChange};
+
+/// What has happened, in words.
+#[derive(Default)]
+pub(super) struct Seen(BTreeSet<String>);
+
+/// What must have happened beside every read, with an answer and without.
+const MUST: [&str; 32] = [
+    "claim: done",
+    "claim: again",
+    "commit: applied",
+    "commit: fenced",
+    "commit: a gap",
+    "commit: an event is there already",
+    "commit: applied, of both shards",
+    "commit: fenced, of both shards",
+    "commit: a gap, of both shards",
+    "commit: applied, in line",
+    "commit: a gap, in line",
+    "commit: fenced, in line behind a claim",
+    "commit: nobody listens",
+    "events: appended",
+    "runs put: new",
+    "runs put: replaced",
+    "timer: armed",
+    "timer: replaced",
+    "timer: disarmed",
+    "timer: disarmed, was not there",
+    "message: added",
+    "message: replaced",
+    "message: settled",
+    "message: settled, was not there",
+    "letter: put",
+    "letter: replaced",
+    "letter: removed",
+    "letter: removed, was not there",
+    "snapshots put: new",
+    "snapshots put: replaced",
+    "reopened: after a commit",
+    "reopened: after a claim",
+];
+
+impl Seen {
+    pub(super) fn note(&mut self, what: impl Into<String>) {
+        self.0.insert(what.into());
+    }
+
+    /// A read with an answer, or without.
+    pub(super) fn either(&mut self, read: &str, found: bool) {
+        self.note(format!("{read}: {}", if found { "found" } else { "nothing" }));
+    }
+
+    /// A list, and whether it goes on after its first page.
+    pub(super) fn pages<T>(&mut self, read: &str, [first, second]: &[Vec<T>; 2]) {
+        self.either(read, !first.is_empty());
+        if !second.is_empty() {
+            self.note(format!("{read}: another page"));
+        }
+    }
+
+    /// What came of a commit. What it changes is noted before it is applied.
+    pub(super) fn outcome(&mut self, outcome: &Result<(), Error>, how: &str) {
+        let what = match outcome {
+            Ok(()) => "applied",
+            Err(Error::Fenced { .. }) => "fenced",
+            Err(Error::Gap { .. }) => "a gap",
+            Err(Error::Unavailable { .. }) => "an event is there already",
+            Err(error) => panic!("no outcome of a commit: {error}"),
+        };
+        self.note(format!("commit: {what}{how}"));
+    }
+
+    /// What a batch that was applied has changed, in a store that is as it was before it.
+    pub(super) async fn changes(&mut self, batch: &Batch, before: &impl Store) {
+        if !batch.events.is_empty() {
+            self.note("events: appended");
+        }
+        for row in &batch.runs {
+            let there = before.run(&row.run).await.unwrap().is_some();
+            self.note(if there { "runs put: replaced" } else { "runs put: new" });
+        }
+        let timers = [before.timers(0, None, 99).await.unwrap(), before.timers(1, None, 99).await.unwrap()].concat();
+        for change in &batch.timers {
+            let (run, name, words) = match change {
+                TimerChange::Arm { timer, .. } => (&timer.run, &timer.name, ["timer: armed", "timer: replaced"]),
+                TimerChange::Disarm { run, name } => (run, name, ["timer: disarmed, was not there", "timer: disarmed"]),
+            };
+            self.note(words[usize::from(timers.iter().any(|timer| timer.run == *run && timer.name == *name))]);
+        }
+        let messages = [before.outbox(0, None, 99).await.unwrap(), before.outbox(1, None, 99).await.unwrap()].concat();
+        for change in &batch.outbox {
+            let (from, seq, words) = match change {
+                OutboxChange::Add { envelope, .. } => (&envelope.from, envelope.seq, ["message: added", "message: replaced"]),
+                OutboxChange::Settle { from, seq } => (from, *seq, ["message: settled, was not there", "message: settled"]),
+            };
+            self.note(words[usize::from(messages.iter().any(|message| message.from == *from && message.seq == seq))]);
+        }
+        for change in &batch.letters {
+            let (letter, words) = match change {
+                LetterChange::Put(row) => (&row.letter, ["letter: put", "letter: replaced"]),
+                LetterChange::Remove(letter) => (letter, ["letter: removed, was not there", "letter: removed"]),
+            };
+            self.note(words[usize::from(before.letter(letter).await.unwrap().is_some())]);
+        }
+        for snapshot in &batch.snapshots {
+            let there = before.snapshot(&snapshot.entity).await.unwrap().is_some();
+            self.note(if there { "snapshots put: replaced" } else { "snapshots put: new" });
+        }
+    }
+
+    /// What has not happened yet. An operation of the trait that nobody compares is among it.
+    pub(super) fn missing(&self) -> Vec<String> {
+        let source = include_str!("../../../../store/src/lib.rs");
+        let operations = source.split("pub trait Store").nth(1).unwrap().split("\n}").next().unwrap();
+        let operations = operations.lines().filter_map(|line| line.split_once("fn ")?.1.split('(').next());
+        let lists = ["runs", "to_recover", "timers", "outbox", "letters"].map(|list| format!("{list}: another page"));
+        let mut must: BTreeSet<String> = MUST.into_iter().map(String::from).chain(lists).collect();
+        for operation in operations.filter(|operation| !["commit", "claim"].contains(operation)) {
+            must.extend([format!("{operation}: found"), format!("{operation}: nothing")]);
+        }
+        must.difference(&self.0).cloned().collect()
+    }
+}
