@@ -23,8 +23,7 @@ const BUSY_FOR: Duration = Duration::from_secs(1);
 
 /// A process that this one has just started holds what was open here until it begins its own program, so a lock that was given back a moment ago may still be
 /// taken. Somebody who really has the folder has it for longer.
-const LOCK_PAUSES: [Duration; 4] =
-    [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(50), Duration::from_millis(50)];
+const LOCK_PAUSES_MS: [u64; 8] = [5, 10, 20, 50, 100, 200, 300, 315];
 
 /// Files up to this size are read through at opening, which takes less than a tenth of a second. With larger ones opening would be slow,
 /// and a restart has to be quick; their pages are checked as they are used.
@@ -90,10 +89,10 @@ fn sync_folder(dir: &Path) -> io::Result<()> {
 fn lock(path: &Path) -> Result<File, Error> {
     let trouble = |error| error::io(path, "lock", error);
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(trouble)?;
-    for pause in LOCK_PAUSES {
+    for pause in LOCK_PAUSES_MS {
         match file.try_lock() {
             Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) => std::thread::park_timeout(pause),
+            Err(TryLockError::WouldBlock) => std::thread::park_timeout(Duration::from_millis(pause)),
             Err(TryLockError::Error(error)) => return Err(trouble(error)),
         }
     }
