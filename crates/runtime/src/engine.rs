@@ -488,7 +488,10 @@ fn entropy<const N: usize>() -> Result<[u8; N], Error> {
 async fn under_way(store: &dyn Store) -> Result<Vec<RunRow>, Error> {
     let mut runs: Vec<RunRow> = Vec::new();
     loop {
-        let page = store.to_recover(SHARD, runs.last().map(|row| &row.run), PAGE).await.map_err(Error::from_store)?;
+        let page = store
+            .to_recover(SHARD, runs.last().map(RunCursor::from).as_ref(), PAGE)
+            .await
+            .map_err(Error::from_store)?;
         if page.is_empty() {
             return Ok(runs);
         }

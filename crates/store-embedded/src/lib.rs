@@ -94,7 +94,7 @@ impl Store for Embedded {
         self.0.readers.read("list runs", move |db| runs::list(db, &filter, after.as_ref(), limit)).await
     }
 
-    async fn to_recover(&self, shard: ShardId, after: Option<&RunId>, limit: usize) -> Result<Vec<RunRow>, Error> {
+    async fn to_recover(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
         let after = after.cloned();
         self.0
             .readers

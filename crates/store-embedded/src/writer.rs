@@ -2,8 +2,9 @@
 
 use crate::checkpointer::{self, Bell};
 use crate::error::{self, stopped};
+use crate::tables::events::Appending;
 use crate::tables::shards::Advance;
-use crate::tables::{events, letters, outbox, runs, shards, snapshots, timers};
+use crate::tables::{letters, outbox, runs, shards, snapshots, timers};
 use futures_util::FutureExt;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use std::path::Path;
@@ -126,12 +127,17 @@ fn apply(db: &Connection, path: &Path, batch: &Batch) -> Result<(), Error> {
     for fence in &batch.fences {
         check(fence, shards::advance(db, fence).map_err(trouble)?)?;
     }
+    let mut events = Appending::begin(db).map_err(trouble)?;
     for append in &batch.events {
-        events::append(db, append).map_err(|error| append_error(path, append, error))?;
+        events.append(append).map_err(|error| append_error(path, append, error))?;
     }
-    for row in &batch.runs {
-        runs::put(db, row).map_err(trouble)?;
-    }
+    let begun = batch
+        .events
+        .iter()
+        .filter(|append| append.record.seq == 1)
+        .filter_map(|append| append.entity.run())
+        .collect();
+    runs::put(db, &batch.runs, &begun).map_err(trouble)?;
     for change in &batch.timers {
         timers::change(db, change).map_err(trouble)?;
     }

@@ -65,7 +65,7 @@ pub struct RunRow {
     pub wait: Option<String>,
     /// What people look for: why it, or a step that is tried again, failed, and what it said last of how far it has come.
     pub text: Option<String>,
-    /// What a restart has to do with it.
+    /// What a restart has to do with it; with one that is RUNNING it always has something to do.
     pub recover: Option<Recover>,
     /// When it began.
     pub started_at: Timestamp,

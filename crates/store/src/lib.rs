@@ -69,8 +69,9 @@ pub trait Store: Send + Sync + 'static {
     /// after `after`, at most `limit`.
     async fn runs(&self, filter: &RunFilter, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error>;
 
-    /// The rows of a shard's runs that a restart has something to do with, in the order of their ids, from the one after `after`, at most `limit`.
-    async fn to_recover(&self, shard: ShardId, after: Option<&RunId>, limit: usize) -> Result<Vec<RunRow>, Error>;
+    /// The rows of a shard's runs that a restart has something to do with, oldest first: by the time of their beginning and then by id. From the one
+    /// after `after`, at most `limit`.
+    async fn to_recover(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error>;
 
     /// The messages of a shard's entities that are not settled, in the order (sender as text, sequence), from the one after `after`, at
     /// most `limit`.

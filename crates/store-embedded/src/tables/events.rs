@@ -3,7 +3,7 @@
 use super::{count, integer, limit as rows, parsed, time};
 use bytes::Bytes;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, Error, Row, params};
+use rusqlite::{CachedStatement, Connection, Error, Row, params};
 use steadfast_kernel::{Encoding, EntityId, Payload, Record, Seq};
 use steadfast_store::Append;
 
@@ -41,24 +41,32 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 const JOURNAL: &str = "SELECT seq, epoch, type, at, subject, attempt, backoff_ms, reason, encoding, payload, body
 FROM events WHERE entity = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
 
-/// Adds an entry to a journal. One that is there already is a constraint violation.
-pub(crate) fn append(db: &Connection, append: &Append) -> rusqlite::Result<()> {
-    let Append { entity, record } = append;
-    let params = params![
-        entity.to_string(),
-        integer(record.seq),
-        record.epoch,
-        record.kind,
-        record.at.as_micros(),
-        record.subject,
-        record.attempt,
-        record.backoff_ms.map(u64::cast_signed), // comes back exactly, however large
-        record.reason,
-        record.payload.as_ref().map(|payload| payload.encoding.as_str()),
-        record.payload.as_ref().map(stored),
-        &record.body[..],
-    ];
-    db.prepare_cached(APPEND)?.execute(params).map(drop)
+/// Adds entries to journals. One that is there already is a constraint violation.
+pub(crate) struct Appending<'a>(CachedStatement<'a>);
+
+impl Appending<'_> {
+    pub(crate) fn begin(db: &Connection) -> rusqlite::Result<Appending<'_>> {
+        db.prepare_cached(APPEND).map(Appending)
+    }
+
+    pub(crate) fn append(&mut self, append: &Append) -> rusqlite::Result<()> {
+        let Append { entity, record } = append;
+        let params = params![
+            entity.to_string(),
+            integer(record.seq),
+            record.epoch,
+            record.kind,
+            record.at.as_micros(),
+            record.subject,
+            record.attempt,
+            record.backoff_ms.map(u64::cast_signed), // comes back exactly, however large
+            record.reason,
+            record.payload.as_ref().map(|payload| payload.encoding.as_str()),
+            record.payload.as_ref().map(stored),
+            &record.body[..],
+        ];
+        self.0.execute(params).map(drop)
+    }
 }
 
 /// An entity's journal from the entry after that one.

@@ -7,6 +7,7 @@
 use super::{limit as rows, parsed, time};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+use std::collections::BTreeSet;
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{RunId, Status, Timestamp, WorkflowName};
 use steadfast_store::{RunCursor, RunFilter, RunRow, ShardId};
@@ -25,10 +26,10 @@ pub(crate) const SCHEMA: &[&str] = &[
   ended_at   INTEGER,          -- null while it is open
   PRIMARY KEY (started_at, run)
 ) STRICT, WITHOUT ROWID",
-    "CREATE INDEX runs_recover ON runs (shard, run) WHERE recover IS NOT NULL",
+    "CREATE INDEX runs_recover ON runs (started_at, run) WHERE recover IS NOT NULL",
     "CREATE INDEX runs_workflow ON runs (workflow, started_at, run)",
     "CREATE INDEX runs_tenant ON runs (tenant, started_at, run) WHERE tenant IS NOT NULL",
-    "CREATE INDEX runs_status ON runs (status, started_at, run) WHERE status <> 'COMPLETED'",
+    "CREATE INDEX runs_status ON runs (status, started_at, run) WHERE status <> 'COMPLETED' AND status <> 'RUNNING'",
     "CREATE INDEX runs_wait ON runs (wait, started_at, run) WHERE wait IS NOT NULL",
     "CREATE VIEW open_runs AS
 SELECT run, workflow, tenant, status, wait, text, strftime('%Y-%m-%dT%H:%M:%SZ', started_at / 1000000, 'unixepoch') AS started
@@ -36,40 +37,46 @@ FROM runs WHERE ended_at IS NULL ORDER BY run",
 ];
 
 /// SQLite writes every index that has a column of the SET list, changed or not; so what a run keeps for life is compared and not set.
+const CHANGE: &str = "UPDATE runs SET status = ?5, wait = ?6, text = ?7, recover = ?8, ended_at = ?10
+WHERE started_at = ?9 AND run = ?1 AND shard = ?2 AND workflow = ?3 AND tenant IS ?4";
+
 const PUT: &str = "INSERT INTO runs (run, shard, workflow, tenant, status, wait, text, recover, started_at, ended_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-ON CONFLICT (run) DO UPDATE SET
-  status = excluded.status, wait = excluded.wait, text = excluded.text, recover = excluded.recover, ended_at = excluded.ended_at
-WHERE shard = excluded.shard AND workflow = excluded.workflow AND tenant IS excluded.tenant AND started_at = excluded.started_at";
+ON CONFLICT (run) DO NOTHING";
 
 const REPLACE: &str = "INSERT OR REPLACE INTO runs (run, shard, workflow, tenant, status, wait, text, recover, started_at, ended_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 
 const GET: &str = "SELECT * FROM runs WHERE run = ?1";
 
-const RECOVER: &str = "SELECT * FROM runs WHERE recover IS NOT NULL AND shard = ?1 AND run > ?2 ORDER BY run LIMIT ?3";
+const RECOVER: &str = "SELECT * FROM runs WHERE recover IS NOT NULL AND shard = ?1 AND (started_at, run) > (?2, ?3)
+ORDER BY started_at, run LIMIT ?4";
 
 /// Comes after every id.
 const AFTER_ALL: &str = "~";
 
-/// Puts a row; it replaces the one before.
-pub(crate) fn put(db: &Connection, row: &RunRow) -> rusqlite::Result<()> {
-    let params = params![
-        row.run.as_str(),
-        row.shard,
-        row.workflow.as_str(),
-        row.tenant,
-        row.status.as_str(),
-        row.wait,
-        row.text,
-        row.recover.map(Recover::as_str),
-        row.started_at.as_micros(),
-        row.ended_at.map(Timestamp::as_micros),
-    ];
-    match db.prepare_cached(PUT)?.execute(params)? {
-        0 => db.prepare_cached(REPLACE)?.execute(params).map(drop),
-        _ => Ok(()),
+/// Puts rows; one replaces another of its run. Those of runs that have just begun are probably new.
+pub(crate) fn put(db: &Connection, rows: &[RunRow], begun: &BTreeSet<&RunId>) -> rusqlite::Result<()> {
+    let (mut change, mut put) = (db.prepare_cached(CHANGE)?, db.prepare_cached(PUT)?);
+    for row in rows {
+        let params = params![
+            row.run.as_str(),
+            row.shard,
+            row.workflow.as_str(),
+            row.tenant,
+            row.status.as_str(),
+            row.wait,
+            row.text,
+            row.recover.map(Recover::as_str),
+            row.started_at.as_micros(),
+            row.ended_at.map(Timestamp::as_micros),
+        ];
+        let done = (!begun.contains(&row.run) && change.execute(params)? > 0) || put.execute(params)? > 0;
+        if !done {
+            db.prepare_cached(REPLACE)?.execute(params)?;
+        }
     }
+    Ok(())
 }
 
 /// The row of a run.
@@ -77,10 +84,10 @@ pub(crate) fn get(db: &Connection, run: &RunId) -> rusqlite::Result<Option<RunRo
     db.prepare_cached(GET)?.query_row([run.as_str()], row).optional()
 }
 
-/// The runs of a shard that a restart has something to do with, from the one after that id.
-pub(crate) fn to_recover(db: &Connection, shard: ShardId, after: Option<&RunId>, limit: usize) -> rusqlite::Result<Vec<RunRow>> {
-    let after = after.map_or("", RunId::as_str); // every id comes after the empty text
-    db.prepare_cached(RECOVER)?.query_map((shard, after, rows(limit)), row)?.collect()
+/// The runs of a shard that a restart has something to do with, oldest first, from the one after that place.
+pub(crate) fn to_recover(db: &Connection, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> rusqlite::Result<Vec<RunRow>> {
+    let (at, run) = after.map_or((i64::MIN, ""), |after| (after.started_at.as_micros(), after.run.as_str()));
+    db.prepare_cached(RECOVER)?.query_map((shard, at, run, rows(limit)), row)?.collect()
 }
 
 /// The runs that the filter lets through, newest first, from the one after that place.
@@ -105,11 +112,12 @@ fn before<'a>(filter: &RunFilter, after: Option<&'a RunCursor>) -> (i64, &'a str
 }
 
 /// The query has only what the filter asks for, so that SQLite finds the index for it. A status is written out, because the index has not
-/// all of them.
+/// all of them: every run is RUNNING once, so those are found by what a restart has to do with them, and most end up COMPLETED.
 fn list_sql(filter: &RunFilter) -> String {
     let status = filter.status.map(|status| match status {
         Status::Completed => " AND status = 'COMPLETED'".to_string(),
-        other => format!(" AND status = '{}' AND status <> 'COMPLETED'", other.as_str()),
+        Status::Running => " AND status = 'RUNNING' AND recover IS NOT NULL".to_string(),
+        other => format!(" AND status = '{}' AND status <> 'COMPLETED' AND status <> 'RUNNING'", other.as_str()),
     });
     let clauses = [
         status.as_deref(),

@@ -139,7 +139,7 @@ macro_rules! contract_tests {
                 a_row_is_replaced,
             }
             recover {
-                runs_come_in_the_order_of_their_ids,
+                the_oldest_come_first,
                 runs_come_in_pages,
                 rows_say_what_is_to_be_done,
                 runs_leave_and_return,

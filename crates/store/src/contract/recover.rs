@@ -1,8 +1,8 @@
 //! What a restart has something to do with, and nothing else.
 
 use super::Harness;
-use super::fixture::{Writer, ended, recover_ids, row, rows, run};
-use crate::{RunRow, Store};
+use super::fixture::{Writer, ended, recover_ids, row, rows, run, time};
+use crate::{RunCursor, RunRow, Store};
 use steadfast_kernel::Status;
 use steadfast_kernel::run::Recover;
 
@@ -10,28 +10,36 @@ fn asleep(id: &str) -> RunRow {
     RunRow { status: Status::Waiting, wait: Some("TIMER".into()), recover: None, ..row(id) }
 }
 
-/// The order is that of the bytes of the ids.
-pub async fn runs_come_in_the_order_of_their_ids(harness: &impl Harness) {
-    let store = harness.open().await;
-    let ids = ["b", "a", "B", "a/1", "a-1", "10", "9", "a.1", "_"];
-    Writer::claim(&store, 0).await.write(rows(ids.map(row))).await;
-    assert_eq!(recover_ids(&store, 0).await, ["10", "9", "B", "_", "a", "a-1", "a.1", "a/1", "b"]);
+fn since(id: &str, started_at: i64) -> RunRow {
+    RunRow { started_at: time(started_at), ..row(id) }
 }
 
-/// `after` and `limit` cut the list into pages that meet, also after an id that is not there.
+/// The order is that of their beginnings, and then of the bytes of the ids.
+pub async fn the_oldest_come_first(harness: &impl Harness) {
+    let store = harness.open().await;
+    let ids = ["b", "a", "B", "a/1", "a-1", "10", "9", "a.1", "_"];
+    let mixed = ids.map(row).into_iter().chain([since("c", 9), since("z", 3), since("d", 8)]);
+    Writer::claim(&store, 0).await.write(rows(mixed)).await;
+    assert_eq!(recover_ids(&store, 0).await, ["z", "10", "9", "B", "_", "a", "a-1", "a.1", "a/1", "b", "d", "c"]);
+}
+
+/// `after` and `limit` cut the list into pages that meet, also after a place where nothing is.
 pub async fn runs_come_in_pages(harness: &impl Harness) {
     let store = harness.open().await;
-    let mixed = ["a", "b", "c", "d", "e"].into_iter().flat_map(|id| [row(id), asleep(&format!("{id}/asleep"))]);
-    Writer::claim(&store, 0).await.write(rows(mixed)).await;
-    let page = async |after: Option<&str>, limit| {
-        let rows = store.to_recover(0, after.map(run).as_ref(), limit).await.unwrap();
+    let mixed = ["a", "b", "c", "d"].into_iter().flat_map(|id| [row(id), asleep(&format!("{id}/asleep"))]);
+    Writer::claim(&store, 0).await.write(rows(mixed.chain([since("B", 9)]))).await;
+    let page = async |after: Option<(i64, &str)>, limit| {
+        let after = after.map(|(started_at, id)| RunCursor { started_at: time(started_at), run: run(id) });
+        let rows = store.to_recover(0, after.as_ref(), limit).await.unwrap();
         rows.iter().map(|row| row.run.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(page(None, 2).await, ["a", "b"]);
-    assert_eq!(page(Some("b"), 2).await, ["c", "d"]);
-    assert_eq!(page(Some("d"), 2).await, ["e"]);
-    assert_eq!(page(Some("e"), 2).await, [""; 0]);
-    assert_eq!(page(Some("bb"), 1).await, ["c"]);
+    assert_eq!(page(Some((7, "b")), 2).await, ["c", "d"]);
+    assert_eq!(page(Some((7, "d")), 2).await, ["B"]);
+    assert_eq!(page(Some((9, "B")), 2).await, [""; 0]);
+    assert_eq!(page(Some((7, "bb")), 1).await, ["c"]);
+    assert_eq!(page(Some((8, "a")), 9).await, ["B"]);
+    assert_eq!(page(Some((6, "z")), 1).await, ["a"]);
     assert_eq!(page(None, 0).await, [""; 0]);
 }
 

@@ -137,7 +137,7 @@ pub async fn the_longest_ids_come_back(harness: &impl Harness) {
     assert_eq!(store.letters(Some(&after), 9).await.unwrap(), [letter(&ids[0], 1, 5)]);
     for id in &ids {
         assert_eq!(store.journal(&entity(id), 0, 9).await.unwrap(), [record(1)]);
-        assert_eq!(store.to_recover(0, Some(&run(id)), 9).await.unwrap().len(), usize::from(*id == ids[0]));
+        assert_eq!(store.to_recover(0, Some(&RunCursor::from(&row(id))), 9).await.unwrap().len(), usize::from(*id == ids[0]));
     }
     let after = RunCursor { started_at: row("a").started_at, run: run(&ids[1]) };
     assert_eq!(store.runs(&RunFilter::default(), Some(&after), 9).await.unwrap().len(), 1);

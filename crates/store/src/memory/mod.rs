@@ -155,7 +155,7 @@ impl Store for Memory {
         Ok(self.tables.lock().runs(filter, after, limit))
     }
 
-    async fn to_recover(&self, shard: ShardId, after: Option<&RunId>, limit: usize) -> Result<Vec<RunRow>, Error> {
+    async fn to_recover(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
         self.alive()?;
         Ok(self.tables.lock().to_recover(shard, after, limit))
     }

@@ -122,16 +122,13 @@ impl Tables {
         rows
     }
 
-    pub(super) fn to_recover(&self, shard: ShardId, after: Option<&RunId>, limit: usize) -> Vec<RunRow> {
-        let from = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.clone()));
+    pub(super) fn to_recover(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Vec<RunRow> {
+        let follows = |row: &&RunRow| after.is_none_or(|after| RunCursor::from(*row) > *after);
         let concerned = |row: &&RunRow| row.shard == shard && row.recover.is_some();
-        self.runs
-            .range((from, Bound::Unbounded))
-            .map(|(_, row)| row)
-            .filter(concerned)
-            .take(limit)
-            .cloned()
-            .collect()
+        let mut rows: Vec<_> = self.runs.values().filter(concerned).filter(follows).cloned().collect();
+        rows.sort_by_key(|row| RunCursor::from(row));
+        rows.truncate(limit);
+        rows
     }
 
     pub(super) fn outbox(&self, shard: ShardId, after: Option<&(EntityId, u64)>, limit: usize) -> Vec<Envelope> {

@@ -22,14 +22,14 @@ const PLACE: &str = "started_at>? AND (started_at,run)<(?,?)";
 
 #[test]
 fn runs_to_recover_are_found_without_looking_at_others() {
-    assert_eq!(plan(&database(), RECOVER, (0, "", 10)), "SEARCH runs USING INDEX runs_recover (shard=? AND run>?)");
+    assert_eq!(plan(&database(), RECOVER, (0, 0, "", 10)), "SEARCH runs USING INDEX runs_recover ((started_at,run)>(?,?))");
 }
 
 /// What the indexes of workflow and tenant have stays for life, so a change does not touch them.
 #[test]
 fn a_change_writes_the_row_and_three_indexes() {
     let db = database();
-    let mut statement = db.prepare(&format!("EXPLAIN {PUT}")).unwrap();
+    let mut statement = db.prepare(&format!("EXPLAIN {CHANGE}")).unwrap();
     let nothing = params_from_iter(vec![""; statement.parameter_count()]);
     let steps = statement.query_map(nothing, |row| row.get::<_, String>("opcode")).unwrap().map(Result::unwrap);
     assert_eq!(steps.filter(|step| step == "IdxDelete").count(), 3);
@@ -56,7 +56,11 @@ fn each_filter_has_its_index_which_is_in_order() {
 fn every_status_but_completed_has_an_index() {
     for status in Status::ALL {
         let plan = list_plan(&filter(|filter| filter.status = Some(status)));
-        let index = if status == Status::Completed { "PRIMARY KEY (" } else { "INDEX runs_status (status=? AND " };
+        let index = match status {
+            Status::Completed => "PRIMARY KEY (",
+            Status::Running => "INDEX runs_recover (",
+            _ => "INDEX runs_status (status=? AND ",
+        };
         assert_eq!(plan, format!("SEARCH runs USING {index}{PLACE})"), "{status:?}");
     }
 }

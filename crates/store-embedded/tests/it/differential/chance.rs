@@ -125,7 +125,7 @@ impl Chance {
             status,
             wait: self.maybe(|chance| chance.one_of(&WAITS).into()),
             text: self.maybe(Self::text),
-            recover: self.maybe(|chance| chance.one_of(&[Recover::Host, Recover::Interrupt])),
+            recover: Some(self.one_of(&[Recover::Host, Recover::Interrupt])).filter(|_| status == Status::Running || self.below(2) == 0),
             started_at: Timestamp::from_micros(2),
             ended_at: status.is_final().then_some(Timestamp::MAX),
         };

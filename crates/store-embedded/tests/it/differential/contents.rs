@@ -93,7 +93,7 @@ async fn list(store: &impl Store, filter: &RunFilter, page: usize) -> [Vec<RunRo
 
 async fn to_recover(store: &impl Store, shard: u32, page: usize) -> [Vec<RunRow>; 2] {
     let rows = store.to_recover(shard, None, page).await.unwrap();
-    let more = store.to_recover(shard, rows.last().map(|row| &row.run), page).await.unwrap();
+    let more = store.to_recover(shard, rows.last().map(RunCursor::from).as_ref(), page).await.unwrap();
     [rows, more]
 }
 
