@@ -103,7 +103,7 @@ impl Shard {
         for id in ids {
             self.seat(&id).tell(ToHost::Close);
             self.end_session(&id);
-            if let Some(seat) = self.state.seats.remove(&id) {
+            if let Some(seat) = self.state.seats.swap_remove(&id) {
                 for waiter in seat.waiters {
                     let _nobody_waits = waiter.send(Err(crate::Error::from_store(Arc::clone(&error))));
                 }

@@ -37,6 +37,8 @@ use crate::timers::{Fired, Order};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use hashbrown::DefaultHashBuilder;
+use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use steadfast_kernel::limit::Limit;
@@ -102,7 +104,8 @@ pub(crate) struct Ports {
 /// What the shard knows beyond its settings.
 #[derive(Default)]
 pub(crate) struct State {
-    seats: BTreeMap<EntityId, Seat>,
+    /// They are looked up all the time, and in an order that does not depend on chance when all of them are concerned.
+    seats: IndexMap<EntityId, Seat, DefaultHashBuilder>,
     /// The number of the last batch that was submitted.
     submitted: u64,
     /// What waits for a commit, in order.
@@ -386,16 +389,20 @@ impl Shard {
     }
 
     fn seat(&mut self, id: &EntityId) -> &mut Seat {
-        self.state.seats.entry(id.clone()).or_default()
+        let seats = &mut self.state.seats;
+        match seats.get_index_of(id) {
+            Some(index) => &mut seats[index],
+            None => seats.entry(id.clone()).or_default(),
+        }
     }
 
     /// Forgets an entity that nobody needs in memory.
     fn tidy(&mut self, id: &EntityId) {
         self.touch(id);
-        if let Some(seat) = self.state.seats.get(id)
+        if let Some((index, _, seat)) = self.state.seats.get_full(id)
             && seat.is_idle(self.committed.seq)
         {
-            self.state.seats.remove(id);
+            self.state.seats.swap_remove_index(index);
         }
     }
 }

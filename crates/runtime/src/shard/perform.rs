@@ -250,7 +250,7 @@ impl Shard {
     pub(super) fn set_aside(&mut self, id: &EntityId, why: String) {
         tracing::error!(entity = %id, why, "it is set aside");
         self.close(id);
-        if let Some(seat) = self.state.seats.remove(id) {
+        if let Some(seat) = self.state.seats.swap_remove(id) {
             for waiter in seat.waiters {
                 let _nobody_waits = waiter.send(Err(Error::JournalBroken { entity: id.clone(), why: why.clone() }));
             }
