@@ -1,37 +1,38 @@
 //! How much memory something takes: by an allocator that counts while it is asked to, and as the kernel sees the process.
 
 use anyhow::{Context, Result};
-use std::alloc::{GlobalAlloc, Layout, System};
+use mimalloc::MiMalloc;
+use std::alloc::{GlobalAlloc, Layout};
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
 static COUNTING: AtomicBool = AtomicBool::new(false);
 static BYTES: AtomicIsize = AtomicIsize::new(0);
 
-/// The system's allocator. It counts only while [`count`] is under way, so that other measurements do not pay for it.
+/// The allocator that our binary has. It counts only while [`count`] is under way, so that other measurements do not pay for it.
 struct Counting;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-#[expect(unsafe_code, reason = "an allocator is unsafe; all of it is the system's")]
-// SAFETY: every call is handed to the system's allocator as it came.
+#[expect(unsafe_code, reason = "an allocator is unsafe; all of it is handed on")]
+// SAFETY: every call is handed to the other allocator as it came.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size() as isize);
         // SAFETY: the caller keeps the promises of `alloc`.
-        unsafe { System.alloc(layout) }
+        unsafe { MiMalloc.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         add(-(layout.size() as isize));
-        // SAFETY: the pointer came from `System`, with this layout.
-        unsafe { System.dealloc(pointer, layout) }
+        // SAFETY: the pointer came from there, with this layout.
+        unsafe { MiMalloc.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         add(size as isize - layout.size() as isize);
-        // SAFETY: the pointer came from `System`, with this layout.
-        unsafe { System.realloc(pointer, layout, size) }
+        // SAFETY: the pointer came from there, with this layout.
+        unsafe { MiMalloc.realloc(pointer, layout, size) }
     }
 }
 
