@@ -2,11 +2,11 @@
 
 use crate::checkpointer::{self, Bell};
 use crate::error::{self, stopped};
-use crate::tables::events::Appending;
+use crate::tables::events::Failed;
 use crate::tables::shards::Advance;
-use crate::tables::{letters, outbox, runs, shards, snapshots, timers};
+use crate::tables::{events, letters, outbox, runs, shards, snapshots, timers};
 use futures_util::FutureExt;
-use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -127,10 +127,7 @@ fn apply(db: &Connection, path: &Path, batch: &Batch) -> Result<(), Error> {
     for fence in &batch.fences {
         check(fence, shards::advance(db, fence).map_err(trouble)?)?;
     }
-    let mut events = Appending::begin(db).map_err(trouble)?;
-    for append in &batch.events {
-        events.append(append).map_err(|error| append_error(path, append, error))?;
-    }
+    events::append(db, &batch.events).map_err(|failed| append_error(path, failed))?;
     let begun = batch
         .events
         .iter()
@@ -161,12 +158,10 @@ fn check(&Fence { shard, term, after, .. }: &Fence, advance: Advance) -> Result<
     }
 }
 
-fn append_error(path: &Path, append: &Append, error: rusqlite::Error) -> Error {
-    match error.sqlite_error_code() {
-        Some(ErrorCode::ConstraintViolation) => {
-            Error::unavailable(format!("event {} of {} is there already", append.record.seq, append.entity), error)
-        }
-        _ => error::sqlite(path, "commit", error),
+fn append_error(path: &Path, Failed { there, error }: Failed<'_>) -> Error {
+    match there {
+        Some(Append { entity, record }) => Error::unavailable(format!("event {} of {entity} is there already", record.seq), error),
+        None => error::sqlite(path, "commit", error),
     }
 }
 
