@@ -1,7 +1,9 @@
 //! Faults on demand: what the next commits do instead of succeeding.
 
+use crate::Batch;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -41,24 +43,48 @@ impl Gate {
     }
 }
 
-/// The plan of faults of a store: skipped commits, then faults one by one, then none.
-#[derive(Clone, Debug, Default)]
-pub struct Faults(Arc<Mutex<VecDeque<Option<Fault>>>>);
+/// The plan of faults of a store: skipped commits, then faults one by one, then none; and rules beside it.
+#[derive(Clone, Default)]
+pub struct Faults(Arc<Mutex<Plan>>);
+
+#[derive(Default)]
+struct Plan {
+    line: VecDeque<Option<Fault>>,
+    rules: Vec<Rule>,
+}
+
+/// Tells what is to happen to a commit.
+type Rule = Box<dyn FnMut(&Batch) -> Option<Fault> + Send>;
 
 impl Faults {
     /// Lets that many commits through, then does `fault` to the one after them.
     pub fn after(&self, commits: usize, fault: Fault) {
-        let mut plan = self.0.lock();
-        plan.extend(std::iter::repeat_n(None, commits));
-        plan.push_back(Some(fault));
+        let line = &mut self.0.lock().line;
+        line.extend(std::iter::repeat_n(None, commits));
+        line.push_back(Some(fault));
+    }
+
+    /// Asks about every commit from here on.
+    pub fn rule(&self, rule: impl FnMut(&Batch) -> Option<Fault> + Send + 'static) {
+        self.0.lock().rules.push(Box::new(rule));
     }
 
     /// Forgets what was planned.
     pub fn clear(&self) {
-        self.0.lock().clear();
+        *self.0.lock() = Plan::default();
     }
 
-    pub(super) fn next(&self) -> Option<Fault> {
-        self.0.lock().pop_front().flatten()
+    pub(super) fn next(&self, batch: &Batch) -> Option<Fault> {
+        let mut plan = self.0.lock();
+        let Plan { line, rules } = &mut *plan;
+        let ruled = rules.iter_mut().filter_map(|rule| rule(batch)).last(); // every rule hears of every commit
+        line.pop_front().flatten().or(ruled)
+    }
+}
+
+impl fmt::Debug for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plan = self.0.lock();
+        f.debug_struct("Faults").field("line", &plan.line).field("rules", &plan.rules.len()).finish()
     }
 }

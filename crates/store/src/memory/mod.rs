@@ -46,10 +46,15 @@ impl Memory {
         &self.faults
     }
 
+    /// This handle is dead from here on, as after a crash of its process.
+    pub fn crash(&self) {
+        self.life.dead.store(true, Ordering::SeqCst);
+    }
+
     /// What a restart finds: the same data behind a new handle without faults. This handle is dead from here on.
     #[must_use]
     pub fn reopen(&self) -> Self {
-        self.life.dead.store(true, Ordering::SeqCst);
+        self.crash();
         Memory { tables: Arc::clone(&self.tables), history: Arc::clone(&self.history), ..Memory::default() }
     }
 
@@ -92,7 +97,7 @@ impl Memory {
     /// Applies the batch unless the fault says otherwise. The outcome is decided at once; only its announcement may be held back.
     fn apply_with(&self, fault: Option<&Fault>, batch: &Batch) -> Result<(), Error> {
         let crash = || {
-            self.life.dead.store(true, Ordering::SeqCst);
+            self.crash();
             self.alive()
         };
         match fault {
@@ -112,7 +117,7 @@ fn asked_for() -> Error {
 #[async_trait]
 impl Store for Memory {
     fn commit(&self, batch: Batch) -> Commit {
-        let fault = self.faults.next();
+        let fault = self.faults.next(&batch);
         let outcome = self.apply_with(fault.as_ref(), &batch);
         async move {
             if let Some(Fault::Hold(gate)) = fault {
