@@ -12,6 +12,11 @@ pub trait Clock: Send + Sync + 'static {
 
     /// Ends when that long has passed.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
+
+    /// For how long sleep and time go together. Whoever waits for a time looks at the clock after that: it may have been set, or the machine may have slept.
+    fn steady_for(&self) -> Duration {
+        Duration::from_secs(30)
+    }
 }
 
 /// The clock of the machine.
@@ -58,5 +63,9 @@ impl Clock for VirtualClock {
     #[expect(clippy::disallowed_methods, reason = "this is a Clock")]
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         tokio::time::sleep(duration).boxed()
+    }
+
+    fn steady_for(&self) -> Duration {
+        Duration::MAX
     }
 }

@@ -16,10 +16,7 @@ use steadfast_kernel::{Attempt, RunId, Timer, TimerName, Timestamp};
 use steadfast_store::{Error, ShardId, Store, TimerKey};
 use tokio::sync::{mpsc, watch};
 
-/// The longest nap: a wall clock that was set forward is noticed within this.
-const NAP_MAX: Duration = Duration::from_secs(30);
-
-/// How far ahead timers are held in memory; the rest is in the store. The next ones are read when half of it has passed.
+/// How far ahead timers are held in memory; the rest is in the store. The next ones are read half of it before the first of them is due.
 const HORIZON: Duration = Duration::from_secs(10 * 60);
 
 /// How many timers are read at once. Those that are due are told in between.
@@ -81,8 +78,8 @@ struct Horizon {
     cursor: Option<TimerKey>,
     /// Not all of them are read yet.
     filling: bool,
-    /// There are some beyond it.
-    more: bool,
+    /// When the first one beyond it is due, at the earliest.
+    beyond: Option<Timestamp>,
 }
 
 impl TimerKeeper {
@@ -95,7 +92,7 @@ impl TimerKeeper {
         fired: mpsc::UnboundedSender<Fired>,
     ) -> Self {
         let upto = clock.now().saturating_add(HORIZON);
-        let horizon = Horizon { upto, covered: None, cursor: None, filling: true, more: false };
+        let horizon = Horizon { upto, covered: None, cursor: None, filling: true, beyond: None };
         TimerKeeper { clock, store, shard, role, orders, fired, queues: ExpiryQueues::new(Limits::default()), horizon }
     }
 
@@ -158,13 +155,14 @@ impl TimerKeeper {
         Ok(pass.again || self.horizon.filling)
     }
 
-    /// Moves the horizon on when half of it has passed. From then on what is armed below it is kept; what was armed before is in the store, and is read.
+    /// Moves the horizon on before what is beyond it is due. From then on what is armed below it is kept; what was armed before is in the store, and is read.
     fn look_ahead(&mut self) {
         let now = self.clock.now();
-        if self.horizon.more && !self.horizon.filling && now.saturating_add(HORIZON / 2) >= self.horizon.upto {
+        let near = self.horizon.beyond.is_some_and(|due| now.saturating_add(HORIZON / 2) >= due);
+        if near && !self.horizon.filling {
             self.horizon.covered = Some(self.horizon.upto);
             self.horizon.upto = now.saturating_add(HORIZON);
-            (self.horizon.filling, self.horizon.more) = (true, false);
+            (self.horizon.filling, self.horizon.beyond) = (true, None);
         }
     }
 
@@ -174,7 +172,7 @@ impl TimerKeeper {
         self.horizon.filling = page.len() == PAGE;
         for timer in page {
             if timer.due > self.horizon.upto {
-                (self.horizon.filling, self.horizon.more) = (false, true);
+                (self.horizon.filling, self.horizon.beyond) = (false, earlier(self.horizon.beyond, timer.due));
                 break;
             }
             self.horizon.cursor = Some(TimerKey::from(&timer));
@@ -197,7 +195,7 @@ impl TimerKeeper {
         match order {
             Order::Arm(timer) if timer.due > self.horizon.upto => {
                 self.queues.remove(&Name::of(&timer)); // an earlier time of it does not count any more
-                self.horizon.more = true;
+                self.horizon.beyond = earlier(self.horizon.beyond, timer.due);
             }
             Order::Arm(timer) => self.queues.update(Name::of(&timer), timer.revision, timer.due),
             Order::Disarm(run, name) => drop(self.queues.remove(&Name::new(&run, &name))),
@@ -210,12 +208,17 @@ impl TimerKeeper {
         }
     }
 
-    /// Until something is due, or the horizon has to move on.
+    /// Until something is due, or the horizon has to move on, or the clock may have been set.
     fn nap(&self) -> Duration {
         let now = self.clock.now();
-        let next = self.queues.next_at().map_or(NAP_MAX, |at| at.saturating_since(now));
-        next.min(NAP_MAX)
+        let look_ahead = self.horizon.beyond.map(|due| due.saturating_since(now).saturating_sub(HORIZON / 2));
+        let due = self.queues.next_at().map(|at| at.saturating_since(now));
+        due.into_iter().chain(look_ahead).fold(self.clock.steady_for(), Duration::min)
     }
+}
+
+fn earlier(known: Option<Timestamp>, due: Timestamp) -> Option<Timestamp> {
+    Some(known.map_or(due, |known| known.min(due)))
 }
 
 #[cfg(test)]

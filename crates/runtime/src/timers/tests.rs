@@ -163,3 +163,35 @@ async fn more_timers_than_a_page_are_all_told() {
         assert_eq!(bench.next().await.timer.run, timer.run, "more than a page, and all of them");
     }
 }
+
+/// A clock that counts how often somebody sleeps by it.
+struct Counting(VirtualClock, Arc<std::sync::atomic::AtomicUsize>);
+
+impl Clock for Counting {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn sleep(&self, duration: Duration) -> futures_util::future::BoxFuture<'static, ()> {
+        self.1.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        self.0.sleep(duration)
+    }
+
+    fn steady_for(&self) -> Duration {
+        self.0.steady_for()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_far_timer_is_not_looked_at_again_and_again_on_the_way() {
+    let mut bench = Bench::new().await;
+    let timer = bench.timer("year", 366 * 24 * 60 * MINUTE, 1);
+    bench.write(vec![TimerChange::Arm { shard: 0, timer: timer.clone() }]).await;
+    let ((orders, orders_in), (fired_out, fired)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
+    (bench.orders, bench.fired) = (orders, fired);
+    let (naps, store) = (Arc::default(), Arc::new(bench.store.clone()));
+    let clock = Arc::new(Counting(bench.clock, Arc::clone(&naps)));
+    tokio::spawn(TimerKeeper::new(clock, store, 0, bench.role.subscribe(), orders_in, fired_out).run());
+    assert_eq!(bench.next().await.timer, timer);
+    assert_eq!(naps.load(std::sync::atomic::Ordering::SeqCst), 3, "until it is near, until it is due, and after it");
+}
