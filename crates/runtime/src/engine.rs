@@ -38,12 +38,14 @@ pub struct Builder {
     pub clock: Arc<dyn Clock>,
     /// Whether this instance may fire timers, as it changes; always if there is none.
     pub leadership: Option<watch::Receiver<Role>>,
+    /// What the seeds of runs follow from, together with their ids, so that chance is the same each time; for tests. They are drawn if there is none.
+    pub seed: Option<Seed>,
 }
 
 impl Builder {
     /// An engine on that store, without workflows, with the default limits and the machine's clock.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Builder { store, registry: Registry::new(), config: Config::default(), clock: Arc::new(SystemClock), leadership: None }
+        Builder { store, registry: Registry::new(), config: Config::default(), clock: Arc::new(SystemClock), leadership: None, seed: None }
     }
 
     /// Starts the engine: takes the shard over, arms its timers, and goes on with every run that was under way.
@@ -101,6 +103,7 @@ impl Builder {
             registry: Arc::new(self.registry),
             config: Arc::new(self.config),
             clock: self.clock,
+            seed: self.seed,
             tasks: Arc::new(tokio::sync::Mutex::new(Some(tasks))),
         })
     }
@@ -116,6 +119,7 @@ pub struct Engine {
     registry: Arc<Registry>,
     config: Arc<Config>,
     clock: Arc<dyn Clock>,
+    seed: Option<Seed>,
     tasks: Arc<tokio::sync::Mutex<Option<tokio::task::JoinHandle<()>>>>,
 }
 
@@ -152,8 +156,11 @@ impl Engine {
             Some(id) => (RunId::new(id)?, false),
             None => (self.make_id()?, true),
         };
-        let command =
-            StartRun { run: run.clone(), workflow, input: start.input, seed: Seed(entropy()?), deadline: start.deadline, options };
+        let seed = match self.seed {
+            Some(seed) => seed.derive(run.as_str(), "run"),
+            None => Seed(entropy()?),
+        };
+        let command = StartRun { run: run.clone(), workflow, input: start.input, seed, deadline: start.deadline, options };
         let answer = self.request(|reply| Request::Start { command: Box::new(command), fresh, reply }).await?;
         Ok((run, answer))
     }
@@ -443,6 +450,11 @@ impl Engine {
             () = stopped => {}
             () = clock.sleep(config.shutdown_grace) => tracing::error!("the store did not finish its last commits in time"),
         }
+    }
+
+    /// Stops at once, as a crash would: nothing that is under way is waited for.
+    pub fn abort(&self) {
+        let _it_has_stopped = self.control.send(Control::Stop);
     }
 
     async fn request<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Request) -> Result<T, Error> {

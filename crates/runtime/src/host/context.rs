@@ -7,7 +7,7 @@ use super::step::{Attempts, StepCall, bounded};
 use super::{Fork, Heartbeat, SleepCall, StartChild, Until};
 use crate::clock::Clock;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use steadfast_kernel::{Attempt, Code, Failure, InvalidId, Payload, Policy, RunId, StepId, Timestamp, WorkflowName};
 
 /// The longest note, in characters; the rest is cut off.
@@ -24,6 +24,13 @@ struct Inner {
     board: Arc<Board>,
     clock: Arc<dyn Clock>,
     payload_bytes_max: usize,
+    meddler: OnceLock<Arc<dyn Meddler>>,
+}
+
+/// Stands between steps and their attempts; for tests.
+pub trait Meddler: Send + Sync + 'static {
+    /// What makes the attempts of that step, or of the undo of that id, instead of `attempts`. When it is called, the context tells which attempt it is.
+    fn attempts<'a>(&self, step: StepId, context: &Context, attempts: Attempts<'a>) -> Attempts<'a>;
 }
 
 /// Why something cannot be asked for.
@@ -52,7 +59,12 @@ impl CannotAsk {
 
 impl Context {
     pub(super) fn new(run: RunId, board: Arc<Board>, clock: Arc<dyn Clock>, payload_bytes_max: usize) -> Self {
-        Context { inner: Arc::new(Inner { run, board, clock, payload_bytes_max }) }
+        Context { inner: Arc::new(Inner { run, board, clock, payload_bytes_max, meddler: OnceLock::new() }) }
+    }
+
+    /// Has somebody stand between the steps of the run and their attempts, from here on; who was first stays.
+    pub fn meddle(&self, meddler: Arc<dyn Meddler>) {
+        let _there_is_one = self.inner.meddler.set(meddler);
     }
 
     /// The id of the run.
@@ -161,6 +173,10 @@ impl Context {
 
     fn call<'a>(&self, key: Key, attempts: Attempts<'a>) -> StepCall<'a> {
         let (board, clock) = (Arc::clone(&self.inner.board), Arc::clone(&self.inner.clock));
+        let attempts = match (self.inner.meddler.get(), key.attempted()) {
+            (Some(meddler), Some(step)) => meddler.attempts(step, self, attempts),
+            _ => attempts,
+        };
         StepCall::new(board, clock, key, self.inner.payload_bytes_max, attempts)
     }
 

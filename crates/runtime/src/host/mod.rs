@@ -19,7 +19,7 @@ mod undo;
 
 pub use branch::{Fork, Scoped};
 pub use child::{Child, StartChild};
-pub use context::{CannotAsk, Context};
+pub use context::{CannotAsk, Context, Meddler};
 pub use heartbeat::Heartbeat;
 pub use signal::SignalCall;
 pub use sleep::{SleepCall, Until};
