@@ -25,8 +25,8 @@ const PAGE: usize = 1000;
 /// An engine that is being put together.
 #[must_use = "an engine does nothing until it is started"]
 pub struct EngineBuilder {
-    inner: runtime::Builder,
-    wrong: Option<runtime::Error>,
+    pub(crate) inner: runtime::Builder,
+    pub(crate) wrong: Option<runtime::Error>,
 }
 
 impl EngineBuilder {

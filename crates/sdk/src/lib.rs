@@ -46,6 +46,8 @@ mod heartbeat;
 mod letters;
 mod list;
 mod operate;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod workflow;
 
 pub use branches::{Join, Race};

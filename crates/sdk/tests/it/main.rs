@@ -35,6 +35,7 @@ mod signals;
 mod slots;
 mod starting;
 mod support;
+mod testing;
 mod timing;
 mod torture;
 mod traps;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 use steadfast::memory::Memory;
-use steadfast::{Ctx, Engine, EngineBuilder, Entry, Event, Run, VirtualClock};
+use steadfast::testing::Journal;
+use steadfast::{Ctx, Engine, EngineBuilder, Run, VirtualClock};
 
 /// An engine on that store in virtual time: delays pass as soon as nothing else is to be done.
 pub(crate) fn engine(store: &Memory) -> EngineBuilder {
@@ -13,32 +14,7 @@ pub(crate) fn engine(store: &Memory) -> EngineBuilder {
 
 /// The journal as lines: type, subject, attempt, failure.
 pub(crate) async fn lines(run: &Run) -> Vec<String> {
-    run.journal().await.expect("the journal can be read").iter().map(line).collect()
-}
-
-pub(crate) fn line(entry: &Entry) -> String {
-    let kind = entry.event.kind();
-    match &entry.event {
-        Event::StepStarted { step, attempt } | Event::StepCompleted { step, attempt, .. } | Event::UndoCompleted { step, attempt } => {
-            format!("{kind} {step} a{attempt}")
-        }
-        Event::StepFailed { step, attempt, failure } | Event::UndoFailed { step, attempt, failure } => {
-            format!("{kind} {step} a{attempt} {}", failure.code)
-        }
-        Event::RetryScheduled { step, attempt, of, failure, .. } => format!("{kind} {step} a{attempt}/{of} {}", failure.code),
-        Event::TimerSet { sleep, .. } | Event::TimerFired { sleep } => format!("{kind} {sleep}"),
-        Event::RunFailed { failure } => format!("{kind} {}", failure.code),
-        Event::SignalAwaited { wait, .. } => format!("{kind} {wait}"),
-        Event::SignalReceived { name, .. } => format!("{kind} {name}"),
-        Event::SignalTaken { wait, signal } => format!("{kind} {wait} {signal}"),
-        Event::RunCompensating { failure: Some(failure) } => format!("{kind} {}", failure.code),
-        Event::StepHeartbeat { step, attempt, .. } => format!("{kind} {step} a{attempt}"),
-        Event::ChildEnded { child, outcome: Err(failure) } => format!("{kind} {child} {}", failure.code),
-        event => match event.subject() {
-            Some(subject) => format!("{kind} {subject}"),
-            None => kind.to_string(),
-        },
-    }
+    Journal::of(run).await.lines()
 }
 
 static CALLS: LazyLock<Mutex<BTreeMap<String, u32>>> = LazyLock::new(Mutex::default);

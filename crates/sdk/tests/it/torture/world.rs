@@ -92,7 +92,10 @@ impl World {
         let mut waits = Vec::new();
         for (id, script) in runs {
             let view = engine.run(id).unwrap().view().await;
-            waits.push(format!("{view:?} {script:?}\n{:?}", self.journal(id).iter().map(crate::support::line).collect::<Vec<_>>()));
+            waits.push(format!(
+                "{view:?} {script:?}\n{:?}",
+                self.journal(id).iter().map(steadfast::testing::Journal::line).collect::<Vec<_>>()
+            ));
         }
         waits
     }

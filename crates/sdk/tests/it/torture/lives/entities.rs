@@ -78,7 +78,7 @@ impl Life {
 
     pub(super) fn lines(&self) -> Vec<String> {
         let line = |entry: &Entry| {
-            format!("{} {} e{} {}", entry.at.as_micros() % 1_000_000_000, entry.seq, entry.epoch, crate::support::line(entry))
+            format!("{} {} e{} {}", entry.at.as_micros() % 1_000_000_000, entry.seq, entry.epoch, steadfast::testing::Journal::line(entry))
         };
         self.entries.iter().map(line).collect()
     }
