@@ -10,14 +10,12 @@ use serde::de::DeserializeOwned;
 use std::fmt;
 use std::future::IntoFuture;
 use std::marker::PhantomData;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::limit::Limit;
 use steadfast_kernel::{Answer, Entry, Failure, LimitKey, Payload, Recovery, RunId, Status, Wait, WorkflowName};
 use steadfast_runtime as runtime;
 use steadfast_store::memory::Memory;
-use steadfast_store_embedded::Embedded;
 
 /// How many journal entries are read at once.
 const PAGE: usize = 1000;
@@ -118,8 +116,9 @@ impl Engine {
     /// # Errors
     /// If another process has the folder, or what is in it is damaged, newer than this program, or not a Steadfast store. Nothing is
     /// changed then.
-    pub fn open(folder: impl AsRef<Path>) -> Result<EngineBuilder, Error> {
-        Ok(Engine::on(Embedded::open(folder)?))
+    #[cfg(feature = "embedded")]
+    pub fn open(folder: impl AsRef<std::path::Path>) -> Result<EngineBuilder, Error> {
+        Ok(Engine::on(steadfast_store_embedded::Embedded::open(folder)?))
     }
 
     /// An engine that forgets everything when it ends; for tests.
