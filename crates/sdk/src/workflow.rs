@@ -17,21 +17,31 @@ pub trait Workflow: Send + Sync + 'static {
     /// What it is given.
     type Input: DeserializeOwned + Send + 'static;
     /// What it returns.
-    type Output: Serialize;
+    type Returned: WorkflowResult;
 
     /// Runs it.
-    fn run(ctx: Ctx, input: Self::Input) -> impl Future<Output = Result<Self::Output, Failure>> + Send + 'static;
+    fn run(ctx: Ctx, input: Self::Input) -> impl Future<Output = Self::Returned> + Send + 'static;
 }
 
-/// What a workflow function returns: `Result<T, Failure>`.
-#[diagnostic::on_unimplemented(message = "a workflow returns `Result<Output, Failure>`, not `{Self}`")]
+/// What a workflow function returns: `Result<Output, Failure>`.
+#[diagnostic::on_unimplemented(
+    message = "a workflow returns `Result<Output, Failure>`, not `{Self}`",
+    label = "`?` makes a `Failure` of any error"
+)]
 pub trait WorkflowResult {
     /// What it returns when all went well.
-    type Value;
+    type Output: Serialize;
+
+    /// As it is.
+    fn into_result(self) -> Result<Self::Output, Failure>;
 }
 
-impl<T> WorkflowResult for Result<T, Failure> {
-    type Value = T;
+impl<T: Serialize> WorkflowResult for Result<T, Failure> {
+    type Output = T;
+
+    fn into_result(self) -> Result<T, Failure> {
+        self
+    }
 }
 
 /// A workflow as the host sees it.
@@ -41,7 +51,7 @@ impl<W: Workflow> host::Code for Hosted<W> {
     fn begin(&self, context: host::Context, input: Payload) -> BoxFuture<'static, Result<Payload, Failure>> {
         async move {
             let input: W::Input = decode(&input, "the input")?;
-            encode(&W::run(Ctx::new(context), input).await?, "the result")
+            encode(&W::run(Ctx::new(context), input).await.into_result()?, "the result")
         }
         .boxed()
     }

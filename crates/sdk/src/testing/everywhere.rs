@@ -65,14 +65,14 @@ impl<T> Report<T> {
 ///
 /// # Panics
 /// If a crash changes the outcome, or leaves a journal that does not fit the code.
-pub async fn crash_everywhere<W>(workflow: W, input: &(impl Serialize + ?Sized)) -> Report<Result<W::Output, Failure>>
+pub async fn crash_everywhere<W, T>(workflow: W, input: &(impl Serialize + ?Sized)) -> Report<Result<T, Failure>>
 where
-    W: Workflow,
-    W::Output: DeserializeOwned + PartialEq + Debug,
+    W: Workflow<Returned = Result<T, Failure>>,
+    T: Serialize + DeserializeOwned + PartialEq + Debug,
 {
     let play = async |lab: &Lab| {
         lab.start_named(W::NAME, W::NAME, input).await;
-        lab.result::<W::Output>(W::NAME).await
+        lab.result::<T>(W::NAME).await
     };
     Lab::new().register(workflow).crash_everywhere(play).await
 }

@@ -1,0 +1,11 @@
+#![allow(unused)]
+use steadfast::{Ctx, Failure, workflow};
+
+#[workflow]
+async fn work(input: u32, ctx: Ctx) -> Result<u32, Failure> {
+    Ok(input)
+}
+
+fn main() {
+    let _ = steadfast::Engine::in_memory().register(work);
+}

@@ -1,0 +1,11 @@
+#![allow(unused)]
+use steadfast::{Ctx, Failure, workflow};
+
+#[workflow]
+async fn work(ctx: Ctx, input: &str) -> Result<u32, Failure> {
+    Ok(1)
+}
+
+fn main() {
+    let _ = steadfast::Engine::in_memory().register(work);
+}

@@ -1,0 +1,11 @@
+#![allow(unused)]
+use steadfast::{Ctx, Failure, workflow};
+
+#[workflow]
+async fn work(ctx: Ctx, input: impl Into<u32>) -> Result<u32, Failure> {
+    Ok(input.into())
+}
+
+fn main() {
+    let _ = steadfast::Engine::in_memory().register(work);
+}

@@ -1,0 +1,9 @@
+#![allow(unused)]
+use steadfast::workflow;
+
+#[workflow]
+struct Work {
+    input: u32,
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+#![allow(unused)]
+use steadfast::{Ctx, Failure, workflow};
+
+#[workflow]
+async fn work(ctx: Ctx, input: u32) -> Result<u32, Failure> {
+    let shared = std::rc::Rc::new(input);
+    ctx.sleep(steadfast::SECOND).await?;
+    Ok(*shared)
+}
+
+fn main() {
+    let _ = steadfast::Engine::in_memory().register(work);
+}

@@ -1,0 +1,11 @@
+#![allow(unused)]
+use steadfast::{Ctx, Failure, workflow};
+
+#[workflow]
+async fn work(ctx: Ctx, input: u32) -> Result<&str, Failure> {
+    Ok("done")
+}
+
+fn main() {
+    let _ = steadfast::Engine::in_memory().register(work);
+}

@@ -1,0 +1,9 @@
+#![allow(unused)]
+use steadfast::{Ctx, Failure, workflow};
+
+#[workflow]
+async fn work(ctx: Ctx, input: u32) {}
+
+fn main() {
+    let _ = steadfast::Engine::in_memory().register(work);
+}
