@@ -11,7 +11,7 @@ pub(crate) fn run_everything() -> Result<()> {
     step(
         "documentation",
         cargo()
-            .args(["doc", "--workspace", "--no-deps", "--locked", "--quiet"])
+            .args(["doc", "--workspace", "--features", "steadfast/testing", "--no-deps", "--locked", "--quiet"])
             .env("RUSTDOCFLAGS", "--deny warnings"),
     )?;
     examples()?;

@@ -34,6 +34,10 @@
 //! Between steps, a workflow only decides: it must take the same way again when it is replayed. So everything that can differ from one time
 //! to the next belongs into a step, and time and chance come from [`Ctx::now`], [`Ctx::random`] and [`Ctx::uuid`]. Steps run at least once: one
 //! that was in flight when the process died runs again, so it should be safe to repeat.
+//!
+//! # Features
+//! - `embedded`, on by default: the store in a folder, `Engine::open`. It brings SQLite along, which takes a C compiler.
+//! - `testing`: the module `testing`, for the tests of your own workflows. It turns on tokio's `test-util`: ask for it in dev-dependencies.
 
 mod branches;
 mod children;

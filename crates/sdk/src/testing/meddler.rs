@@ -136,6 +136,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn nobody_acts_after_the_process_has_died() {
+        let meddler = OfLab { store: Memory::new(), book: Arc::default() };
+        let (first, second) = (meddler.mortal(async { 1 }.boxed()), meddler.mortal(async { 2 }.boxed()));
+        assert_eq!(first.now_or_never(), Some(1));
+        meddler.store.crash();
+        assert_eq!(second.now_or_never(), None);
+    }
+
+    #[test]
     fn a_step_is_meant_by_its_name_or_by_its_whole_id() {
         assert!(is_meant("charge#1", "charge") && is_meant("join#1.0/charge#2", "charge") && is_meant("charge#1/undo", "charge/undo"));
         assert!(is_meant("charge#2", "charge#2") && is_meant("a#1/charge#1/undo", "a#1/charge#1/undo"));
