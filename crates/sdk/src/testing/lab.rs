@@ -2,19 +2,18 @@
 
 use super::crash::Crash;
 use super::journal::Journal;
-use super::meddler::{Book, Call, Mishap, Mortal, OfLab, is_meant, lock};
-use crate::{Config, Engine, EngineBuilder, Entry, Error, Event, Run, Settings, Store, VirtualClock, Workflow};
+use super::meddler::{Book, Call, Mishap, is_meant, lock};
+use super::world::{Crashes, Life, World, pause};
+use crate::{Config, Engine, EngineBuilder, Entry, Error, Event, Run, Settings, Store, Workflow};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use steadfast_kernel::random::Seed;
 use steadfast_kernel::{Failure, code};
-use steadfast_runtime::Registered;
+use steadfast_store::RunFilter;
 use steadfast_store::memory::Memory;
-use steadfast_store::{Batch, RunFilter};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 /// How long a result is waited for before somebody looks whether it can still come. Longer than any one attempt should take.
 const PATIENCE: Duration = Duration::from_secs(366 * 24 * 60 * 60);
@@ -64,28 +63,11 @@ impl LabBuilder {
     /// Outside of a tokio runtime, in one with several threads, or if the engine does not start.
     pub async fn open(&self) -> Lab {
         pause();
-        let inner = &self.template.inner;
-        let (store, clock) = (Memory::new(), VirtualClock::start());
-        let world = World {
-            registry: inner.registry.clone().into_iter().collect(),
-            config: inner.config.clone(),
-            clock,
-            book: Arc::default(),
-            crashes: Arc::default(),
-        };
-        let life = world.begin(store).await;
-        let (died, crashes) = (Arc::clone(&world.crashes.died), Arc::clone(&world.crashes));
-        let (book, lives) = (Arc::clone(&world.book), watch::Sender::new(life));
-        let all_lives = lives.clone();
-        let supervisor = tokio::spawn(async move {
-            loop {
-                died.notified().await;
-                let last = all_lives.borrow().clone();
-                last.engine.inner.abort();
-                let next = world.begin(last.store.reopen()).await;
-                all_lives.send_replace(next);
-            }
-        });
+        let EngineBuilder { inner, .. } = &self.template;
+        let world = World::new(&inner.registry, &inner.config);
+        let (book, crashes) = (Arc::clone(&world.book), Arc::clone(&world.crashes));
+        let lives = watch::Sender::new(world.begin(Memory::new()).await);
+        let supervisor = tokio::spawn(world.supervise(lives.clone()));
         Lab { lives, book, crashes, signals: AtomicU64::new(0), supervisor }
     }
 }
@@ -94,72 +76,6 @@ impl LabBuilder {
 async fn has_received(run: &Run, signal: &str) -> Result<bool, Error> {
     let is_it = |entry: &Entry| matches!(&entry.event, Event::SignalReceived { id: Some(id), .. } if id == signal);
     Ok(run.journal().await?.iter().any(is_it))
-}
-
-/// Stops the time of the runtime, unless it stands still already.
-fn pause() {
-    #[expect(clippy::disallowed_methods, reason = "whether tokio's time stands still shows only beside real time")]
-    let real = std::time::Instant::now;
-    let (before, begun) = (tokio::time::Instant::now(), real());
-    while real() == begun {}
-    if tokio::time::Instant::now() != before {
-        tokio::time::pause();
-    }
-}
-
-/// What every process of a lab begins with.
-struct World {
-    registry: Vec<(steadfast_kernel::WorkflowName, Registered)>,
-    config: Config,
-    clock: VirtualClock,
-    book: Arc<Book>,
-    crashes: Arc<Crashes>,
-}
-
-/// A process.
-#[derive(Clone)]
-struct Life {
-    engine: Engine,
-    store: Memory,
-}
-
-impl World {
-    async fn begin(&self, store: Memory) -> Life {
-        let crashes = Arc::clone(&self.crashes);
-        store.faults().rule(move |batch| crashes.next(batch).map(|crash| crash.fault()));
-        let meddler = OfLab { store: store.clone(), book: Arc::clone(&self.book) };
-        let mut builder = Engine::on(store.clone()).config(self.config.clone()).clock(self.clock);
-        builder.inner.seed = Some(Seed([7; 32])); // chance is the same in every lab
-        for (name, registered) in &self.registry {
-            let code = Arc::new(Mortal { code: Arc::clone(&registered.code), meddler: meddler.clone() });
-            builder.inner.registry.insert(name.clone(), Registered { code, ..registered.clone() });
-        }
-        let engine = builder
-            .start()
-            .await
-            .unwrap_or_else(|error| panic!("the engine of the lab does not start: {error:?}"));
-        Life { engine, store }
-    }
-}
-
-/// When processes are to die.
-#[derive(Default)]
-struct Crashes {
-    planned: Mutex<Vec<Crash>>,
-    /// Commits that were asked for, over all processes.
-    commits: AtomicU64,
-    died: Arc<Notify>,
-}
-
-impl Crashes {
-    /// Whether the process is to die at its next commit, which is this one.
-    fn next(&self, batch: &Batch) -> Option<Crash> {
-        let before = self.commits.fetch_add(1, Ordering::SeqCst);
-        let mut planned = lock(&self.planned);
-        let at = planned.iter().position(|crash| crash.is_at(before, batch))?;
-        self.died.notify_one();
-        Some(planned.remove(at))
-    }
 }
 
 /// A small world to test workflows in: an engine in virtual time, whose process can die and whose steps can fail.

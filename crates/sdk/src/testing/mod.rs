@@ -63,6 +63,7 @@ mod everywhere;
 mod journal;
 mod lab;
 mod meddler;
+mod world;
 
 pub use crash::Crash;
 pub use everywhere::{Play, Report, crash_everywhere};
