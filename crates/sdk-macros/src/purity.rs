@@ -123,12 +123,8 @@ mod tests {
 
     #[test]
     fn a_select_has_to_be_biased() {
-        let random = parse_quote!({
-            tokio::select! { a = b => {} }
-        });
-        let biased = parse_quote!({
-            tokio::select! { biased; a = b => {} }
-        });
+        let random = syn::parse_str("{ tokio::select! { a = b => {} } }").unwrap();
+        let biased = syn::parse_str("{ tokio::select! { biased; a = b => {} } }").unwrap();
         assert_eq!((refused(&random).len(), refused(&biased).len()), (1, 0));
     }
 

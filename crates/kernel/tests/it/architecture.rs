@@ -99,7 +99,8 @@ fn arrows_between_crates_point_one_way() {
 #[test]
 fn every_select_takes_its_branches_in_order() {
     let mut seen = 0;
-    for (path, text) in sources(&root().join("crates")) {
+    let is_wrong_on_purpose = |path: &Path| path.parent().is_some_and(|folder| folder.ends_with("tests/refused"));
+    for (path, text) in sources(&root().join("crates")).into_iter().filter(|(path, _)| !is_wrong_on_purpose(path)) {
         let lines: Vec<_> = code(&text).collect();
         for (index, (line, code)) in lines.iter().enumerate() {
             if code.contains("select!") && !code.contains('"') {
