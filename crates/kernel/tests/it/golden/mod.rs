@@ -2,14 +2,15 @@
 
 mod by_hand;
 mod facets;
+mod state;
 pub(crate) mod text;
 
 use facets::facets;
 use sha2::{Digest, Sha256};
+use state::folded;
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::sync::Once;
-use steadfast_kernel::{Entity, EntityId, Entry, Envelope, Record, machine};
+use steadfast_kernel::{Entry, Record};
 use text::Journal;
 
 /// The names of all stories. What was made by hand is written first if it is missing and somebody wants that.
@@ -139,39 +140,6 @@ fn number(bytes: &mut &[u8]) -> u64 {
     let (digits, rest) = bytes.split_at(length);
     *bytes = rest;
     digits.iter().rev().fold(0, |number, digit| number << 7 | u64::from(digit & 0x7f))
-}
-
-/// The state as text, with what the journal has said to others, and with what the state keeps to itself.
-fn folded(id: &EntityId, entries: &[Entry]) -> String {
-    let (mut state, mut said): (Option<Entity>, Vec<Envelope>) = (None, Vec::new());
-    for entry in entries {
-        let (next, says) = machine::advance(id, state, entry).unwrap();
-        said.extend(says);
-        state = Some(next);
-    }
-    let mut text = format!("entity {id}\n");
-    for Envelope { seq, to, message, .. } in said {
-        writeln!(text, "said {seq} to {to}: {message:?}").unwrap();
-    }
-    let state = state.unwrap();
-    if let Some(run) = state.run() {
-        let payload = |payload: &steadfast_kernel::Payload| String::from_utf8(payload.bytes.to_vec()).unwrap();
-        let seed: String = run.seed.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        writeln!(text, "status {:?}", run.status()).unwrap();
-        run.waits().iter().for_each(|wait| writeln!(text, "waits for {wait:?}").unwrap());
-        run.timers()
-            .iter()
-            .for_each(|timer| writeln!(text, "timer {} {} {}", timer.name, timer.due, timer.revision).unwrap());
-        writeln!(text, "seed {seed}\ninput {}\ngiven {}", payload(&run.input), payload(&run.given)).unwrap();
-        run.supplied
-            .iter()
-            .for_each(|(step, output)| writeln!(text, "supplied {step}: {}", payload(output)).unwrap());
-        run.details
-            .iter()
-            .for_each(|(step, details)| writeln!(text, "details {step}: {}", payload(details)).unwrap());
-    }
-    writeln!(text, "{state:#?}").unwrap();
-    text
 }
 
 fn first_difference(expected: &str, is: &str) -> String {

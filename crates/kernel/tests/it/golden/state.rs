@@ -1,0 +1,163 @@
+//! What a journal folds into, as text: a line per fact, so that the text stays as it is when the state is put together in another way. A field that is new does not
+//! compile here until somebody has said whether it is a fact of its own.
+
+use std::fmt::{Debug, Display};
+use steadfast_kernel::letter::LetterBox;
+use steadfast_kernel::limit::Limit;
+use steadfast_kernel::run::{Ended, Open, Phase, script};
+use steadfast_kernel::{Entity, EntityId, Entry, Envelope, Failure, Payload, Run, machine};
+
+/// The state, with what the journal has said to others.
+pub(super) fn folded(id: &EntityId, journal: &[Entry]) -> String {
+    let (mut state, mut said): (Option<Entity>, Vec<Envelope>) = (None, Vec::new());
+    for entry in journal {
+        let (next, says) = machine::advance(id, state, entry).unwrap();
+        said.extend(says);
+        state = Some(next);
+    }
+    let mut facts = Facts(vec![format!("entity {id}")]);
+    match state.unwrap() {
+        Entity::Run(run) => facts.run(&run, journal),
+        Entity::Limit(limit) => facts.limit(&limit),
+        Entity::Letters(letters) => facts.letters(&letters),
+    }
+    for Envelope { from: _, seq, to, message } in said {
+        facts.say("said", format_args!("{seq} to {to}: {message:?}"));
+    }
+    facts.0.join("\n") + "\n"
+}
+
+struct Facts(Vec<String>);
+
+impl Facts {
+    fn say(&mut self, what: &str, fact: impl Display) {
+        self.0.push(format!("{what} {fact}"));
+    }
+
+    /// What may be there or not, or several times.
+    fn each<T: Debug>(&mut self, what: &str, facts: impl IntoIterator<Item = T>) {
+        facts.into_iter().for_each(|fact| self.say(what, format_args!("{fact:?}")));
+    }
+
+    fn run(&mut self, run: &Run, journal: &[Entry]) {
+        let Run {
+            id: _,
+            workflow,
+            input,
+            given,
+            seed,
+            options,
+            epoch,
+            retried,
+            seq,
+            sent,
+            heard,
+            commands,
+            started_at,
+            deadline,
+            retry_context,
+            generations,
+            supplied,
+            letters,
+            slots,
+            details,
+            note,
+            past: _, // is what the script is
+            phase,
+        } = run;
+        self.say("status", format_args!("{:?}", run.status()));
+        self.each("waits for", run.waits());
+        self.each("timer", run.timers());
+        self.each("a restart has to", run.recover());
+        self.say("workflow", workflow);
+        self.say("input", text(input));
+        self.say("given", text(given));
+        self.say("seed", seed.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+        self.say("options", format_args!("{options:?}"));
+        self.say("started at", started_at);
+        self.say("place", format_args!("{seq} in life {epoch}"));
+        self.each("this life began at", retried);
+        self.each("deadline", deadline);
+        self.each("last retry", retry_context);
+        self.each("note", note);
+        self.each("carried out", commands);
+        self.each("heard", heard);
+        self.say("messages sent", sent);
+        self.say("slots", format_args!("{slots:?}"));
+        self.say("generations", format_args!("{generations:?}"));
+        self.each("letter about", letters);
+        supplied
+            .iter()
+            .for_each(|(step, output)| self.say("supplied", format_args!("{step}: {}", text(output))));
+        details
+            .iter()
+            .for_each(|(step, details)| self.say("details", format_args!("{step}: {}", text(details))));
+        self.say("script", format_args!("{:?}", script(journal.to_vec()).iter().map(|entry| entry.seq).collect::<Vec<_>>()));
+        match phase {
+            Phase::Open(open) => self.open(open),
+            Phase::Ended(Ended { at, outcome, cancelled }, open) => {
+                self.say("ended", format_args!("at {at}, cancelled {cancelled}, with {}", with(outcome)));
+                self.open(open);
+            }
+        }
+    }
+
+    fn open(&mut self, open: &Open) {
+        let Open {
+            in_flight,
+            steps,
+            begun,
+            sleeps,
+            awaits,
+            signals,
+            signal_ids,
+            children,
+            undoable,
+            cancel_requested,
+            paused,
+            interrupted,
+            stage,
+        } = open;
+        self.say("in flight", in_flight);
+        self.say("stage", format_args!("{stage:?}"));
+        self.say("is to end", cancel_requested);
+        self.each("paused", paused);
+        self.each("interrupted", interrupted);
+        self.each("step", steps);
+        self.each("begun", begun);
+        self.each("undoable", undoable);
+        self.each("sleep", sleeps);
+        self.each("wait", awaits);
+        self.each("signal", signals);
+        self.each("signal id", signal_ids);
+        self.each("child", children);
+    }
+
+    fn limit(&mut self, limit: &Limit) {
+        let Limit { key: _, seq, sent, slots, members, line } = limit;
+        self.say("place", seq);
+        self.say("messages sent", sent);
+        self.say("slots", slots);
+        self.each("member", members);
+        self.each("in line", line);
+    }
+
+    fn letters(&mut self, letters: &LetterBox) {
+        let LetterBox { workflow: _, seq, letters, heard, commands } = letters;
+        self.say("place", seq);
+        self.each("letter", letters);
+        self.each("heard", heard);
+        self.each("carried out", commands);
+    }
+}
+
+fn text(payload: &Payload) -> String {
+    String::from_utf8(payload.bytes.to_vec()).unwrap()
+}
+
+fn with(outcome: &Result<Payload, Failure>) -> String {
+    match outcome {
+        Ok(output) => text(output),
+        Err(failure) => format!("{failure:?}"),
+    }
+}
