@@ -19,8 +19,7 @@ const WARMING_UP: u8 = 0;
 const COUNTED: u8 = 1;
 const OVER: u8 = 2;
 
-/// What was seen in slices of time.
-#[derive(Default)]
+/// What was seen in a slice of time.
 pub(crate) struct Seen {
     /// How long each took.
     pub(crate) took: Vec<Duration>,
@@ -40,13 +39,14 @@ impl Seen {
     pub(crate) fn cpu_us(&self) -> f64 {
         self.cpu.as_secs_f64() * 1e6 / self.done
     }
+}
 
-    pub(crate) fn add(&mut self, other: Seen) {
-        self.took.extend(other.took);
-        self.done += other.done;
-        self.time += other.time;
-        self.cpu += other.cpu;
-    }
+/// The median over slices, so that those in which others were busy with the machine do not count.
+pub(crate) fn median(slices: &[Seen], of: impl Fn(&Seen) -> f64) -> f64 {
+    let mut values: Vec<f64> = slices.iter().map(of).collect();
+    values.sort_by(f64::total_cmp);
+    let middle = [values.len().saturating_sub(1) / 2, values.len() / 2];
+    middle.iter().filter_map(|place| values.get(*place)).sum::<f64>() / 2.0
 }
 
 /// One slice: so many clients, each of which begins again as soon as it is done.
@@ -67,7 +67,7 @@ where
     SystemClock.sleep(span.counted).await;
     phase.store(OVER, Ordering::Relaxed);
     let (time, cpu) = (SystemClock.now().saturating_since(from), cpu::used() - cpu_before);
-    let mut seen = Seen { time, cpu, ..Seen::default() };
+    let mut seen = Seen { took: Vec::new(), done: 0.0, time, cpu };
     for client in clients {
         let done = client.await??;
         if let (Some((begun, _)), Some((_, ended))) = (done.first(), done.last()) {

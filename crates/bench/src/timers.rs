@@ -43,7 +43,7 @@ async fn arm_and_wait(keeper: &mut Keeper, count: u64, after_s: u64) -> Result<(
 
 pub(crate) async fn fired(report: &Report, quick: bool) -> Result<()> {
     all_at_once(report, if quick { 100_000 } else { 1_000_000 }).await?;
-    steadily(report, if quick { 2_000 } else { 20_000 }).await
+    steadily(report, if quick { 1_000 } else { 20_000 }).await
 }
 
 /// All of them are due at once.

@@ -1,6 +1,6 @@
 //! What a retry policy costs that is not needed: the same step with one and without, in turns.
 
-use crate::load::{self, Seen, Span};
+use crate::load::{self, Seen, Span, median};
 use crate::report::{Measured, Report};
 use anyhow::Result;
 use std::time::Duration;
@@ -22,9 +22,9 @@ pub(crate) async fn with_policy(ctx: Ctx, i: u32) -> Result<u32, Failure> {
         .await
 }
 
-/// A B B A, so that a machine that becomes slower does so for both; and medians, so that one slice in which others were busy does not count.
+/// A B B A, so that a machine that becomes slower does so for both.
 pub(crate) async fn measure(report: &Report, engine: &Engine, quick: bool) -> Result<()> {
-    let (rounds, ms) = if quick { (8, 50) } else { (20, 400) };
+    let (rounds, ms) = if quick { (6, 50) } else { (20, 400) };
     let span = Span { warm_up: Duration::from_millis(ms / 5), counted: Duration::from_millis(ms) };
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
@@ -37,12 +37,6 @@ pub(crate) async fn measure(report: &Report, engine: &Engine, quick: bool) -> Re
     let measured = |value, unit: &str| Measured::value("policy-unused", value, unit).concurrency(CONCURRENCY);
     report.say(&measured(percent(median(&with, Seen::cpu_us), median(&without, Seen::cpu_us)), "%"))?;
     report.say(&measured(percent(median(&without, Seen::per_s), median(&with, Seen::per_s)), "% more runs/s without it"))
-}
-
-fn median(slices: &[Seen], of: impl Fn(&Seen) -> f64) -> f64 {
-    let mut values: Vec<f64> = slices.iter().map(of).collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
 async fn slice(engine: &Engine, workflow: &'static str, span: Span) -> Result<Seen> {

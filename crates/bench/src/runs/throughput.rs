@@ -1,7 +1,7 @@
 //! How many runs there are in a second, side by side, beside what the disk could have done in the same minute.
 
 use crate::limit::{self, Disk};
-use crate::load::{self, Seen, Span};
+use crate::load::{self, Seen, Span, median};
 use crate::report::{Measured, Report};
 use anyhow::{Result, ensure};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct Shape {
     workflow: &'static str,
     /// Its input: how many steps, or how often its step fails.
     input: u32,
-    /// How many attempts it makes, all of which are on record.
+    /// How many attempts it makes; what came of each is on record.
     attempts: u32,
     /// What its processor time is called.
     cpu: Option<&'static str>,
@@ -45,7 +45,7 @@ pub(crate) async fn retried(ctx: Ctx, failures: u32) -> Result<(), Failure> {
 pub(crate) async fn measure(report: &Report, engine: &Engine, disk: &Disk, shape: &Shape, quick: bool) -> Result<()> {
     let commits = Arc::new(commits_of(engine, shape).await?);
     for concurrency in CONCURRENCY {
-        let (mut mine, mut limit) = (Seen::default(), Seen::default());
+        let (mut mine, mut limit) = (Vec::new(), Vec::new());
         let (slices, span) = slices(quick, concurrency);
         for _ in 0..slices {
             let (engine, workflow, input) = (engine.clone(), shape.workflow, shape.input);
@@ -53,17 +53,19 @@ pub(crate) async fn measure(report: &Report, engine: &Engine, disk: &Disk, shape
                 let engine = engine.clone();
                 async move { Ok(engine.start(workflow, &input).await?.result::<serde_json::Value>().await.map(drop)?) }
             };
-            mine.add(load::slice(concurrency, span, run).await?);
+            mine.push(load::slice(concurrency, span, run).await?);
             let (disk, commits) = (disk.clone(), Arc::clone(&commits));
             let play = move || {
                 let (disk, commits) = (disk.clone(), Arc::clone(&commits));
                 async move { disk.play(&commits).await }
             };
-            limit.add(load::slice(concurrency, span, play).await?);
+            limit.push(load::slice(concurrency, span, play).await?);
         }
-        let cpu_us = mine.cpu_us() / f64::from(shape.attempts);
-        let measured = Measured::rate(shape.scenario, mine.per_s()).concurrency(concurrency).limit(limit.per_s());
-        report.say(&measured.percentiles(mine.took))?;
+        let cpu_us = median(&mine, Seen::cpu_us) / f64::from(shape.attempts);
+        let measured = Measured::rate(shape.scenario, median(&mine, Seen::per_s))
+            .concurrency(concurrency)
+            .limit(median(&limit, Seen::per_s));
+        report.say(&measured.percentiles(mine.into_iter().flat_map(|slice| slice.took).collect()))?;
         if let Some(scenario) = shape.cpu {
             report.say(&Measured::value(scenario, cpu_us, "us CPU per step").concurrency(concurrency))?;
         }
@@ -77,7 +79,8 @@ fn slices(quick: bool, concurrency: usize) -> (u32, Span) {
     match (quick, concurrency) {
         (true, ..256) => (4, Span { warm_up: ms(10), counted: ms(50) }),
         (true, _) => (2, Span { warm_up: ms(60), counted: ms(100) }),
-        (false, _) => (4, Span { warm_up: ms(300), counted: ms(1200) }),
+        (false, ..256) => (10, Span { warm_up: ms(50), counted: ms(500) }),
+        (false, _) => (6, Span { warm_up: ms(250), counted: ms(750) }),
     }
 }
 
