@@ -58,4 +58,8 @@ codes! {
     STORE_FENCED = "SF0306",
     /// A journal says something that cannot be.
     JOURNAL_BROKEN = "SF0307",
+    /// There is no room left for the store.
+    STORE_FULL = "SF0308",
+    /// The store may be read but not written.
+    STORE_READ_ONLY = "SF0309",
 }

@@ -4,6 +4,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::committer::Committer;
 use crate::config::Config;
 use crate::error::Error;
+use crate::health::Health;
 use crate::host::{self, Host, Opening, Registered, Registry, Replayed};
 use crate::shard::{Control, Ports, Request, RunView, Shard, State, unsettled};
 use crate::timers::{Role, TimerKeeper};
@@ -65,6 +66,7 @@ impl Builder {
         let (outcomes, outcomes_in) = mpsc::unbounded_channel();
         let (batches, batches_in) = mpsc::unbounded_channel();
         let (timers, timers_in) = mpsc::unbounded_channel();
+        let (health, health_out) = watch::channel(Health::default());
 
         let host = Host {
             registry: self.registry.clone(),
@@ -81,6 +83,7 @@ impl Builder {
             outcomes: outcomes_in,
             batches,
             timers,
+            health,
         };
         let (config, clock, store) = (self.config.clone(), Arc::clone(&self.clock), Arc::clone(&self.store));
         let mut shard = Shard { id: SHARD, config, clock, store, host, ports, committed, state: State::default() };
@@ -104,6 +107,7 @@ impl Builder {
             config: Arc::new(self.config),
             clock: self.clock,
             seed: self.seed,
+            health: health_out,
             tasks: Arc::new(tokio::sync::Mutex::new(Some(tasks))),
         })
     }
@@ -120,6 +124,7 @@ pub struct Engine {
     config: Arc<Config>,
     clock: Arc<dyn Clock>,
     seed: Option<Seed>,
+    health: watch::Receiver<Health>,
     tasks: Arc<tokio::sync::Mutex<Option<tokio::task::JoinHandle<()>>>>,
 }
 
@@ -425,6 +430,11 @@ impl Engine {
     /// How many durable commits were made since the store was opened; zero once the engine has stopped.
     pub fn commits(&self) -> u64 {
         self.store.upgrade().map_or(0, |store| store.commits())
+    }
+
+    /// Whether the store can be written now, and if it cannot, why and since when.
+    pub fn health(&self) -> Health {
+        self.health.borrow().clone()
     }
 
     /// Stops: begins nothing new, lets attempts in flight end within the grace period, and makes what they did durable. What is not done

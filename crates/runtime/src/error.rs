@@ -45,7 +45,7 @@ pub enum Error {
     #[error("the engine is stopping or has stopped; what was started is kept and goes on after the next start")]
     Stopped,
     /// The store cannot write or read right now.
-    #[error("the store cannot be used right now; nothing was changed, or it will show when asked again; try again in {retry_after:?}")]
+    #[error("the store cannot be used right now{}; nothing was changed, or it will show when asked again; try again in {retry_after:?}", why(source.as_deref()))]
     Unavailable {
         /// What the store said.
         #[source]
@@ -77,7 +77,7 @@ impl Error {
             Error::InvalidSetting(_) => code::INVALID_SETTING,
             Error::Busy { .. } => code::BUSY,
             Error::Stopped => code::STOPPED,
-            Error::Unavailable { .. } => code::STORE_UNAVAILABLE,
+            Error::Unavailable { source, .. } => source.as_ref().map_or(code::STORE_UNAVAILABLE, |source| source.code()),
             Error::Store(error) => error.code(),
             Error::JournalBroken { .. } => code::JOURNAL_BROKEN,
         }
@@ -103,6 +103,15 @@ impl Error {
     pub(crate) fn from_store(error: impl Into<Arc<steadfast_store::Error>>) -> Self {
         let error = error.into();
         if error.is_retryable() { Error::Unavailable { source: Some(error), retry_after: STORE_RETRY_AFTER } } else { Error::Store(error) }
+    }
+}
+
+/// What a person can see to, in a few words; the rest is in the source.
+fn why(source: Option<&steadfast_store::Error>) -> &'static str {
+    match source {
+        Some(steadfast_store::Error::Full { .. }) => ", because the disk is full",
+        Some(steadfast_store::Error::ReadOnly { .. }) => ", because the disk is read-only",
+        _ => "",
     }
 }
 

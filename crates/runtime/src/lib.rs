@@ -15,6 +15,7 @@ mod committer;
 mod config;
 mod engine;
 mod error;
+mod health;
 pub mod host;
 #[doc(hidden)]
 pub mod measure;
@@ -25,6 +26,7 @@ mod timers;
 pub use config::Config;
 pub use engine::{Builder, Engine, Start};
 pub use error::Error;
+pub use health::Health;
 pub use host::{Registered, Replayed};
 pub use shard::RunView;
 pub use timers::Role;

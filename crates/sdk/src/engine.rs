@@ -2,7 +2,7 @@
 
 use crate::operate::{Act, Retry, Verb};
 use crate::workflow::{Hosted, Workflow};
-use crate::{Clock, Config, Error, Replayed, RunView, Store};
+use crate::{Clock, Config, Error, Health, Replayed, RunView, Store};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
@@ -183,6 +183,11 @@ impl Engine {
     /// How many durable commits were made since the store was opened; zero once the engine has stopped.
     pub fn commits(&self) -> u64 {
         self.inner.commits()
+    }
+
+    /// Whether the store can be written now, and if it cannot, why and since when.
+    pub fn health(&self) -> Health {
+        self.inner.health()
     }
 
     /// Stops: begins nothing new, lets attempts in flight end within [`Config::shutdown_grace`], and makes what they did durable.

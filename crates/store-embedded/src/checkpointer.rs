@@ -2,13 +2,18 @@
 //!
 //! A passive checkpoint waits for nobody and nobody waits for it, but under constant load it never sees the end of the log, which then cannot
 //! start over. So the writer itself does what is left when the log has become long; by then most of it has been moved.
+//!
+//! The log cannot start over while somebody reads an old state of it (a person's `sqlite3` with a transaction that was left open), nor while the main
+//! file cannot grow. It is then let grow up to a bound, and from there on commits are refused until it can.
 
 use crate::error;
 use crate::open::connect;
-use rusqlite::Connection;
 use rusqlite::hooks::Wal;
+use rusqlite::{Connection, Row};
 use std::ffi::c_int;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use steadfast_store::Error;
@@ -18,6 +23,12 @@ const MOVE_PAGES: c_int = 1_000;
 
 /// From this length on (64 MiB) the writer ends the log itself.
 const LOG_PAGES_MAX: c_int = 16_000;
+
+/// At this length (1 GiB) nothing more is written until the log could be moved: a disk that it fills up would be worse for everybody.
+const LOG_PAGES_BOUND: c_int = 262_144;
+
+/// A log that was longer gives the disk back what is over this when it starts over.
+const LOG_BYTES_KEPT: i64 = 64 << 20;
 
 /// The thread. Dropping it moves what is left and closes the database.
 #[derive(Debug)]
@@ -68,18 +79,58 @@ fn checkpoint(connection: &Connection, pragma: &str) {
     }
 }
 
+/// How long the log is, as the last commit has left it.
+#[derive(Clone, Debug)]
+pub(crate) struct Log {
+    pages: Arc<AtomicI32>,
+    bound: c_int,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Log { pages: Arc::default(), bound: LOG_PAGES_BOUND }
+    }
+}
+
+impl Log {
+    /// A log of which nothing is known yet.
+    #[cfg(test)]
+    pub(crate) fn bounded(bound: c_int) -> Self {
+        Log { bound, ..Log::default() }
+    }
+
+    /// True if there is room for one more commit: the log is short enough, or all of it could be moved, so that it starts over.
+    pub(crate) fn has_room(&self, connection: &Connection) -> rusqlite::Result<bool> {
+        if self.pages.load(Ordering::Relaxed) < self.bound {
+            return Ok(true);
+        }
+        let moved = |row: &Row<'_>| Ok(row.get::<_, i64>("log")? == row.get::<_, i64>("checkpointed")?);
+        connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], moved)
+    }
+}
+
 /// Has the writer's connection ring the bell as its log grows. It takes the place of SQLite's own `wal_autocheckpoint`, which is a hook too.
-pub(crate) fn watch(connection: &mut Connection, bell: Option<Bell>) -> rusqlite::Result<()> {
-    let mut rung_at = 0;
+pub(crate) fn watch(connection: &mut Connection, bell: Option<Bell>, length: &Log) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES_KEPT, |_| Ok(()))?;
+    let pages_now = Arc::clone(&length.pages);
+    let (mut rung_at, mut tried_at) = (0, 0);
     let hook = move |log: &mut Wal, pages: c_int| {
+        pages_now.store(pages, Ordering::Relaxed);
         if pages < rung_at {
-            rung_at = 0; // the log has started over
+            (rung_at, tried_at) = (0, 0); // the log has started over
         }
         if pages - rung_at >= MOVE_PAGES {
             rung_at = pages;
             let _awake_already = bell.as_ref().map(|bell| bell.0.try_send(()));
         }
-        if pages >= LOG_PAGES_MAX {
+        if pages >= LOG_PAGES_MAX && pages - tried_at >= MOVE_PAGES {
+            if tried_at > 0 {
+                tracing::warn!(
+                    pages,
+                    "the log of the store cannot start over: somebody reads an old state of it, or the main file cannot grow"
+                );
+            }
+            tried_at = pages;
             let _later = log.checkpoint(); // an error here would look like one of the commit, which is durable already
         }
         Ok(())

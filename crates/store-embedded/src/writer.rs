@@ -1,6 +1,6 @@
 //! The one who writes: takes batches in the order of their calls, one transaction each.
 
-use crate::checkpointer::{self, Bell};
+use crate::checkpointer::{self, Bell, Log};
 use crate::error::{self, stopped};
 use crate::tables::events::Failed;
 use crate::tables::shards::Advance;
@@ -31,9 +31,10 @@ enum Request {
 
 impl Writer {
     pub(crate) fn start(path: &Arc<Path>, mut connection: Connection, bell: Option<Bell>) -> Result<Self, Error> {
-        checkpointer::watch(&mut connection, bell).map_err(|error| error::sqlite(path, "watch the log", error))?;
+        let log = Log::default();
+        checkpointer::watch(&mut connection, bell, &log).map_err(|error| error::sqlite(path, "watch the log", error))?;
         let commits = Arc::new(AtomicU64::new(0));
-        let mut desk = Desk { path: Arc::clone(path), connection, commits: Arc::clone(&commits) };
+        let mut desk = Desk { path: Arc::clone(path), connection, log, commits: Arc::clone(&commits) };
         let (line, requests) = channel();
         let thread = thread::Builder::new().name("steadfast-writer".into()).spawn(move || desk.run(&requests));
         let thread = thread.map_err(|error| error::io(path, "start the writer of", error))?;
@@ -79,6 +80,7 @@ impl Drop for Writer {
 struct Desk {
     path: Arc<Path>,
     connection: Connection,
+    log: Log,
     commits: Arc<AtomicU64>,
 }
 
@@ -114,6 +116,10 @@ impl Desk {
         let trouble = |error| error::sqlite(path, what, error);
         if !self.connection.is_autocommit() {
             self.connection.execute_batch("ROLLBACK").map_err(trouble)?; // an earlier one could not be rolled back when it failed
+        }
+        if !self.log.has_room(&self.connection).map_err(trouble)? {
+            let why = "the log cannot be moved into the main file: somebody reads an old state of it, or the main file cannot grow";
+            return Err(Error::Full { what: what.into(), source: why.into() });
         }
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(trouble)?;
         let result = work(&transaction, path)?;

@@ -17,6 +17,24 @@ pub enum Error {
         #[source]
         source: Option<Box<dyn StdError + Send + Sync>>,
     },
+    /// There is no room left; it writes again when there is.
+    #[error("the disk is full: cannot {what}; free some space, and the store goes on by itself")]
+    Full {
+        /// What was tried.
+        what: String,
+        /// What the layer below said.
+        #[source]
+        source: Box<dyn StdError + Send + Sync>,
+    },
+    /// It may be read but not written.
+    #[error("the disk is read-only: cannot {what}; make it writable, and the store goes on by itself")]
+    ReadOnly {
+        /// What was tried.
+        what: String,
+        /// What the layer below said.
+        #[source]
+        source: Box<dyn StdError + Send + Sync>,
+    },
     /// Another claim has the shard: this holder must stop.
     #[error("shard {shard} has another holder (term {term} is over); this instance may no longer write it")]
     Fenced {
@@ -77,6 +95,8 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Error::Unavailable { .. } | Error::Gap { .. } => code::STORE_UNAVAILABLE,
+            Error::Full { .. } => code::STORE_FULL,
+            Error::ReadOnly { .. } => code::STORE_READ_ONLY,
             Error::Fenced { .. } => code::STORE_FENCED,
             Error::Locked { .. } => code::STORE_LOCKED,
             Error::Foreign { .. } => code::STORE_FOREIGN,
@@ -87,6 +107,6 @@ impl Error {
 
     /// True if the same call may succeed later without anybody doing anything.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Error::Unavailable { .. } | Error::Gap { .. })
+        matches!(self, Error::Unavailable { .. } | Error::Full { .. } | Error::ReadOnly { .. } | Error::Gap { .. })
     }
 }

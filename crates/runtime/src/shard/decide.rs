@@ -16,7 +16,10 @@ impl Shard {
     pub(super) fn ask(&mut self, id: EntityId, ask: Ask) {
         if let Health::Healing(error) | Health::Over(error) = &self.state.health {
             let error = Arc::clone(error);
-            self.turn_away(&id, ask, &error);
+            match ask {
+                Ask::Look(_) | Ask::Await(_) if matches!(self.state.health, Health::Healing(_)) => self.look_aside(id.clone(), ask, error),
+                _ => self.turn_away(&id, ask, &error),
+            }
             return self.tidy(&id);
         }
         let hosting = !self.state.is_draining() && !self.state.to_interrupt.contains(&id); // while draining nothing is hosted anew

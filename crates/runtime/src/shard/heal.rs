@@ -4,6 +4,7 @@
 //! full for a moment; if it turns out to be recorded after all, it is refused as stale and the run is replayed.
 
 use super::{Ask, Done, Health, Memory, Pending, Shard, Then};
+use crate::health;
 use crate::host::ToHost;
 use futures_util::FutureExt;
 use std::sync::Arc;
@@ -15,12 +16,19 @@ use steadfast_store::{Batch, Error, Fence, Head, Store};
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
+/// A store that fails again within this was not well: a disk with next to no room takes the question and refuses the work. It is asked at the pace of the
+/// last time.
+const RELAPSE_WITHIN: Duration = Duration::from_secs(10);
+
 impl Shard {
     /// A commit has failed, and with it everything that was submitted after it.
     pub(super) fn fall_ill(&mut self, upto: u64, error: Arc<Error>) {
         if matches!(self.state.health, Health::Well) {
             tracing::error!(shard = self.id, error = %error, code = error.code(), "a commit failed");
             self.state.health = Health::Healing(Arc::clone(&error));
+            self.ports
+                .health
+                .send_replace(health::Health::Healing { since: self.clock.now(), error: Arc::clone(&error) });
         }
         while self.state.pending.front().is_some_and(|pending| pending.seq <= upto) {
             if let Some(Pending { id, then, .. }) = self.state.pending.pop_front() {
@@ -62,26 +70,31 @@ impl Shard {
         }
         let (shard, term) = (self.id, self.committed.term);
         let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
+        let mut pause = match self.state.pause {
+            Some((last, well_at)) if clock.now() < well_at.saturating_add(RELAPSE_WITHIN) => (last * 2).min(PAUSE_MAX),
+            _ => FIRST_PAUSE,
+        };
         let heal = async move {
-            let mut pause = FIRST_PAUSE;
             loop {
                 clock.sleep(pause).await;
                 match probe(&*store, shard, term).await {
                     Err(error) if error.is_retryable() => pause = (pause * 2).min(PAUSE_MAX),
-                    settled => return Done::Healed(settled.map_err(Arc::new)),
+                    settled => return Done::Healed { head: settled.map_err(Arc::new), pause },
                 }
             }
         };
         self.state.tasks.push(heal.boxed());
     }
 
-    pub(super) fn healed(&mut self, result: Result<Head, Arc<Error>>) {
-        match result {
+    pub(super) fn healed(&mut self, head: Result<Head, Arc<Error>>, pause: Duration) {
+        match head {
             Ok(head) => {
                 tracing::info!(shard = self.id, seq = head.seq, "the store writes again");
                 self.committed = head;
                 self.state.submitted = head.seq;
                 self.state.health = Health::Well;
+                self.state.pause = Some((pause, self.clock.now()));
+                self.ports.health.send_replace(health::Health::Well);
                 for id in self.state.to_interrupt.clone() {
                     if !matches!(self.seat(&id).memory, Memory::Loading(_)) {
                         self.interrupt(id); // else it is asked for when it is there
@@ -109,6 +122,7 @@ impl Shard {
                 }
             }
         }
+        self.ports.health.send_replace(health::Health::Over { error: Arc::clone(&error) });
         self.state.health = Health::Over(error);
     }
 }

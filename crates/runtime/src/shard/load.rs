@@ -68,7 +68,8 @@ impl Shard {
         match done {
             Done::Loaded { id, result } => self.loaded(&id, result),
             Done::Outbox(result) => self.outbox_read(result),
-            Done::Healed(result) => self.healed(result),
+            Done::Healed { head, pause } => self.healed(head, pause),
+            Done::Aside(aside) => self.looked_aside(*aside),
         }
     }
 
@@ -154,7 +155,7 @@ impl Ask {
         matches!(self, Ask::Command(..) | Ask::Resume)
     }
 
-    fn fail(self, error: &Error) {
+    pub(super) fn fail(self, error: &Error) {
         match self {
             Ask::Command(_, from) => from.fail(error.clone()),
             Ask::Await(reply) => drop(reply.send(Err(error.clone()))),

@@ -9,8 +9,10 @@
 //! ```
 //!
 //! The loop is here; `decide.rs` takes commands through the kernel, `perform.rs` does what follows a commit, `load.rs` brings them into
-//! memory by `read.rs`, `save.rs` keeps that short for long journals, `evict.rs` lets them go, `relay.rs` carries what entities tell each other, and `heal.rs` is what happens when the store fails.
+//! memory by `read.rs`, `save.rs` keeps that short for long journals, `evict.rs` lets them go, `relay.rs` carries what entities tell each other, `heal.rs` is what happens when the store fails, and
+//! `aside.rs` answers who only looks meanwhile.
 
+mod aside;
 mod decide;
 mod evict;
 mod heal;
@@ -31,6 +33,7 @@ use crate::clock::Clock;
 use crate::committer::Outcome;
 use crate::config::Config;
 use crate::error::Error;
+use crate::health;
 use crate::host::{Host, Report, Says, SessionId, ToHost, What};
 use crate::outbox::Outbox;
 use crate::timers::{Fired, Order};
@@ -41,6 +44,7 @@ use hashbrown::DefaultHashBuilder;
 use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::{Ended, Preview};
 use steadfast_kernel::{
@@ -49,7 +53,7 @@ use steadfast_kernel::{
 };
 use steadfast_store::{Batch, Head, ShardId, Store};
 use tokio::sync::mpsc::error::TryRecvError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// What others ask of the shard.
 pub(crate) enum Request {
@@ -99,6 +103,7 @@ pub(crate) struct Ports {
     pub(crate) outcomes: mpsc::UnboundedReceiver<Outcome>,
     pub(crate) batches: mpsc::UnboundedSender<Batch>,
     pub(crate) timers: mpsc::UnboundedSender<Order>,
+    pub(crate) health: watch::Sender<health::Health>,
 }
 
 /// What the shard knows beyond its settings.
@@ -113,6 +118,8 @@ pub(crate) struct State {
     sessions: SessionId,
     live: usize,
     health: Health,
+    /// How long the store was given to itself the last time, and when it wrote again.
+    pause: Option<(Duration, Timestamp)>,
     /// Those who wait for the drain to be over, if it has begun.
     draining: Option<Vec<oneshot::Sender<()>>>,
     tasks: FuturesUnordered<BoxFuture<'static, Done>>,
@@ -253,8 +260,9 @@ struct Follow {
 /// What a background read found.
 enum Done {
     Loaded { id: EntityId, result: Result<Option<Found>, Error> },
-    Healed(Result<Head, Arc<steadfast_store::Error>>),
+    Healed { head: Result<Head, Arc<steadfast_store::Error>>, pause: Duration },
     Outbox(Result<Vec<Envelope>, Error>),
+    Aside(Box<aside::Aside>),
 }
 
 impl Shard {

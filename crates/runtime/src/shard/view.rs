@@ -119,7 +119,7 @@ impl Shard {
 
 impl Look {
     /// What is seen there; the look itself if there is nothing to be seen.
-    fn at(self, seat: &Seat) -> Result<Seen, Look> {
+    pub(super) fn at(self, seat: &Seat) -> Result<Seen, Look> {
         Ok(match (self, &seat.memory) {
             (Look::Run(reply), Memory::Ready(Some(Entity::Run(run)))) => {
                 Seen::Run(reply, Box::new(RunView::of(run, seat.blocked.as_ref(), &seat.begun)))

@@ -14,6 +14,7 @@ mod doubt;
 mod epochs;
 mod every;
 mod faults;
+mod full_disk;
 mod golden;
 mod graphs;
 mod heartbeats;

@@ -1,6 +1,7 @@
 //! What is left of a transaction that failed: nothing.
 
 use super::*;
+use crate::open;
 use crate::schema;
 use bytes::Bytes;
 use steadfast_kernel::{Payload, Record, RunId, Timestamp, code};
@@ -8,7 +9,7 @@ use steadfast_kernel::{Payload, Record, RunId, Timestamp, code};
 fn desk() -> Desk {
     let mut connection = Connection::open_in_memory().unwrap();
     schema::create(&mut connection).unwrap();
-    let mut desk = Desk { path: Path::new("x.db").into(), connection, commits: Arc::default() };
+    let mut desk = Desk { path: Path::new("x.db").into(), connection, log: Log::default(), commits: Arc::default() };
     desk.claim(0).unwrap();
     desk
 }
@@ -42,12 +43,48 @@ fn a_full_disk_fails_the_commit_and_room_brings_it_back() {
     desk.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
     for _ in 0..3 {
         let error = desk.commit(&batch(2, 100_000)).unwrap_err();
-        assert_eq!(error.code(), code::STORE_UNAVAILABLE, "{error}");
+        assert_eq!(error.code(), code::STORE_FULL, "{error}");
     }
     assert_eq!(seq(&desk), 1);
     desk.connection.pragma_update_and_check(None, "max_page_count", pages + 100, |_| Ok(())).unwrap();
     desk.commit(&batch(2, 100_000)).unwrap();
     assert_eq!((seq(&desk), desk.commits.load(Ordering::SeqCst)), (2, 2));
+}
+
+#[test]
+fn what_may_only_be_read_refuses_commits_until_it_may_be_written() {
+    let mut desk = desk();
+    desk.connection.pragma_update(None, "query_only", true).unwrap();
+    let error = desk.commit(&batch(1, 10)).unwrap_err();
+    assert_eq!(error.code(), code::STORE_READ_ONLY, "{error}");
+    desk.connection.pragma_update(None, "query_only", false).unwrap();
+    desk.commit(&batch(1, 10)).unwrap();
+    assert_eq!(seq(&desk), 1);
+}
+
+#[test]
+fn a_log_that_cannot_start_over_is_bounded() {
+    let dir = tempfile::tempdir().unwrap();
+    let open::Opened { path, mut connection, lock: _lock } = open::open(dir.path()).unwrap();
+    let log = Log::bounded(100);
+    checkpointer::watch(&mut connection, None, &log).unwrap();
+    let mut desk = Desk { path: Arc::clone(&path), connection, log, commits: Arc::default() };
+    desk.claim(0).unwrap();
+    let reader = open::connect(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT * FROM shards").unwrap(); // an old state that somebody looks at
+    let mut upto = 0;
+    let error = loop {
+        match desk.commit(&batch(upto + 1, 10_000)) {
+            Ok(()) => upto += 1,
+            Err(error) => break error,
+        }
+        assert!(upto < 100, "the log grows without a bound");
+    };
+    assert_eq!(error.code(), code::STORE_FULL, "{error}");
+    assert!(upto > 10, "{upto}");
+    reader.execute_batch("ROLLBACK").unwrap();
+    desk.commit(&batch(upto + 1, 10)).unwrap();
+    assert_eq!(seq(&desk), upto + 1);
 }
 
 #[test]

@@ -136,7 +136,7 @@ async fn fill_the_disk(dir: &Path) {
     limit_file_size(&length(&log(dir)).to_string());
     for _ in 0..3 {
         let error = store.commit(event(10, vec![b'1'; 100_000])).await.unwrap_err();
-        assert_eq!(error.code(), code::STORE_UNAVAILABLE, "{error:?}");
+        assert_eq!(error.code(), code::STORE_FULL, "{error:?}");
         assert_eq!((events(&store).await, store.head(0).await.unwrap().seq), (9, 9));
     }
     limit_file_size("unlimited");
