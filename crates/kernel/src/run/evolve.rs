@@ -56,7 +56,7 @@ pub fn advance(run: &mut Run, entry: &Entry) -> Result<Vec<Envelope>, IllegalTra
 }
 
 fn take_in(run: &mut Run, me: &EntityId, entry: &Entry) -> Vec<Envelope> {
-    let said = envelopes(me, run.sent, said(run, entry));
+    let said = envelopes(me, run.numbered_from() + run.sent, said(run, entry));
     run.sent += said.len() as u64;
     apply(run, entry);
     if let Some(Heard { from, seq }) = &entry.heard {

@@ -332,6 +332,12 @@ pub struct Ended {
 }
 
 impl Run {
+    /// Its messages are numbered on from the time of its beginning, in microseconds. A run of its id that was removed may have been heard by somebody who still
+    /// remembers: what this one says is newer than all of that.
+    pub fn numbered_from(&self) -> u64 {
+        u64::try_from(self.started_at.as_micros()).unwrap_or_default()
+    }
+
     /// What is known of it while it is under way.
     pub fn open(&self) -> Option<&Open> {
         match &self.phase {

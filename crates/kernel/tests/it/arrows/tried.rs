@@ -48,7 +48,7 @@ fn of_run(run: &Run) -> Vec<Command> {
         asked.extend([0, 1].map(|in_flight| Command::ReportFailure(ReportFailure { in_flight, ..report.clone() })));
         asked.push(Command::RecordHeartbeat(RecordHeartbeat { epoch: run.epoch, step, attempt, details }));
     }
-    let to_run = |from: EntityId, message| Command::Hear(Box::new(Envelope { from, seq: 99_999, to: EntityId::from(&run.id), message }));
+    let to_run = |from: EntityId, message| Command::Hear(Box::new(Envelope { from, seq: u64::MAX, to: EntityId::from(&run.id), message }));
     asked.extend(
         run.wanted()
             .map(|key| to_run(EntityId::Limit(key.clone()), Message::GrantSlot { epoch: run.slots.epoch })),
@@ -159,7 +159,7 @@ fn of_limit(entity: Option<&Entity>) -> Vec<Command> {
         _ => Vec::new(),
     };
     let told = |run: &RunId, seq, message| Command::Hear(Box::new(Envelope { from: run.into(), seq, to: limit_id("a"), message }));
-    let releases = members.iter().map(|(run, epoch)| told(run, 100_000, Message::ReleaseSlot { epoch: *epoch }));
+    let releases = members.iter().map(|(run, epoch)| told(run, u64::MAX, Message::ReleaseSlot { epoch: *epoch }));
     let asks = |slots| ["r-97", "r-98", "r-99"].map(|run| told(&other_run(run), 99_999, Message::RequestSlot { epoch: 1, slots }));
     releases.chain([1, 2, 9].into_iter().flat_map(asks)).collect()
 }
@@ -170,7 +170,7 @@ fn of_letters(entity: Option<&Entity>) -> Vec<Command> {
         _ => Vec::new(),
     };
     let told = |run: &RunId, message| {
-        Command::Hear(Box::new(Envelope { from: run.into(), seq: 99_999, to: EntityId::Letters(workflow("checkout")), message }))
+        Command::Hear(Box::new(Envelope { from: run.into(), seq: u64::MAX, to: EntityId::Letters(workflow("checkout")), message }))
     };
     let settled = letters.iter().map(|(_, (run, step))| told(run, Message::SettleLetter { step: step.clone() }));
     let dropped = letters.iter().map(|(letter, _)| Command::DropLetter(DropLetter { letter: *letter, origin: ada() }));

@@ -44,7 +44,7 @@ fn a_run_that_needs_a_slot_is_not_opened_and_asks_for_the_first() {
     let entries = [entry(1, 70, run_started_with(Some(5070), options))];
     let effects = [arm(TimerName::Deadline, 5070, 1), answer(Answer::Created)];
     check(&[], 70, command, Ok(decision(entries.clone(), effects)));
-    assert_eq!(said(&entries), [(1, limit_id("a"), Message::RequestSlot { epoch: 1, slots: 2 })]);
+    assert_eq!(said(&entries), [(70_001, limit_id("a"), Message::RequestSlot { epoch: 1, slots: 2 })]);
     let run = folded(&entries).expect("a run");
     assert_eq!((run.status(), run.is_waiting(), run.recover()), (Status::Ready, true, None));
     assert_eq!(run.waits(), [Wait::Slot { key: limit_key("a"), position: None }]);

@@ -167,10 +167,11 @@ impl Society {
                 let (entity, said) =
                     advance(id, self.entities.remove(id), entry).map_err(|illegal| TestCaseError::fail(illegal.to_string()))?;
                 prop_assert_eq!(entity.seq(), entry.seq);
+                let first = entity.run().map_or(0, steadfast_kernel::Run::numbered_from);
                 let sent = self.sent.entry(id.clone()).or_default();
                 for envelope in &said {
                     *sent += 1;
-                    prop_assert_eq!((&envelope.from, envelope.seq), (id, *sent), "what is said is counted");
+                    prop_assert_eq!((&envelope.from, envelope.seq), (id, first + *sent), "what is said is counted");
                 }
                 self.outbox.entry(id.clone()).or_default().extend(said);
                 self.journals.entry(id.clone()).or_default().push(entry.clone());

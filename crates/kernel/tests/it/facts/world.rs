@@ -322,7 +322,7 @@ impl World {
         self.journal.push(entry.clone());
         self.frozen = Frozen::next(self.frozen.take(), before.as_ref(), &run, entry, &self.journal)?;
         for envelope in said {
-            prop_assert_eq!(envelope.seq, self.said.len() as u64 + 1, "what is said is counted");
+            prop_assert_eq!(envelope.seq, run.numbered_from() + self.said.len() as u64 + 1, "what is said is counted");
             prop_assert_eq!(&envelope.from, &run_id().into());
             self.said.push(envelope);
         }
