@@ -25,8 +25,10 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Snapshot, Timer};
-use steadfast_store::{Batch, Commit, Error, Head, LetterCursor, LetterRow, RunCursor, RunFilter, RunRow, ShardId, Store, TimerKey};
-use tables::{events, letters, outbox, runs, shards, snapshots, timers};
+use steadfast_store::{
+    Batch, Commit, Error, Head, LetterCursor, LetterRow, RunCursor, RunFilter, RunRow, ShardId, Store, Sweep, Swept, TimerKey,
+};
+use tables::{events, letters, outbox, runs, shards, snapshots, sweep, timers};
 use writer::Writer;
 
 /// A store in a folder of the local disk. Clones are the same store.
@@ -92,6 +94,22 @@ impl Store for Embedded {
     async fn runs(&self, filter: &RunFilter, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
         let (filter, after) = (filter.clone(), after.cloned());
         self.0.readers.read("list runs", move |db| runs::list(db, &filter, after.as_ref(), limit)).await
+    }
+
+    async fn oldest(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
+        let after = after.cloned();
+        self.0
+            .readers
+            .read("list the oldest runs", move |db| runs::oldest(db, shard, after.as_ref(), limit))
+            .await
+    }
+
+    async fn sweep(&self, shard: ShardId, term: u64, runs: &[Sweep]) -> Result<Vec<Swept>, Error> {
+        self.0.writer.sweep(shard, term, runs.to_vec()).await
+    }
+
+    async fn half_swept(&self, shard: ShardId) -> Result<Vec<RunId>, Error> {
+        self.0.readers.read("list runs that are half swept", move |db| sweep::half(db, shard)).await
     }
 
     async fn to_recover(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {

@@ -1,7 +1,7 @@
 //! The schema as a whole: what is made, and whether a file has it.
 
 use crate::error;
-use crate::tables::{events, letters, outbox, runs, shards, snapshots, timers};
+use crate::tables::{events, letters, outbox, runs, shards, snapshots, sweep, timers};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +15,8 @@ pub(crate) const VERSION: u32 = 1;
 
 /// Every statement, in the order of execution.
 fn statements() -> impl Iterator<Item = &'static str> {
-    let tables = [shards::SCHEMA, events::SCHEMA, runs::SCHEMA, timers::SCHEMA, outbox::SCHEMA, letters::SCHEMA, snapshots::SCHEMA];
+    let tables =
+        [shards::SCHEMA, events::SCHEMA, runs::SCHEMA, timers::SCHEMA, outbox::SCHEMA, letters::SCHEMA, snapshots::SCHEMA, sweep::SCHEMA];
     tables.into_iter().flatten().copied()
 }
 

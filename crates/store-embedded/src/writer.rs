@@ -4,7 +4,7 @@ use crate::checkpointer::{self, Bell, Log};
 use crate::error::{self, stopped};
 use crate::tables::events::Failed;
 use crate::tables::shards::Advance;
-use crate::tables::{events, letters, outbox, runs, shards, snapshots, timers};
+use crate::tables::{events, letters, outbox, runs, shards, snapshots, sweep, timers};
 use futures_util::FutureExt;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
-use steadfast_store::{Append, Batch, Commit, Error, Fence, Head, ShardId};
+use steadfast_store::{Append, Batch, Commit, Error, Fence, Head, ShardId, Sweep, Swept};
 use tokio::sync::oneshot;
 
 /// The thread. Dropping it commits what is in line.
@@ -27,6 +27,7 @@ pub(crate) struct Writer {
 enum Request {
     Commit(Batch, oneshot::Sender<Result<(), Error>>),
     Claim(ShardId, oneshot::Sender<Result<Head, Error>>),
+    Sweep { shard: ShardId, term: u64, runs: Vec<Sweep>, answer: oneshot::Sender<Result<Vec<Swept>, Error>> },
 }
 
 impl Writer {
@@ -52,6 +53,13 @@ impl Writer {
     pub(crate) async fn claim(&self, shard: ShardId) -> Result<Head, Error> {
         let (answer, outcome) = oneshot::channel();
         self.send(Request::Claim(shard, answer));
+        outcome.await.unwrap_or_else(|_| Err(stopped("writer")))
+    }
+
+    /// Puts one step of a sweep in line, behind the batches that are there.
+    pub(crate) async fn sweep(&self, shard: ShardId, term: u64, runs: Vec<Sweep>) -> Result<Vec<Swept>, Error> {
+        let (answer, outcome) = oneshot::channel();
+        self.send(Request::Sweep { shard, term, runs, answer });
         outcome.await.unwrap_or_else(|_| Err(stopped("writer")))
     }
 
@@ -96,6 +104,7 @@ impl Desk {
         match request {
             Request::Commit(batch, answer) => drop(answer.send(self.commit(&batch))),
             Request::Claim(shard, answer) => drop(answer.send(self.claim(shard))),
+            Request::Sweep { shard, term, runs, answer } => drop(answer.send(self.sweep(shard, term, &runs))),
         }
     }
 
@@ -108,6 +117,12 @@ impl Desk {
     fn claim(&mut self, shard: ShardId) -> Result<Head, Error> {
         let what = "claim a shard";
         self.transact(what, |transaction, path| shards::claim(transaction, shard).map_err(|error| error::sqlite(path, what, error)))
+    }
+
+    fn sweep(&mut self, shard: ShardId, term: u64, runs: &[Sweep]) -> Result<Vec<Swept>, Error> {
+        let what = "remove ended runs";
+        let step = |db: &Transaction<'_>, path: &Path| sweep::step(db, shard, term, runs).map_err(|error| error::sqlite(path, what, error));
+        self.transact(what, step)?.ok_or(Error::Fenced { shard, term })
     }
 
     /// Does something whole or not at all. Any error rolls back, and the next transaction finds the connection as if nothing had been.

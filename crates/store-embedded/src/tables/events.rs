@@ -49,8 +49,9 @@ static APPEND_ONE: LazyLock<String> = LazyLock::new(|| append_sql(1));
 
 static APPEND_MANY: LazyLock<String> = LazyLock::new(|| append_sql(MANY));
 
+/// What is left of a run that is being removed is no journal.
 const JOURNAL: &str = "SELECT seq, epoch, type, at, subject, attempt, backoff_ms, reason, encoding, payload, body
-FROM events WHERE entity = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+FROM events WHERE entity = ?1 AND seq > ?2 AND NOT EXISTS (SELECT 1 FROM swept WHERE run = ?1) ORDER BY seq LIMIT ?3";
 
 fn append_sql(entries: usize) -> String {
     let row = |entry: usize| {
@@ -151,7 +152,8 @@ mod tests {
     #[test]
     fn a_journal_is_read_by_its_index() {
         let plan = plan(&database(), JOURNAL, ("a", 0, 10));
-        assert_eq!(plan, "SEARCH events USING INDEX sqlite_autoindex_events_1 (entity=? AND seq>?)");
+        assert!(plan.starts_with("SEARCH events USING INDEX sqlite_autoindex_events_1 (entity=? AND seq>?)\nSCALAR SUBQUERY"), "{plan}");
+        assert!(plan.ends_with("SEARCH swept USING PRIMARY KEY (run=?)"), "{plan}");
     }
 
     #[test]

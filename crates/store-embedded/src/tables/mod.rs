@@ -6,6 +6,7 @@ pub(crate) mod outbox;
 pub(crate) mod runs;
 pub(crate) mod shards;
 pub(crate) mod snapshots;
+pub(crate) mod sweep;
 pub(crate) mod timers;
 
 use rusqlite::types::Type;

@@ -52,6 +52,8 @@ const GET: &str = "SELECT * FROM runs WHERE run = ?1";
 const RECOVER: &str = "SELECT * FROM runs WHERE recover IS NOT NULL AND shard = ?1 AND (started_at, run) > (?2, ?3)
 ORDER BY started_at, run LIMIT ?4";
 
+const OLDEST: &str = "SELECT * FROM runs WHERE shard = ?1 AND (started_at, run) > (?2, ?3) ORDER BY started_at, run LIMIT ?4";
+
 /// Comes after every id.
 const AFTER_ALL: &str = "~";
 
@@ -88,6 +90,12 @@ pub(crate) fn get(db: &Connection, run: &RunId) -> rusqlite::Result<Option<RunRo
 pub(crate) fn to_recover(db: &Connection, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> rusqlite::Result<Vec<RunRow>> {
     let (at, run) = after.map_or((i64::MIN, ""), |after| (after.started_at.as_micros(), after.run.as_str()));
     db.prepare_cached(RECOVER)?.query_map((shard, at, run, rows(limit)), row)?.collect()
+}
+
+/// The runs of a shard, oldest first, from the one after that place.
+pub(crate) fn oldest(db: &Connection, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> rusqlite::Result<Vec<RunRow>> {
+    let (at, run) = after.map_or((i64::MIN, ""), |after| (after.started_at.as_micros(), after.run.as_str()));
+    db.prepare_cached(OLDEST)?.query_map((shard, at, run, rows(limit)), row)?.collect()
 }
 
 /// The runs that the filter lets through, newest first, from the one after that place.

@@ -11,6 +11,7 @@
 //! | [`journal`] | records come back to the byte, in order; none is written twice |
 //! | [`runs`], [`recover`], [`lists`] | rows are replaced, found by what a restart has to do, and listed newest first by filter |
 //! | [`timers`], [`outbox`], [`letters`] | what is put is there, in its order and in pages that meet; what is removed is gone |
+//! | [`retention`] | ended runs are removed, step by step and out of sight from the first one on; what must be kept is kept |
 //! | [`size`] | large batches, long journals, large payloads, long and unusual names |
 //! | [`reopen`] | all of it outlives the handle |
 //!
@@ -61,6 +62,7 @@ pub mod lists;
 pub mod outbox;
 pub mod recover;
 pub mod reopen;
+pub mod retention;
 pub mod runs;
 pub mod size;
 pub mod snapshots;
@@ -209,6 +211,15 @@ macro_rules! contract_tests {
                 snapshots_of_entities_are_apart,
                 snapshots_stand_and_fall_with_their_events,
             }
+            retention {
+                runs_come_oldest_first,
+                everything_of_a_swept_run_is_gone,
+                what_must_not_be_removed_is_kept,
+                a_stale_holder_does_not_sweep,
+                a_sweep_does_not_move_the_shard_on,
+                a_long_journal_goes_in_steps_and_is_never_seen_half,
+                many_small_runs_share_a_step,
+            }
             reopen {
                 everything_committed_is_there,
                 terms_go_on,
@@ -249,6 +260,7 @@ mod tests {
             include_str!("outbox.rs"),
             include_str!("recover.rs"),
             include_str!("reopen.rs"),
+            include_str!("retention.rs"),
             include_str!("runs.rs"),
             include_str!("size.rs"),
             include_str!("snapshots.rs"),

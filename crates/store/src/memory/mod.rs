@@ -4,11 +4,12 @@
 //! new handle on the same data, as a restart would, and the old one is dead from then on.
 
 mod faults;
+mod sweep;
 mod tables;
 
 pub use faults::{Fault, Faults, Gate};
 
-use crate::{Batch, Commit, Error, Head, LetterCursor, LetterRow, RunCursor, RunFilter, RunRow, ShardId, Store, TimerKey};
+use crate::{Batch, Commit, Error, Head, LetterCursor, LetterRow, RunCursor, RunFilter, RunRow, ShardId, Store, Sweep, Swept, TimerKey};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
@@ -21,10 +22,17 @@ use tables::Tables;
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     tables: Arc<Mutex<Tables>>,
-    /// Every batch that was applied, in order.
-    history: Arc<Mutex<Vec<Batch>>>,
+    /// Everything that was applied, in order.
+    history: Arc<Mutex<Vec<Past>>>,
     faults: Faults,
     life: Arc<Life>,
+}
+
+/// Something that was applied.
+#[derive(Clone, Debug)]
+enum Past {
+    Batch(Box<Batch>),
+    Sweep(ShardId, Vec<Sweep>),
 }
 
 /// What belongs to one opening of the store.
@@ -61,11 +69,18 @@ impl Memory {
     /// A store that has only the first so many of this one's commits, as if the machine had died after them.
     #[must_use]
     pub fn rewound(&self, commits: usize) -> Self {
-        let mut tables = Tables::default();
-        for batch in self.history.lock().iter().take(commits) {
-            tables.put(batch);
+        let (mut tables, mut history, mut left) = (Tables::default(), Vec::new(), commits);
+        for past in self.history.lock().iter() {
+            match past {
+                Past::Batch(_) if left == 0 => break,
+                Past::Batch(batch) => {
+                    tables.put(batch);
+                    left -= 1;
+                }
+                Past::Sweep(shard, runs) => drop(tables.sweep_step(*shard, runs)),
+            }
+            history.push(past.clone());
         }
-        let history = self.history.lock().iter().take(commits).cloned().collect();
         Memory { tables: Arc::new(Mutex::new(tables)), history: Arc::new(Mutex::new(history)), ..Memory::default() }
     }
 
@@ -89,7 +104,7 @@ impl Memory {
     fn apply(&self, batch: &Batch) -> Result<(), Error> {
         self.alive()?;
         self.tables.lock().apply(batch)?;
-        self.history.lock().push(batch.clone());
+        self.history.lock().push(Past::Batch(Box::new(batch.clone())));
         self.life.commits.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
@@ -158,6 +173,24 @@ impl Store for Memory {
     async fn runs(&self, filter: &RunFilter, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
         self.alive()?;
         Ok(self.tables.lock().runs(filter, after, limit))
+    }
+
+    async fn oldest(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().oldest(shard, after, limit))
+    }
+
+    async fn sweep(&self, shard: ShardId, term: u64, runs: &[Sweep]) -> Result<Vec<Swept>, Error> {
+        self.alive()?;
+        let mut tables = self.tables.lock();
+        let swept = tables.sweep(shard, term, runs)?;
+        self.history.lock().push(Past::Sweep(shard, runs.to_vec()));
+        Ok(swept)
+    }
+
+    async fn half_swept(&self, shard: ShardId) -> Result<Vec<RunId>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().half_swept(shard))
     }
 
     async fn to_recover(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {

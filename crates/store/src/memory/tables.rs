@@ -10,14 +10,16 @@ use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Snapsho
 
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    heads: BTreeMap<ShardId, Head>,
-    events: BTreeMap<(EntityId, Seq), Record>,
-    runs: BTreeMap<RunId, RunRow>,
-    timers: BTreeMap<(RunId, TimerName), (ShardId, Timer)>,
+    pub(super) heads: BTreeMap<ShardId, Head>,
+    pub(super) events: BTreeMap<(EntityId, Seq), Record>,
+    pub(super) runs: BTreeMap<RunId, RunRow>,
+    pub(super) timers: BTreeMap<(RunId, TimerName), (ShardId, Timer)>,
     /// By the sender as text, and the sequence.
-    outbox: BTreeMap<(String, u64), (ShardId, Envelope)>,
+    pub(super) outbox: BTreeMap<(String, u64), (ShardId, Envelope)>,
+    /// Runs that are no runs any more and of which something is left.
+    pub(super) half_swept: BTreeMap<RunId, ShardId>,
     letters: BTreeMap<LetterId, LetterRow>,
-    snapshots: BTreeMap<EntityId, Snapshot>,
+    pub(super) snapshots: BTreeMap<EntityId, Snapshot>,
 }
 
 impl Tables {
@@ -102,6 +104,9 @@ impl Tables {
     }
 
     pub(super) fn journal(&self, entity: &EntityId, after: Seq, limit: usize) -> Vec<Record> {
+        if entity.run().is_some_and(|run| self.half_swept.contains_key(run)) {
+            return Vec::new();
+        }
         let range = (Bound::Excluded((entity.clone(), after)), Bound::Included((entity.clone(), Seq::MAX)));
         self.events.range(range).take(limit).map(|(_, record)| record.clone()).collect()
     }

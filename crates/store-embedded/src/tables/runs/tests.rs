@@ -25,6 +25,11 @@ fn runs_to_recover_are_found_without_looking_at_others() {
     assert_eq!(plan(&database(), RECOVER, (0, 0, "", 10)), "SEARCH runs USING INDEX runs_recover ((started_at,run)>(?,?))");
 }
 
+#[test]
+fn the_oldest_runs_are_a_piece_of_the_table() {
+    assert_eq!(plan(&database(), OLDEST, (0, 0, "", 10)), "SEARCH runs USING PRIMARY KEY ((started_at,run)>(?,?))");
+}
+
 /// What the indexes of workflow and tenant have stays for life, so a change does not touch them.
 #[test]
 fn a_change_writes_the_row_and_three_indexes() {

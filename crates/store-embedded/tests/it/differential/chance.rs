@@ -5,7 +5,7 @@ use steadfast_kernel::{
     EntityId, Envelope, Failure, LetterId, Message, Payload, Record, RunId, Snapshot, Status, StepId, Timer, TimerName, Timestamp,
     WorkflowName,
 };
-use steadfast_store::{Append, Batch, Fence, Head, LetterChange, LetterRow, OutboxChange, RunFilter, RunRow, TimerChange};
+use steadfast_store::{Append, Batch, Fence, Head, LetterChange, LetterRow, OutboxChange, RunFilter, RunRow, Sweep, TimerChange};
 
 /// Few enough for operations to meet.
 pub(super) const IDS: [&str; 6] = ["a", "a-1", "a/1", "B", "b", "10"];
@@ -160,6 +160,12 @@ impl Chance {
             3 => RunFilter { wait: Some(self.one_of(&WAITS).into()), ..filter },
             _ => RunFilter { text: Some(self.text()), ..filter },
         }
+    }
+
+    /// Runs as they may have ended, or not.
+    pub(super) fn sweeps(&mut self) -> Vec<Sweep> {
+        let end = |chance: &mut Self| if chance.below(4) == 0 { Timestamp::EPOCH } else { Timestamp::MAX };
+        self.some(|chance| Sweep { run: chance.run(), ended_at: end(chance) })
     }
 
     fn message(&mut self) -> OutboxChange {

@@ -14,6 +14,8 @@ pub(super) struct Contents {
     snapshots: Vec<Option<Snapshot>>,
     runs: Vec<Option<RunRow>>,
     lists: Vec<[Vec<RunRow>; 2]>,
+    oldest: Vec<[Vec<RunRow>; 2]>,
+    half_swept: Vec<Vec<RunId>>,
     to_recover: Vec<[Vec<RunRow>; 2]>,
     timers: Vec<[Vec<Timer>; 2]>,
     outbox: Vec<[Vec<Envelope>; 2]>,
@@ -31,6 +33,8 @@ impl Contents {
             snapshots: vec![],
             runs: vec![],
             lists: vec![],
+            oldest: vec![],
+            half_swept: vec![],
             to_recover: vec![],
             timers: vec![],
             outbox: vec![],
@@ -49,6 +53,8 @@ impl Contents {
             all.lists.push(list(store, filter, page).await);
         }
         for shard in 0..SHARDS {
+            all.oldest.push(oldest(store, shard, page).await);
+            all.half_swept.push(store.half_swept(shard).await.unwrap());
             all.to_recover.push(to_recover(store, shard, page).await);
             all.timers.push(timers(store, shard, page).await);
             all.outbox.push(outbox(store, shard, page).await);
@@ -62,7 +68,8 @@ impl Contents {
 
     /// Notes what there was: answers and none, second pages and none.
     pub(super) fn note(&self, seen: &mut Seen) {
-        let Contents { commits, heads, journals, snapshots, runs, lists, to_recover, timers, outbox, letters, letter } = self;
+        let Contents { commits, heads, journals, snapshots, runs, lists, oldest, half_swept, to_recover, timers, outbox, letters, letter } =
+            self;
         seen.either("commits", *commits > 0);
         heads.iter().for_each(|head| seen.either("head", head.term > 0));
         journals.iter().for_each(|journal| seen.either("journal", !journal.is_empty()));
@@ -70,6 +77,8 @@ impl Contents {
         runs.iter().for_each(|run| seen.either("run", run.is_some()));
         letter.iter().for_each(|letter| seen.either("letter", letter.is_some()));
         lists.iter().for_each(|pages| seen.pages("runs", pages));
+        oldest.iter().for_each(|pages| seen.pages("oldest", pages));
+        half_swept.iter().for_each(|runs| seen.either("half_swept", !runs.is_empty()));
         to_recover.iter().for_each(|pages| seen.pages("to_recover", pages));
         timers.iter().for_each(|pages| seen.pages("timers", pages));
         outbox.iter().for_each(|pages| seen.pages("outbox", pages));
@@ -88,6 +97,12 @@ pub(super) async fn heads(store: &impl Store) -> Vec<Head> {
 async fn list(store: &impl Store, filter: &RunFilter, page: usize) -> [Vec<RunRow>; 2] {
     let rows = store.runs(filter, None, page).await.unwrap();
     let more = store.runs(filter, rows.last().map(RunCursor::from).as_ref(), page).await.unwrap();
+    [rows, more]
+}
+
+async fn oldest(store: &impl Store, shard: u32, page: usize) -> [Vec<RunRow>; 2] {
+    let rows = store.oldest(shard, None, page).await.unwrap();
+    let more = store.oldest(shard, rows.last().map(RunCursor::from).as_ref(), page).await.unwrap();
     [rows, more]
 }
 

@@ -11,7 +11,7 @@ use chance::Chance;
 use contents::{Contents, heads};
 use seen::Seen;
 use steadfast_store::memory::Memory;
-use steadfast_store::{Batch, Error, Head, RunFilter, Store};
+use steadfast_store::{Batch, Error, Head, RunFilter, Store, Sweep, Swept};
 use steadfast_store_embedded::Embedded;
 use tempfile::{TempDir, tempdir};
 
@@ -50,6 +50,7 @@ impl Pair {
             5..=7 => self.commit_in_line(seen).await,
             8 => self.commit_unheard(seen).await,
             9 => self.commit_behind_a_claim(seen).await,
+            10..=11 => self.sweep(seen).await,
             _ => self.commit(seen).await,
         }
     }
@@ -114,6 +115,17 @@ impl Pair {
         assert_eq!(said(&found), said(&expected));
     }
 
+    async fn sweep(&mut self, seen: &mut Seen) {
+        let (shard, runs) = (self.chance.shard(), self.chance.sweeps());
+        let term = heads(&self.model).await[shard as usize].term + u64::from(self.chance.below(6) == 0);
+        let expected = sweep_all(&self.model, shard, term, &runs).await;
+        assert_eq!(sweep_all(self.store(), shard, term, &runs).await, expected);
+        match expected {
+            Ok(swept) => swept.into_iter().for_each(|swept| seen.note(format!("sweep: {swept:?}"))),
+            Err(_) => seen.note("sweep: fenced"),
+        }
+    }
+
     /// Applies a batch to the model, and notes what came of it.
     async fn apply(&mut self, batch: Batch, seen: &mut Seen, how: &str) -> Result<(), Error> {
         let before = self.model.rewound(usize::MAX);
@@ -134,6 +146,18 @@ impl Pair {
         assert_eq!(Contents::of(self.store(), &filters, page).await, expected);
         expected.note(seen);
     }
+}
+
+/// What becomes of the runs in the end; how many steps it takes is up to the store.
+async fn sweep_all(store: &impl Store, shard: u32, term: u64, runs: &[Sweep]) -> Result<Vec<Swept>, String> {
+    let (mut left, mut all) = (runs, Vec::new());
+    while !left.is_empty() {
+        let swept = store.sweep(shard, term, left).await.map_err(|error| error.to_string())?;
+        let done: Vec<_> = swept.into_iter().take_while(|swept| *swept != Swept::Half).collect();
+        left = &left[done.len()..];
+        all.extend(done);
+    }
+    Ok(all)
 }
 
 /// The outcome, as far as stores have to agree on it.

@@ -8,7 +8,7 @@ use steadfast_store::{Batch, Error, LetterChange, OutboxChange, Store, TimerChan
 pub(super) struct Seen(BTreeSet<String>);
 
 /// What must have happened beside every read, with an answer and without.
-const MUST: [&str; 32] = [
+const MUST: [&str; 36] = [
     "claim: done",
     "claim: again",
     "commit: applied",
@@ -39,6 +39,10 @@ const MUST: [&str; 32] = [
     "letter: removed, was not there",
     "snapshots put: new",
     "snapshots put: replaced",
+    "sweep: Gone",
+    "sweep: Kept",
+    "sweep: fenced",
+    "half_swept: nothing",
     "reopened: after a commit",
     "reopened: after a claim",
 ];
@@ -116,9 +120,9 @@ impl Seen {
         let source = include_str!("../../../../store/src/lib.rs");
         let operations = source.split("pub trait Store").nth(1).unwrap().split("\n}").next().unwrap();
         let operations = operations.lines().filter_map(|line| line.split_once("fn ")?.1.split('(').next());
-        let lists = ["runs", "to_recover", "timers", "outbox", "letters"].map(|list| format!("{list}: another page"));
+        let lists = ["runs", "oldest", "to_recover", "timers", "outbox", "letters"].map(|list| format!("{list}: another page"));
         let mut must: BTreeSet<String> = MUST.into_iter().map(String::from).chain(lists).collect();
-        for operation in operations.filter(|operation| !["commit", "claim"].contains(operation)) {
+        for operation in operations.filter(|operation| !["commit", "claim", "sweep", "half_swept"].contains(operation)) {
             must.extend([format!("{operation}: found"), format!("{operation}: nothing")]);
         }
         must.difference(&self.0).cloned().collect()

@@ -1,0 +1,169 @@
+//! Ended runs are removed: whole as far as anybody can see, step by step as far as the writer is concerned.
+
+use super::Harness;
+use super::fixture::{Writer, add, arm, ended, entity, envelope, event, letter, row, rows, run, settle, snapshot, time, timer};
+use crate::{Batch, Error, LetterChange, RunCursor, RunFilter, RunRow, Store, Sweep, Swept};
+use steadfast_kernel::{RunId, Status, TimerName};
+
+/// More entries than any store removes in one step.
+const MANY: u64 = 5_000;
+
+fn sweep(id: &str) -> Sweep {
+    Sweep { run: run(id), ended_at: time(9) }
+}
+
+/// Sweeps until nothing is left to be done: what became of each, and in how many steps.
+async fn sweep_all(store: &impl Store, term: u64, ids: &[&str]) -> (Vec<Swept>, usize) {
+    let (mut left, mut outcomes, mut steps): (Vec<_>, Vec<_>, _) = (ids.iter().map(|id| sweep(id)).collect(), Vec::new(), 0);
+    while !left.is_empty() {
+        let swept = store.sweep(0, term, &left).await.unwrap();
+        assert!(!swept.is_empty(), "a step does something");
+        let done = swept.into_iter().take_while(|swept| *swept != Swept::Half).collect::<Vec<_>>();
+        left.drain(..done.len());
+        outcomes.extend(done);
+        steps += 1;
+    }
+    (outcomes, steps)
+}
+
+async fn ids(store: &impl Store) -> Vec<RunId> {
+    store.runs(&RunFilter::default(), None, 99).await.unwrap().into_iter().map(|row| row.run).collect()
+}
+
+/// Rows are walked in the order of their beginning, each shard for itself.
+pub async fn runs_come_oldest_first(harness: &impl Harness) {
+    let store = harness.open().await;
+    let at = |id: &str, at| RunRow { started_at: time(at), ..row(id) };
+    let elsewhere = RunRow { shard: 1, ..at("z", 1) };
+    Writer::claim(&store, 0)
+        .await
+        .write(rows([at("b", 2), at("a", 2), at("c", 1), elsewhere, at("d", 3)]))
+        .await;
+    let all = store.oldest(0, None, 9).await.unwrap();
+    assert_eq!(all.iter().map(|row| row.run.as_str()).collect::<Vec<_>>(), ["c", "a", "b", "d"]);
+    for (place, row) in all.iter().enumerate() {
+        assert_eq!(
+            store.oldest(0, Some(&RunCursor::from(row)), 2).await.unwrap(),
+            all[place + 1..].iter().take(2).cloned().collect::<Vec<_>>()
+        );
+    }
+}
+
+/// Row, journal and timers; nothing of its neighbours, and nothing that has a life of its own.
+pub async fn everything_of_a_swept_run_is_gone(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    let names = ["a", "a-1", "a/1"];
+    let deadline = timer("a", TimerName::Deadline, 5);
+    let events = names.iter().flat_map(|id| [event(id, 1), event(id, 2)]).collect();
+    let timers = vec![arm(0, &deadline), arm(0, &timer("a-1", TimerName::Deadline, 6))];
+    let letters = vec![LetterChange::Put(letter("bill", 1, 3))];
+    let snapshots = vec![snapshot("a", 2), snapshot("a-1", 2)];
+    let ended = names.map(|id| ended(id, Status::Failed)).to_vec();
+    writer.write(Batch { events, timers, letters, snapshots, runs: ended, ..Batch::default() }).await;
+    assert_eq!(sweep_all(&store, writer.head.term, &["a"]).await.0, [Swept::Gone]);
+    assert_eq!(store.run(&run("a")).await.unwrap(), None);
+    assert_eq!(ids(&store).await, [run("a/1"), run("a-1")]);
+    assert!(store.journal(&entity("a"), 0, 9).await.unwrap().is_empty());
+    assert_eq!(store.journal(&entity("a-1"), 0, 9).await.unwrap().len(), 2);
+    assert_eq!(store.timers(0, None, 9).await.unwrap().len(), 1);
+    assert_eq!(store.letters(None, 9).await.unwrap().len(), 1);
+    assert_eq!(store.snapshot(&entity("a")).await.unwrap(), None);
+    assert_eq!(store.snapshot(&entity("a-1")).await.unwrap(), Some(snapshot("a-1", 2)));
+    assert!(store.half_swept(0).await.unwrap().is_empty());
+    assert_eq!(sweep_all(&store, writer.head.term, &["a"]).await.0, [Swept::Gone], "again is the same");
+    writer.write(Batch { events: vec![event("a", 1)], ..rows([row("a")]) }).await;
+    assert_eq!(store.journal(&entity("a"), 0, 9).await.unwrap().len(), 1, "its id is free");
+}
+
+/// Under way, ended at another time, in another shard, or with something to say: not now.
+pub async fn what_must_not_be_removed_is_kept(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    let said = envelope("speaks", 4);
+    let retried = RunRow { ended_at: Some(time(10)), ..ended("retried", Status::Completed) };
+    let runs = vec![
+        RunRow { ended_at: Some(time(9)), ..row("open") },
+        RunRow { status: Status::Interrupted, ..ended("interrupted", Status::Failed) },
+        retried,
+        RunRow { shard: 1, ..ended("elsewhere", Status::Completed) },
+        ended("speaks", Status::Completed),
+        ended("speaks-not", Status::Cancelled),
+    ];
+    let names = ["open", "interrupted", "retried", "elsewhere", "speaks", "speaks-not"];
+    let events = names.iter().map(|id| event(id, 1)).collect();
+    writer.write(Batch { runs, events, outbox: vec![add(&said)], ..Batch::default() }).await;
+    let (swept, _) = sweep_all(&store, writer.head.term, &names).await;
+    assert_eq!(swept, [Swept::Kept, Swept::Kept, Swept::Kept, Swept::Kept, Swept::Kept, Swept::Gone]);
+    for id in &names[..5] {
+        assert!(store.run(&run(id)).await.unwrap().is_some(), "{id}");
+        assert_eq!(store.journal(&entity(id), 0, 9).await.unwrap().len(), 1, "{id}");
+    }
+    writer.write(Batch { outbox: vec![settle(&said)], ..Batch::default() }).await;
+    assert_eq!(sweep_all(&store, writer.head.term, &["speaks"]).await.0, [Swept::Gone], "it was heard");
+}
+
+/// Who has lost the shard removes nothing.
+pub async fn a_stale_holder_does_not_sweep(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(Batch { events: vec![event("a", 1)], ..rows([ended("a", Status::Completed)]) }).await;
+    store.claim(0).await.unwrap();
+    let error = store.sweep(0, writer.head.term, &[sweep("a")]).await.unwrap_err();
+    assert!(matches!(error, Error::Fenced { shard: 0, .. }), "{error}");
+    assert!(store.run(&run("a")).await.unwrap().is_some());
+    assert_eq!(store.journal(&entity("a"), 0, 9).await.unwrap().len(), 1);
+}
+
+/// A sweep is beside the batches: the next one follows on from the last.
+pub async fn a_sweep_does_not_move_the_shard_on(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(rows([ended("a", Status::Completed)])).await;
+    sweep_all(&store, writer.head.term, &["a"]).await;
+    assert_eq!((store.head(0).await.unwrap(), store.commits()), (writer.head, 1));
+    writer.write(rows([row("b")])).await;
+}
+
+/// A long journal goes in steps. After the first one nobody sees anything of the run, and a restart finds what is left.
+pub async fn a_long_journal_goes_in_steps_and_is_never_seen_half(harness: &impl Harness) {
+    let mut store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    writer
+        .write(Batch { events: (1..=MANY).map(|seq| event("long", seq)).collect(), ..rows([ended("long", Status::Completed)]) })
+        .await;
+    let head = writer.head;
+    let (mut left, mut steps) = (vec![sweep("long")], 0);
+    while !left.is_empty() {
+        let swept = store.sweep(0, head.term + steps, &left).await.unwrap();
+        steps += 1;
+        assert_eq!(store.run(&run("long")).await.unwrap(), None);
+        assert!(store.journal(&entity("long"), 0, 9).await.unwrap().is_empty(), "after {steps} steps");
+        assert!(store.journal(&entity("long"), MANY - 3, 9).await.unwrap().is_empty(), "after {steps} steps");
+        let half = store.half_swept(0).await.unwrap();
+        assert_eq!(half, if swept == [Swept::Half] { vec![run("long")] } else { vec![] }, "{swept:?}");
+        assert!(store.half_swept(1).await.unwrap().is_empty());
+        left = half.into_iter().map(|run| Sweep { run, ended_at: time(0) }).collect(); // the time of its end is gone with its row
+        drop(store);
+        store = harness.open().await;
+        store.claim(0).await.unwrap();
+    }
+    assert!(steps > 1, "{MANY} entries in one step");
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(Batch { events: vec![event("long", 1)], ..rows([row("long")]) }).await;
+    assert_eq!(store.journal(&entity("long"), 0, 9).await.unwrap().len(), 1);
+}
+
+/// Many runs go in few steps.
+pub async fn many_small_runs_share_a_step(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    let names: Vec<_> = (1..=200).map(|n| format!("r{n}")).collect();
+    let events = names.iter().map(|id| event(id, 1)).collect();
+    writer.write(Batch { events, ..rows(names.iter().map(|id| ended(id, Status::Completed))) }).await;
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let (swept, steps) = sweep_all(&store, writer.head.term, &names).await;
+    assert!(swept.len() == 200 && swept.iter().all(|swept| *swept == Swept::Gone));
+    assert!(steps <= 20, "{steps}");
+    assert!(ids(&store).await.is_empty());
+}

@@ -1,0 +1,73 @@
+//! Sweeping, step by step as in stores where it takes time.
+
+use super::tables::Tables;
+use crate::{Error, RunCursor, RunRow, ShardId, Sweep, Swept};
+use std::ops::Bound;
+use steadfast_kernel::{EntityId, RunId, Seq};
+
+/// How many entries one step removes: few, so that tests see runs that are half swept.
+const STEP: usize = 100;
+
+impl Tables {
+    pub(super) fn oldest(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Vec<RunRow> {
+        let follows = |row: &&RunRow| row.shard == shard && after.is_none_or(|after| RunCursor::from(*row) > *after);
+        let mut rows: Vec<_> = self.runs.values().filter(follows).cloned().collect();
+        rows.sort_by_key(|row| RunCursor::from(row));
+        rows.truncate(limit);
+        rows
+    }
+
+    pub(super) fn half_swept(&self, shard: ShardId) -> Vec<RunId> {
+        self.half_swept.iter().filter(|(_, of)| **of == shard).map(|(run, _)| run.clone()).collect()
+    }
+
+    pub(super) fn sweep(&mut self, shard: ShardId, term: u64, runs: &[Sweep]) -> Result<Vec<Swept>, Error> {
+        match self.head(shard).term == term {
+            true => Ok(self.sweep_step(shard, runs)),
+            false => Err(Error::Fenced { shard, term }),
+        }
+    }
+
+    /// One step by who has the shard.
+    pub(super) fn sweep_step(&mut self, shard: ShardId, runs: &[Sweep]) -> Vec<Swept> {
+        let (mut swept, mut left) = (Vec::new(), STEP);
+        for sweep in runs {
+            if left == 0 {
+                break;
+            }
+            swept.push(self.sweep_one(shard, sweep, &mut left));
+        }
+        swept
+    }
+
+    fn sweep_one(&mut self, shard: ShardId, sweep: &Sweep, left: &mut usize) -> Swept {
+        let run = &sweep.run;
+        match self.runs.get(run) {
+            Some(row) if row.shard != shard || !sweep.fits(row) || self.speaks(run) => return Swept::Kept,
+            Some(_) => {
+                self.runs.remove(run);
+                self.timers.retain(|(of, _), _| of != run);
+                self.snapshots.remove(&EntityId::from(run));
+                self.half_swept.insert(run.clone(), shard);
+            }
+            None if self.half_swept.get(run) != Some(&shard) => return Swept::Gone,
+            None => {}
+        }
+        let entity = EntityId::from(run);
+        let range = (Bound::Included((entity.clone(), 0)), Bound::Included((entity, Seq::MAX)));
+        let keys: Vec<_> = self.events.range(range).take(*left).map(|(key, _)| key.clone()).collect();
+        *left -= keys.len();
+        keys.iter().for_each(|key| drop(self.events.remove(key)));
+        if *left == 0 {
+            return Swept::Half; // there may be more
+        }
+        self.half_swept.remove(run);
+        Swept::Gone
+    }
+
+    /// True if somebody has yet to hear what it said.
+    fn speaks(&self, run: &RunId) -> bool {
+        let from = EntityId::from(run).to_string();
+        self.outbox.range((from.clone(), 0)..=(from, u64::MAX)).next().is_some()
+    }
+}

@@ -1,0 +1,34 @@
+//! Sweeping: ended runs are removed after their time, piece by piece.
+//!
+//! A sweep removes what belongs to a run: its row, its journal, its timers. It is done in steps that are short enough for commits not to be held up by them. The first step
+//! takes the row away, and from then on the run has no journal either, whoever asks; what is left of it is found by [`half_swept`](crate::Store::half_swept).
+
+use crate::RunRow;
+use steadfast_kernel::{RunId, Timestamp};
+
+/// A run that is to be removed: the end it had when that was decided.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sweep {
+    /// The run.
+    pub run: RunId,
+    /// When it ended. A run that has begun another life since is kept.
+    pub ended_at: Timestamp,
+}
+
+/// What became of a run that was to be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Swept {
+    /// Nothing is left of it.
+    Gone,
+    /// It is no run any more, and something of it is left: sweep it again.
+    Half,
+    /// It is kept: it has not ended, or not at that time, or somebody has yet to hear what it said.
+    Kept,
+}
+
+impl Sweep {
+    /// True if the run of that row may be removed, as far as its row tells.
+    pub fn fits(&self, row: &RunRow) -> bool {
+        row.status.is_final() && row.ended_at == Some(self.ended_at)
+    }
+}
