@@ -1,5 +1,6 @@
 //! The engine's limits. Every queue has one.
 
+use crate::retention::Retention;
 use std::time::Duration;
 
 /// The limits of an engine. The defaults are safe for one process on a small machine.
@@ -21,6 +22,8 @@ pub struct Config {
     pub heartbeat_every: Duration,
     /// How long a shutdown waits for attempts in flight. What is not done by then is done again after the next start.
     pub shutdown_grace: Duration,
+    /// How long runs are kept after their end; for ever unless it says otherwise, because what is removed cannot be brought back.
+    pub retention: Retention,
 }
 
 impl Default for Config {
@@ -33,6 +36,7 @@ impl Default for Config {
             payload_bytes_max: 4 << 20,
             heartbeat_every: Duration::from_secs(5),
             shutdown_grace: Duration::from_secs(10),
+            retention: Retention::default(),
         }
     }
 }
@@ -51,7 +55,7 @@ impl Config {
         ];
         match limits.into_iter().find(|(_, limit)| *limit == 0) {
             Some((name, _)) => Err(format!("{name} is 0, which lets nothing through; it must be at least 1")),
-            None => Ok(()),
+            None => self.retention.validate(),
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::health::Health;
 use crate::host::{self, Host, Opening, Registered, Registry, Replayed};
+use crate::retention::Sweeper;
 use crate::shard::{Control, Ports, Request, RunView, Shard, State, unsettled};
 use crate::timers::{Role, TimerKeeper};
 use rand::TryRng;
@@ -58,6 +59,7 @@ impl Builder {
         let committed = self.store.claim(SHARD).await.map_err(Error::from_store)?;
         let under_way = under_way(&*self.store).await?;
         let outbox = unsettled(&*self.store, SHARD).await?;
+        let half_swept = self.store.half_swept(SHARD).await.map_err(Error::from_store)?;
 
         let (control, control_in) = mpsc::unbounded_channel();
         let (requests, requests_in) = mpsc::channel(self.config.requests_max);
@@ -87,6 +89,7 @@ impl Builder {
         };
         let (config, clock, store) = (self.config.clone(), Arc::clone(&self.clock), Arc::clone(&self.store));
         let mut shard = Shard { id: SHARD, config, clock, store, host, ports, committed, state: State::default() };
+        shard.finish_sweeping(half_swept);
         shard.resume(under_way);
         shard.relay_all(outbox);
 
@@ -96,8 +99,12 @@ impl Builder {
         let keeper = tokio::spawn(keeper.run());
         let committer = tokio::spawn(Committer { store: Arc::clone(&self.store), batches: batches_in, outcomes }.run());
         let shard = tokio::spawn(shard.run());
+        let (retention, clock, store) = (self.config.retention, Arc::clone(&self.clock), Arc::clone(&self.store));
+        let sweeper = tokio::spawn(Sweeper { retention, clock, store, shard: SHARD, requests: requests.downgrade() }.run());
         let tasks = tokio::spawn(async move {
             let _ended = (shard.await, committer.await, keeper.await);
+            sweeper.abort();
+            let _ended = sweeper.await; // it has let go of the store
         });
         Ok(Engine {
             control,

@@ -20,6 +20,7 @@ pub mod host;
 #[doc(hidden)]
 pub mod measure;
 mod outbox;
+mod retention;
 mod shard;
 mod timers;
 
@@ -28,5 +29,6 @@ pub use engine::{Builder, Engine, Start};
 pub use error::Error;
 pub use health::Health;
 pub use host::{Registered, Replayed};
+pub use retention::Retention;
 pub use shard::RunView;
 pub use timers::Role;

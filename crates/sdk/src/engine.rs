@@ -2,7 +2,7 @@
 
 use crate::operate::{Act, Retry, Verb};
 use crate::workflow::{Hosted, Workflow};
-use crate::{Clock, Config, Error, Health, Replayed, RunView, Store};
+use crate::{Clock, Config, Error, Health, Replayed, Retention, RunView, Store};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
@@ -56,6 +56,12 @@ impl EngineBuilder {
     /// Sets the limits.
     pub fn config(mut self, config: Config) -> Self {
         self.inner.config = config;
+        self
+    }
+
+    /// Sets how long runs are kept after their end; a part of [`Config`].
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.inner.config.retention = retention;
         self
     }
 
@@ -209,7 +215,8 @@ pub struct StartRun {
 }
 
 impl StartRun {
-    /// Names the run, which makes the start idempotent: the same id, workflow and input again give the same run. Without it an id is made.
+    /// Names the run, which makes the start idempotent: the same id, workflow and input again give the same run, for as long as it is [kept](EngineBuilder::retention). Without
+    /// it an id is made.
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self

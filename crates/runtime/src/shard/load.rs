@@ -70,10 +70,11 @@ impl Shard {
             Done::Outbox(result) => self.outbox_read(result),
             Done::Healed { head, pause } => self.healed(head, pause),
             Done::Aside(aside) => self.looked_aside(*aside),
+            Done::Swept(sweeping) => self.swept(sweeping),
         }
     }
 
-    fn loaded(&mut self, id: &EntityId, result: Result<Option<Found>, Error>) {
+    pub(super) fn loaded(&mut self, id: &EntityId, result: Result<Option<Found>, Error>) {
         let over = matches!(self.state.health, super::Health::Over(_));
         let seat = self.seat(id);
         let Memory::Loading(waiting) = std::mem::take(&mut seat.memory) else { return };

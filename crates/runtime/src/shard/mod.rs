@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The loop is here; `decide.rs` takes commands through the kernel, `perform.rs` does what follows a commit, `load.rs` brings them into
-//! memory by `read.rs`, `save.rs` keeps that short for long journals, `evict.rs` lets them go, `relay.rs` carries what entities tell each other, `heal.rs` is what happens when the store fails, and
-//! `aside.rs` answers who only looks meanwhile.
+//! memory by `read.rs`, `save.rs` keeps that short for long journals, `evict.rs` lets them go, `relay.rs` carries what entities tell each other, `heal.rs` is what
+//! happens when the store fails, `aside.rs` answers who only looks meanwhile, and `sweep.rs` removes runs whose time is over.
 
 mod aside;
 mod decide;
@@ -21,6 +21,7 @@ mod perform;
 mod read;
 mod relay;
 mod save;
+mod sweep;
 mod view;
 
 use read::Found;
@@ -51,7 +52,7 @@ use steadfast_kernel::{
     Answer, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, LimitKey, Refusal, RetryRun, Run, RunId, Seq, StartRun, StepId,
     Timestamp, Wait,
 };
-use steadfast_store::{Batch, Head, ShardId, Store};
+use steadfast_store::{Batch, Head, ShardId, Store, Sweep};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -69,6 +70,8 @@ pub(crate) enum Request {
     Preview { run: RunId, command: Box<RetryRun>, reply: Reply<Preview> },
     /// Look at a limit; nothing if nobody ever asked for a seat of it.
     Limit { key: LimitKey, reply: Reply<Option<Limit>> },
+    /// Remove ended runs; answered with how many are gone, or not at all if it is not the time for it.
+    Sweep { runs: Vec<Sweep>, reply: oneshot::Sender<usize> },
 }
 
 /// What the engine's owner wants of the shard. It is heard before everything else, however long the queue is.
@@ -263,6 +266,7 @@ enum Done {
     Healed { head: Result<Head, Arc<steadfast_store::Error>>, pause: Duration },
     Outbox(Result<Vec<Envelope>, Error>),
     Aside(Box<aside::Aside>),
+    Swept(sweep::Sweeping),
 }
 
 impl Shard {
@@ -321,6 +325,7 @@ impl Shard {
             Some(Request::View { run, reply }) => self.ask(run.into(), Ask::Look(Look::Run(reply))),
             Some(Request::Preview { run, command, reply }) => self.ask(run.into(), Ask::Look(Look::Preview(command, reply))),
             Some(Request::Limit { key, reply }) => self.ask(EntityId::Limit(key), Ask::Look(Look::Limit(reply))),
+            Some(Request::Sweep { runs, reply }) => self.sweep(runs, reply),
         }
         !self.is_drained()
     }

@@ -29,6 +29,7 @@ mod pausing;
 mod programs;
 mod races;
 mod readme;
+mod retention;
 mod saved;
 mod scenarios;
 mod shutdown;

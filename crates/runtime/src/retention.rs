@@ -1,0 +1,193 @@
+//! Retention: how long ended runs are kept, and the sweeper that looks for those whose time is over.
+//!
+//! The sweeper walks the rows of the shard, oldest first, once a minute, and hands those whose time is over to the shard a few at a time. The shard is their only writer: it knows
+//! whether somebody has to do with one of them right now, and lets nobody at it while it is removed.
+
+use crate::clock::Clock;
+use crate::shard::Request;
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_kernel::{Status, Timestamp};
+use steadfast_store::{Error, RunCursor, RunRow, ShardId, Store, Sweep};
+use tokio::sync::{mpsc, oneshot};
+
+/// How often the sweeper looks, counted from the engine's start.
+const EVERY: Duration = Duration::from_secs(60);
+
+/// How many rows are read at once.
+const PAGE: usize = 500;
+
+/// How many runs are handed over at once: whoever asks for one of them meanwhile waits for all of them.
+const HANDED: usize = 50;
+
+/// Between two pages others have their turn.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// How long runs are kept after their end, by how they have ended. Nothing is removed that nobody has set a time for.
+///
+/// A run that was removed is as if it had never been: there is no such run, and a start with its id begins a new one. So a start is idempotent for as long as its run is kept.
+/// `INTERRUPTED` is no end; such runs stay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Of those that have completed; for ever if nothing is said.
+    pub completed: Option<Duration>,
+    /// Of those that have failed; for ever if nothing is said.
+    pub failed: Option<Duration>,
+    /// Of those that were cancelled or terminated; for ever if nothing is said.
+    pub cancelled: Option<Duration>,
+}
+
+impl Retention {
+    /// Everything is kept for ever.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How long to keep runs that have completed.
+    #[must_use]
+    pub fn completed(mut self, keep_for: Duration) -> Self {
+        self.completed = Some(keep_for);
+        self
+    }
+
+    /// How long to keep runs that have failed.
+    #[must_use]
+    pub fn failed(mut self, keep_for: Duration) -> Self {
+        self.failed = Some(keep_for);
+        self
+    }
+
+    /// How long to keep runs that were cancelled or terminated.
+    #[must_use]
+    pub fn cancelled(mut self, keep_for: Duration) -> Self {
+        self.cancelled = Some(keep_for);
+        self
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), String> {
+        let all = [("completed", self.completed), ("failed", self.failed), ("cancelled", self.cancelled)];
+        match all.into_iter().find(|(_, keep_for)| *keep_for == Some(Duration::ZERO)) {
+            Some((name, _)) => {
+                Err(format!("the retention of {name} runs is 0: they would be gone before anybody could ask how they ended"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn keep_for(&self, status: Status) -> Option<Duration> {
+        match status {
+            Status::Completed => self.completed,
+            Status::Failed => self.failed,
+            Status::Cancelled => self.cancelled,
+            _ => None,
+        }
+    }
+
+    /// The shortest time; nothing if everything is kept.
+    fn shortest(&self) -> Option<Duration> {
+        [self.completed, self.failed, self.cancelled].into_iter().flatten().min()
+    }
+
+    /// The run of that row, if its time is over.
+    fn over(&self, row: &RunRow, now: Timestamp) -> Option<Sweep> {
+        let (keep_for, ended_at) = (self.keep_for(row.status)?, row.ended_at?);
+        (ended_at.saturating_add(keep_for) <= now).then(|| Sweep { run: row.run.clone(), ended_at })
+    }
+}
+
+/// Looks for runs whose time is over.
+pub(crate) struct Sweeper {
+    pub(crate) retention: Retention,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) shard: ShardId,
+    /// Does not keep the engine alive.
+    pub(crate) requests: mpsc::WeakSender<Request>,
+}
+
+impl Sweeper {
+    /// Runs until the shard is gone; not at all if everything is kept.
+    pub(crate) async fn run(self) {
+        let Some(shortest) = self.retention.shortest() else { return };
+        let mut next = self.clock.now();
+        loop {
+            let now = self.clock.now();
+            while next <= now {
+                next = next.saturating_add(EVERY); // a pass that took longer does not shift the next ones
+            }
+            self.clock.sleep(next.saturating_since(now)).await;
+            match self.run_once(shortest).await {
+                Ok(Some(0)) => {}
+                Ok(Some(removed)) => tracing::info!(shard = self.shard, removed, "ended runs whose time was over are removed"),
+                Ok(None) => return,
+                Err(error) => tracing::warn!(shard = self.shard, %error, code = error.code(), "ended runs could not be looked for"),
+            }
+        }
+    }
+
+    /// One walk over the rows: how many runs were removed. Nothing if the shard is gone.
+    async fn run_once(&self, shortest: Duration) -> Result<Option<usize>, Error> {
+        let (mut removed, mut place) = (0, None);
+        loop {
+            let now = self.clock.now();
+            let page = self.store.oldest(self.shard, place.as_ref(), PAGE).await?;
+            let over: Vec<_> = page.iter().filter_map(|row| self.retention.over(row, now)).collect();
+            for few in over.chunks(HANDED) {
+                match self.hand_over(few.to_vec()).await {
+                    Some(Some(gone)) => removed += gone,
+                    Some(None) => return Ok(Some(removed)), // not now
+                    None => return Ok(None),
+                }
+            }
+            // Who began later than that cannot have ended before.
+            match page.last() {
+                Some(last) if page.len() == PAGE && last.started_at.saturating_add(shortest) <= now => place = Some(RunCursor::from(last)),
+                _ => return Ok(Some(removed)),
+            }
+            self.clock.sleep(PAUSE).await;
+        }
+    }
+
+    /// How many of those are gone; `Some(None)` if the shard does not want to now, and `None` if there is no shard any more.
+    async fn hand_over(&self, runs: Vec<Sweep>) -> Option<Option<usize>> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.upgrade()?.send(Request::Sweep { runs, reply }).await.ok()?;
+        Some(answer.await.ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steadfast_kernel::{RunId, WorkflowName};
+
+    fn row(status: Status, ended_at: Option<i64>) -> RunRow {
+        RunRow {
+            shard: 0,
+            run: RunId::new("a").unwrap(),
+            workflow: WorkflowName::new("w").unwrap(),
+            tenant: None,
+            status,
+            wait: None,
+            text: None,
+            recover: None,
+            started_at: Timestamp::EPOCH,
+            ended_at: ended_at.map(|seconds| Timestamp::from_micros(seconds * 1_000_000)),
+        }
+    }
+
+    #[test]
+    fn every_status_has_its_own_time() {
+        let seconds = Duration::from_secs;
+        let retention = Retention::new().completed(seconds(10)).failed(seconds(20));
+        let over = |status, ended_at, now| retention.over(&row(status, ended_at), Timestamp::from_micros(now)).is_some();
+        assert!(!over(Status::Completed, Some(5), 14_999_999));
+        assert!(over(Status::Completed, Some(5), 15_000_000), "the time is over when it is over");
+        assert!(!over(Status::Failed, Some(5), 24_999_999));
+        assert!(over(Status::Failed, Some(5), 25_000_000));
+        for status in Status::ALL.into_iter().filter(|status| !matches!(status, Status::Completed | Status::Failed)) {
+            assert!(!over(status, Some(5), i64::MAX), "{status:?} has no time");
+        }
+        assert!(!over(Status::Completed, None, i64::MAX));
+    }
+}
