@@ -41,6 +41,12 @@ pub(crate) struct Checkpointer {
 #[derive(Clone, Debug)]
 pub(crate) struct Bell(SyncSender<()>);
 
+impl Bell {
+    pub(crate) fn ring(&self) {
+        let _awake_already = self.0.try_send(());
+    }
+}
+
 impl Checkpointer {
     pub(crate) fn start(path: &Path) -> Result<Self, Error> {
         let connection = connect(path)?;
@@ -121,7 +127,7 @@ pub(crate) fn watch(connection: &mut Connection, bell: Option<Bell>, length: &Lo
         }
         if pages - rung_at >= MOVE_PAGES {
             rung_at = pages;
-            let _awake_already = bell.as_ref().map(|bell| bell.0.try_send(()));
+            bell.iter().for_each(Bell::ring);
         }
         if pages >= LOG_PAGES_MAX && pages - tried_at >= MOVE_PAGES {
             if tried_at > 0 {

@@ -7,7 +7,7 @@
 //!
 //! A writer thread applies batches in the order of their calls, one transaction each; `COMMIT` returns when the write-ahead log is on
 //! disk. Two readers answer reads beside it and never wait for a commit. A checkpointer moves the log into the main file while
-//! commits go on. What is found at opening is checked before SQLite may touch it, see `header.rs` and `open.rs`.
+//! commits go on. While there is little to do, the writer gives free pages back to the disk. What is found at opening is checked before SQLite may touch it, see `header.rs` and `open.rs`.
 
 mod checkpointer;
 mod error;
@@ -16,6 +16,7 @@ mod open;
 mod readers;
 mod schema;
 mod tables;
+mod vacuum;
 mod writer;
 
 use async_trait::async_trait;

@@ -22,6 +22,7 @@ fn statements() -> impl Iterator<Item = &'static str> {
 
 /// Makes the schema in an empty file, in one transaction.
 pub(crate) fn create(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?; // has to be said before there is anything in the file
     let transaction = connection.transaction()?;
     for statement in statements() {
         transaction.execute_batch(statement)?;

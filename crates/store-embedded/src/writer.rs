@@ -5,12 +5,13 @@ use crate::error::{self, stopped};
 use crate::tables::events::Failed;
 use crate::tables::shards::Advance;
 use crate::tables::{events, letters, outbox, runs, shards, snapshots, sweep, timers};
+use crate::vacuum::{QUIET, Vacuum};
 use futures_util::FutureExt;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use steadfast_store::{Append, Batch, Commit, Error, Fence, Head, ShardId, Sweep, Swept};
 use tokio::sync::oneshot;
@@ -33,9 +34,9 @@ enum Request {
 impl Writer {
     pub(crate) fn start(path: &Arc<Path>, mut connection: Connection, bell: Option<Bell>) -> Result<Self, Error> {
         let log = Log::default();
-        checkpointer::watch(&mut connection, bell, &log).map_err(|error| error::sqlite(path, "watch the log", error))?;
+        checkpointer::watch(&mut connection, bell.clone(), &log).map_err(|error| error::sqlite(path, "watch the log", error))?;
         let commits = Arc::new(AtomicU64::new(0));
-        let mut desk = Desk { path: Arc::clone(path), connection, log, commits: Arc::clone(&commits) };
+        let mut desk = Desk { path: Arc::clone(path), connection, log, bell, vacuum: Vacuum::new(), commits: Arc::clone(&commits) };
         let (line, requests) = channel();
         let thread = thread::Builder::new().name("steadfast-writer".into()).spawn(move || desk.run(&requests));
         let thread = thread.map_err(|error| error::io(path, "start the writer of", error))?;
@@ -89,14 +90,33 @@ struct Desk {
     path: Arc<Path>,
     connection: Connection,
     log: Log,
+    bell: Option<Bell>,
+    vacuum: Vacuum,
     commits: Arc<AtomicU64>,
 }
 
 impl Desk {
     fn run(&mut self, requests: &Receiver<Request>) {
-        for request in requests {
+        while let Some(request) = self.next(requests) {
             self.serve(request);
+            self.vacuum.after_request(&self.connection);
         }
+    }
+
+    /// The next in line. While nobody is there, free pages are given back to the disk.
+    fn next(&mut self, requests: &Receiver<Request>) -> Option<Request> {
+        while self.vacuum.is_due() {
+            match requests.recv_timeout(QUIET) {
+                Ok(request) => return Some(request),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {
+                    if !self.vacuum.when_quiet(&self.connection) {
+                        self.bell.iter().for_each(Bell::ring); // the file becomes shorter when the log is moved
+                    }
+                }
+            }
+        }
+        requests.recv().ok()
     }
 
     /// The caller may be gone; the work is done all the same.
@@ -122,7 +142,11 @@ impl Desk {
     fn sweep(&mut self, shard: ShardId, term: u64, runs: &[Sweep]) -> Result<Vec<Swept>, Error> {
         let what = "remove ended runs";
         let step = |db: &Transaction<'_>, path: &Path| sweep::step(db, shard, term, runs).map_err(|error| error::sqlite(path, what, error));
-        self.transact(what, step)?.ok_or(Error::Fenced { shard, term })
+        let swept = self.transact(what, step)?.ok_or(Error::Fenced { shard, term })?;
+        if swept.iter().any(|swept| *swept != Swept::Kept) {
+            self.vacuum.something_was_removed();
+        }
+        Ok(swept)
     }
 
     /// Does something whole or not at all. Any error rolls back, and the next transaction finds the connection as if nothing had been.

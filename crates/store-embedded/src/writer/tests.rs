@@ -9,7 +9,14 @@ use steadfast_kernel::{Payload, Record, RunId, Timestamp, code};
 fn desk() -> Desk {
     let mut connection = Connection::open_in_memory().unwrap();
     schema::create(&mut connection).unwrap();
-    let mut desk = Desk { path: Path::new("x.db").into(), connection, log: Log::default(), commits: Arc::default() };
+    let mut desk = Desk {
+        path: Path::new("x.db").into(),
+        connection,
+        log: Log::default(),
+        bell: None,
+        vacuum: Vacuum::new(),
+        commits: Arc::default(),
+    };
     desk.claim(0).unwrap();
     desk
 }
@@ -68,7 +75,7 @@ fn a_log_that_cannot_start_over_is_bounded() {
     let open::Opened { path, mut connection, lock: _lock } = open::open(dir.path()).unwrap();
     let log = Log::bounded(100);
     checkpointer::watch(&mut connection, None, &log).unwrap();
-    let mut desk = Desk { path: Arc::clone(&path), connection, log, commits: Arc::default() };
+    let mut desk = Desk { path: Arc::clone(&path), connection, log, bell: None, vacuum: Vacuum::new(), commits: Arc::default() };
     desk.claim(0).unwrap();
     let reader = open::connect(&path).unwrap();
     reader.execute_batch("BEGIN; SELECT * FROM shards").unwrap(); // an old state that somebody looks at

@@ -8,3 +8,4 @@ mod fixture;
 mod killed;
 mod open;
 mod readable;
+mod space;
