@@ -73,7 +73,7 @@ pub(super) fn a_recorded_step_never_changes(journal: &[Entry]) -> TestCaseResult
         for name in &entry.abandoned {
             match name {
                 TimerName::Retry(step) => drop(steps.insert(step)),
-                TimerName::Sleep(sleep) if waits.remove(sleep).is_none() => drop(fired.insert(sleep)),
+                TimerName::Sleep(sleep) if waits.remove(sleep).is_none() && set.contains(sleep) => drop(fired.insert(sleep)),
                 TimerName::Sleep(_) => {}
                 TimerName::Deadline => prop_assert!(false, "the deadline is abandoned"),
             }
