@@ -1,53 +1,63 @@
 //! What the disk could do: a plain file with the same bytes, the same group commit, and nothing else.
 //!
-//! As many clients as the engine has play the commits of a run, each of which carries the bytes of the records that the engine's commit has. One
-//! thread takes whatever is waiting, writes it with one call, has it made durable with one `fdatasync`, and answers everybody in the group. That
-//! is the least that any engine has to do that acknowledges nothing before it is on the disk.
+//! As many clients as the engine has play the commits of a run. Each makes the records of its commit, as an engine has to, and hands them to the engine's own group
+//! commit. Behind that is no database but a thread that writes the bytes of a group to a plain file with one call, has them made durable with one
+//! `fdatasync`, and answers. There is no state, no decision, no row, no index, no code that is replayed.
 //!
 //! The file stands on the engine's file system. It is written full before the measurement, and from its beginning again when its end is reached,
 //! as a write-ahead log is that is used again: then `fdatasync` has neither a new size nor new blocks to record. A file that grows is slower, by how much
 //! depends on the file system, and would flatter the engine.
 
-use anyhow::{Context, Result};
+use anyhow::{Result, ensure};
+use futures_util::FutureExt;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use steadfast::{Clock, Entry, SystemClock};
-use steadfast_kernel::Record;
+use steadfast_kernel::{EntityId, Record};
+use steadfast_runtime::measure::GroupCommit;
+use steadfast_store::{Append, Batch, Error};
 use tokio::sync::oneshot;
 
 const FILE_BYTES: usize = 64 << 20;
 
-/// The line to the thread that writes. It ends when the last of these is gone.
+/// A plain file behind a group commit.
 #[derive(Clone)]
-pub(crate) struct Disk(Sender<Commit>);
+pub(crate) struct Disk(GroupCommit);
 
-struct Commit {
-    bytes: usize,
-    durable: oneshot::Sender<()>,
+/// A group to be made durable.
+struct Group {
+    batch: Batch,
+    durable: oneshot::Sender<Result<(), Error>>,
 }
 
 impl Disk {
     /// Makes the file in that folder.
     pub(crate) fn start(folder: &Path) -> Result<Self> {
         let file = full_file(&folder.join("limit"))?;
-        let (line, commits) = channel();
+        let (line, groups) = channel::<Group>();
         std::thread::Builder::new().name("limit".into()).spawn(move || {
-            if let Err(error) = write(&file, &commits) {
+            if let Err(error) = write(&file, &groups) {
                 eprintln!("the limit of the disk cannot be measured: {error}");
             }
         })?;
-        Ok(Disk(line))
+        Ok(Disk(GroupCommit::start(move |batch| {
+            let (durable, is_durable) = oneshot::channel();
+            let gone = || Err(Error::Unavailable { what: "the writer is gone".into(), source: None });
+            let _writer_is_gone = line.send(Group { batch, durable });
+            is_durable.map(move |outcome| outcome.unwrap_or_else(|_| gone())).boxed()
+        })))
     }
 
     /// One commit after another, as a run makes them.
-    pub(crate) async fn play(&self, commits: &[usize]) -> Result<()> {
-        for &bytes in commits {
-            let (durable, is_durable) = oneshot::channel();
-            self.0.send(Commit { bytes, durable }).ok().context("the writer is gone")?;
-            is_durable.await?;
+    pub(crate) async fn play(&self, run: &EntityId, commits: &[Vec<Entry>]) -> Result<()> {
+        for entries in commits {
+            let append = |entry| Append { entity: run.clone(), record: Record::from(entry) };
+            let batch = Batch { events: entries.iter().map(append).collect(), ..Batch::default() };
+            ensure!(self.0.commit(batch).await, "the writer is gone");
         }
         Ok(())
     }
@@ -60,14 +70,10 @@ fn full_file(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-fn write(file: &File, commits: &Receiver<Commit>) -> std::io::Result<()> {
-    let (mut group, mut bytes, mut offset) = (Vec::new(), Vec::new(), 0);
-    while let Ok(first) = commits.recv() {
-        group.push(first);
-        group.extend(commits.try_iter());
-        for commit in &group {
-            bytes.resize(bytes.len() + commit.bytes, b'x');
-        }
+fn write(file: &File, groups: &Receiver<Group>) -> io::Result<()> {
+    let (mut bytes, mut offset) = (Vec::new(), 0);
+    for Group { batch, durable } in groups {
+        batch.events.iter().for_each(|append| put(&mut bytes, append));
         if offset + bytes.len() > FILE_BYTES {
             offset = 0;
         }
@@ -75,11 +81,24 @@ fn write(file: &File, commits: &Receiver<Commit>) -> std::io::Result<()> {
         file.sync_data()?;
         offset += bytes.len();
         bytes.clear();
-        for commit in group.drain(..) {
-            let _client_is_gone = commit.durable.send(());
-        }
+        let _client_is_gone = durable.send(Ok(()));
     }
     Ok(())
+}
+
+/// Everything that a record has, one after another.
+fn put(bytes: &mut Vec<u8>, Append { entity, record }: &Append) {
+    let Record { seq, epoch, kind, at, subject, attempt, backoff_ms, reason, payload, body } = record;
+    bytes.extend(entity.to_string().as_bytes());
+    bytes.extend(seq.to_le_bytes());
+    bytes.extend(epoch.to_le_bytes());
+    bytes.extend(kind.as_bytes());
+    bytes.extend(at.as_micros().to_le_bytes());
+    attempt.iter().for_each(|attempt| bytes.extend(attempt.to_le_bytes()));
+    backoff_ms.iter().for_each(|backoff| bytes.extend(backoff.to_le_bytes()));
+    [subject, reason].into_iter().flatten().for_each(|text| bytes.extend(text.as_bytes()));
+    payload.iter().for_each(|payload| bytes.extend(&payload.bytes));
+    bytes.extend(body);
 }
 
 /// How long it takes to write a few hundred bytes and have them made durable, one after another.
@@ -95,19 +114,8 @@ pub(crate) fn fdatasync(folder: &Path, times: usize) -> Result<Vec<Duration>> {
     (0..times).map(once).collect()
 }
 
-/// The bytes of each commit of a lone run. A commit ends where the host's report ends, which its last entry says; the start is one by itself.
-pub(crate) fn commits_of(journal: &[Entry]) -> Vec<usize> {
+/// The commits of a lone run. One ends where the host's report ends, which its last entry says; the start is one by itself.
+pub(crate) fn commits_of(journal: &[Entry]) -> Vec<Vec<Entry>> {
     let ends = |entry: &Entry| entry.seq == 1 || entry.in_flight.is_some();
-    journal
-        .split_inclusive(ends)
-        .map(|commit| commit.iter().map(|entry| record_bytes(&Record::from(entry))).sum())
-        .collect()
-}
-
-/// What a record is made of; the numbers count eight bytes each.
-fn record_bytes(record: &Record) -> usize {
-    let Record { seq: _, epoch: _, kind, at: _, subject, attempt, backoff_ms, reason, payload, body } = record;
-    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-    let numbers = 3 + usize::from(attempt.is_some()) + usize::from(backoff_ms.is_some());
-    8 * numbers + kind.len() + text(subject) + text(reason) + payload.as_ref().map_or(0, |payload| payload.len()) + body.len()
+    journal.split_inclusive(ends).map(<[Entry]>::to_vec).collect()
 }

@@ -7,7 +7,7 @@ use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt, StreamExt};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use steadfast_store::{Batch, Error, Store};
+use steadfast_store::{Batch, Commit, Error};
 use tokio::sync::mpsc;
 
 /// How many commits are under way at once: one at the disk, one ready behind it.
@@ -23,13 +23,14 @@ pub(crate) struct Outcome {
     pub(crate) result: Result<(), Arc<Error>>,
 }
 
-pub(crate) struct Committer {
-    pub(crate) store: Arc<dyn Store>,
+pub(crate) struct Committer<C> {
+    /// Makes a batch durable, in the order of the calls.
+    pub(crate) commit: C,
     pub(crate) batches: mpsc::UnboundedReceiver<Batch>,
     pub(crate) outcomes: mpsc::UnboundedSender<Outcome>,
 }
 
-impl Committer {
+impl<C: Fn(Batch) -> Commit> Committer<C> {
     /// Runs until the shard is gone and everything it submitted is settled.
     pub(crate) async fn run(mut self) {
         let mut waiting = VecDeque::new();
@@ -56,7 +57,7 @@ impl Committer {
             {
                 let upto = group.fences.last().map_or(0, |fence| fence.upto);
                 let outcome = move |result: Result<(), Error>| Outcome { upto, result: result.map_err(Arc::new) };
-                under_way.push_back(self.store.commit(group).map(outcome));
+                under_way.push_back((self.commit)(group).map(outcome));
             }
         }
     }
@@ -82,7 +83,7 @@ fn take_group(waiting: &mut VecDeque<Batch>) -> Option<Batch> {
 mod tests {
     use super::*;
     use steadfast_store::memory::{Fault, Gate, Memory};
-    use steadfast_store::{Fence, Head};
+    use steadfast_store::{Fence, Head, Store};
 
     struct Bench {
         batches: mpsc::UnboundedSender<Batch>,
@@ -93,7 +94,8 @@ mod tests {
         assert_eq!(store.claim(0).await.unwrap(), Head { term: 1, seq: 0 });
         let (batches, waiting) = mpsc::unbounded_channel();
         let (sender, outcomes) = mpsc::unbounded_channel();
-        tokio::spawn(Committer { store: Arc::new(store.clone()), batches: waiting, outcomes: sender }.run());
+        let store = store.clone();
+        tokio::spawn(Committer { commit: move |batch| store.commit(batch), batches: waiting, outcomes: sender }.run());
         Bench { batches, outcomes }
     }
 

@@ -97,7 +97,8 @@ impl Builder {
         let role = self.leadership.unwrap_or_else(always);
         let keeper = TimerKeeper::new(Arc::clone(&self.clock), Arc::clone(&self.store), SHARD, role, timers_in, fired);
         let keeper = tokio::spawn(keeper.run());
-        let committer = tokio::spawn(Committer { store: Arc::clone(&self.store), batches: batches_in, outcomes }.run());
+        let store = Arc::clone(&self.store);
+        let committer = tokio::spawn(Committer { commit: move |batch| store.commit(batch), batches: batches_in, outcomes }.run());
         let shard = tokio::spawn(shard.run());
         let (retention, clock, store) = (self.config.retention, Arc::clone(&self.clock), Arc::clone(&self.store));
         let sweeper = tokio::spawn(Sweeper { retention, clock, store, shard: SHARD, requests: requests.downgrade() }.run());

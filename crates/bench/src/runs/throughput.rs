@@ -6,7 +6,8 @@ use crate::report::{Measured, Report};
 use anyhow::{Result, ensure};
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast::{Ctx, Engine, Failure, Policy, workflow};
+use steadfast::{Ctx, Engine, Entry, Failure, Policy, workflow};
+use steadfast_kernel::EntityId;
 
 /// How many clients there are.
 const CONCURRENCY: [usize; 5] = [1, 16, 64, 256, 1024];
@@ -57,7 +58,7 @@ pub(crate) async fn measure(report: &Report, engine: &Engine, disk: &Disk, shape
             let (disk, commits) = (disk.clone(), Arc::clone(&commits));
             let play = move || {
                 let (disk, commits) = (disk.clone(), Arc::clone(&commits));
-                async move { disk.play(&commits).await }
+                async move { disk.play(&commits.0, &commits.1).await }
             };
             limit.push(load::slice(concurrency, span, play).await?);
         }
@@ -84,13 +85,13 @@ fn slices(quick: bool, concurrency: usize) -> (u32, Span) {
     }
 }
 
-/// The bytes of each commit of such a run, from the journal of one.
-async fn commits_of(engine: &Engine, shape: &Shape) -> Result<Vec<usize>> {
+/// The commits of such a run, from the journal of one.
+async fn commits_of(engine: &Engine, shape: &Shape) -> Result<(EntityId, Vec<Vec<Entry>>)> {
     let before = engine.commits();
     let run = engine.start(shape.workflow, &shape.input).await?;
     run.result::<serde_json::Value>().await?;
     let made = engine.commits() - before;
     let commits = limit::commits_of(&run.journal().await?);
-    ensure!(commits.len() as u64 == made, "a lone {} made {made} commits, and its journal shows {commits:?}", shape.scenario);
-    Ok(commits)
+    ensure!(commits.len() as u64 == made, "a lone {} made {made} commits, and its journal shows {}", shape.scenario, commits.len());
+    Ok((run.id().into(), commits))
 }
