@@ -1,5 +1,6 @@
 //! The engine: a store, a shard on it, and a handle to ask for things.
 
+use crate::chance::Chance;
 use crate::clock::{Clock, SystemClock};
 use crate::committer::Committer;
 use crate::config::Config;
@@ -9,7 +10,6 @@ use crate::host::{self, Host, Opening, Registered, Registry, Replayed};
 use crate::retention::Sweeper;
 use crate::shard::{Control, Ports, Request, RunView, Shard, State, unsettled};
 use crate::timers::{Role, TimerKeeper};
-use rand::TryRng;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::limit::Limit;
@@ -60,6 +60,8 @@ impl Builder {
         let under_way = under_way(&*self.store).await?;
         let outbox = unsettled(&*self.store, SHARD).await?;
         let half_swept = self.store.half_swept(SHARD).await.map_err(Error::from_store)?;
+
+        let chance = Arc::new(Chance::new(self.seed)?);
 
         let (control, control_in) = mpsc::unbounded_channel();
         let (requests, requests_in) = mpsc::channel(self.config.requests_max);
@@ -114,7 +116,7 @@ impl Builder {
             registry: Arc::new(self.registry),
             config: Arc::new(self.config),
             clock: self.clock,
-            seed: self.seed,
+            chance,
             health: health_out,
             tasks: Arc::new(tokio::sync::Mutex::new(Some(tasks))),
         })
@@ -131,7 +133,7 @@ pub struct Engine {
     registry: Arc<Registry>,
     config: Arc<Config>,
     clock: Arc<dyn Clock>,
-    seed: Option<Seed>,
+    chance: Arc<Chance>,
     health: watch::Receiver<Health>,
     tasks: Arc<tokio::sync::Mutex<Option<tokio::task::JoinHandle<()>>>>,
 }
@@ -167,12 +169,9 @@ impl Engine {
         let options = self.options(&workflow, start.tenant, start.limits)?;
         let (run, fresh) = match &start.id {
             Some(id) => (RunId::new(id)?, false),
-            None => (self.make_id()?, true),
+            None => (self.chance.id(self.clock.now())?, true),
         };
-        let seed = match self.seed {
-            Some(seed) => seed.derive(run.as_str(), "run"),
-            None => Seed(entropy()?),
-        };
+        let seed = self.chance.seed(&run);
         let command = StartRun { run: run.clone(), workflow, input: start.input, seed, deadline: start.deadline, options };
         let answer = self.request(|reply| Request::Start { command: Box::new(command), fresh, reply }).await?;
         Ok((run, answer))
@@ -496,22 +495,6 @@ impl Engine {
             .get(name)
             .ok_or_else(|| Error::UnknownWorkflow { name: name.to_string(), known: known() })
     }
-
-    /// An id that sorts by time and does not collide within a microsecond.
-    fn make_id(&self) -> Result<RunId, Error> {
-        let millis = u64::try_from(self.clock.now().as_micros() / 1000).unwrap_or_default();
-        let uuid = uuid::Builder::from_unix_timestamp_millis(millis, &entropy::<10>()?).into_uuid();
-        Ok(RunId::new(uuid.to_string())?)
-    }
-}
-
-/// Bytes from the system's source of chance.
-fn entropy<const N: usize>() -> Result<[u8; N], Error> {
-    let mut bytes = [0; N];
-    rand::rngs::SysRng
-        .try_fill_bytes(&mut bytes)
-        .map_err(|error| Error::InvalidSetting(format!("the system gives no random numbers: {error}")))?;
-    Ok(bytes)
 }
 
 /// Every run that a restart has something to do with: those that only wait are opened when what they wait for happens.

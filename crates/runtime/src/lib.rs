@@ -10,6 +10,7 @@
 //!
 //! `docs/decisions/0001-the-turn.md` tells how code and journal move together.
 
+mod chance;
 pub mod clock;
 mod committer;
 mod config;

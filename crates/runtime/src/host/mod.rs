@@ -72,7 +72,7 @@ pub(crate) enum ToHost {
     /// That attempt may begin.
     StartAttempt { step: StepId, attempt: Attempt },
     /// To be delivered in the next turn.
-    Deliver(Completion),
+    Deliver(Box<Completion>),
     /// Begin nothing new; what is in flight goes on.
     Pause,
     /// Go on.
@@ -171,7 +171,7 @@ impl Host {
         let code = Arc::clone(&self.registry.get(&opening.workflow)?.code);
         let (sender, inbox) = mpsc::unbounded_channel();
         let session = Session::new(self, &opening, session, inbox);
-        tokio::spawn(session.host(code, opening));
+        tokio::spawn(Box::pin(session.host(code, opening))); // it is large, and a task is moved several times while it is made
         Some(sender)
     }
 }

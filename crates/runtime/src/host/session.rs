@@ -192,8 +192,10 @@ impl Session {
         match message {
             ToHost::RetryScheduled { step } => workflow.board.retry_scheduled(&step),
             ToHost::StartAttempt { step, attempt } if !self.draining => workflow.board.start_attempt(&step, attempt),
-            ToHost::Deliver(Completion::Stopped { failure }) => self.stop = Some(failure),
-            ToHost::Deliver(completion) => workflow.board.line_up(completion),
+            ToHost::Deliver(completion) => match *completion {
+                Completion::Stopped { failure } => self.stop = Some(failure),
+                completion => workflow.board.line_up(completion),
+            },
             ToHost::SayAgain(what) => {
                 self.again.insert(what);
                 self.patience.get_or_insert_with(|| self.clock.sleep(STORE_RETRY_AFTER));

@@ -171,14 +171,14 @@ fn arrival(entry: &Entry) -> Option<Vec<ToHost>> {
     Some(match &entry.event {
         Event::SignalReceived { name, payload, .. } => {
             let (name, payload) = (name.clone(), payload.clone());
-            vec![ToHost::Deliver(Completion::SignalReceived { signal: entry.seq, name, payload })]
+            vec![ToHost::Deliver(Box::new(Completion::SignalReceived { signal: entry.seq, name, payload }))]
         }
         Event::ChildEnded { child, outcome } => {
-            vec![ToHost::Deliver(Completion::ChildEnded { child: child.clone(), outcome: outcome.clone() })]
+            vec![ToHost::Deliver(Box::new(Completion::ChildEnded { child: child.clone(), outcome: outcome.clone() }))]
         }
         Event::RunPaused { .. } => vec![ToHost::Pause],
         Event::RunResumed { .. } => vec![ToHost::Resume],
-        Event::RunCancelRequested { .. } => vec![ToHost::Deliver(Completion::Stopped { failure: None }), ToHost::Resume],
+        Event::RunCancelRequested { .. } => vec![ToHost::Deliver(Box::new(Completion::Stopped { failure: None })), ToHost::Resume],
         _ => return None,
     })
 }

@@ -64,7 +64,7 @@ impl Shard {
                     seat.tell(ToHost::StartAttempt { step, attempt });
                 }
                 Effect::Deliver(Completion::Stopped { failure: None }) if self.seat(id).blocked.is_some() => self.call_off(id),
-                Effect::Deliver(completion) => self.seat(id).tell(ToHost::Deliver(completion)),
+                Effect::Deliver(completion) => self.seat(id).tell(ToHost::Deliver(Box::new(completion))),
                 Effect::Close => self.close(id),
                 Effect::AnnounceEnd => self.announce_end(id),
                 Effect::Answer(answer) => {
