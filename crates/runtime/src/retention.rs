@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::shard::Request;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::{Status, Timestamp};
+use steadfast_kernel::{Period, Status, Timestamp};
 use steadfast_store::{Error, RunCursor, RunRow, ShardId, Store, Sweep};
 use tokio::sync::{mpsc, oneshot};
 
@@ -109,12 +109,10 @@ impl Sweeper {
     /// Runs until the shard is gone; not at all if everything is kept.
     pub(crate) async fn run(self) {
         let Some(shortest) = self.retention.shortest() else { return };
-        let mut next = self.clock.now();
+        let Some(period) = Period::new(self.clock.now(), EVERY) else { return };
         loop {
             let now = self.clock.now();
-            while next <= now {
-                next = next.saturating_add(EVERY); // a pass that took longer does not shift the next ones
-            }
+            let next = period.at(period.number(now) + 1); // a pass that took longer does not shift the next ones
             self.clock.sleep(next.saturating_since(now)).await;
             match self.run_once(shortest).await {
                 Ok(Some(0)) => {}
