@@ -6,6 +6,7 @@
 use super::{Ask, Done, Health, Memory, Pending, Shard, Then};
 use crate::health;
 use crate::host::ToHost;
+use crate::timers::Order;
 use futures_util::FutureExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,6 +105,7 @@ impl Shard {
                     self.ask(id, Ask::Resume); // it may be there after all, and nobody hosts it
                 }
                 self.read_outbox();
+                let _keeper_is_gone = self.ports.timers.send(Order::Reread); // nor has anybody armed its timers
             }
             Err(error) => self.give_up(error),
         }

@@ -45,6 +45,8 @@ pub(crate) enum Order {
     Settle(Timer),
     /// It could not be dealt with now: tell it again in a while.
     Again(Fired),
+    /// The store may have timers that nobody has spoken of: look.
+    Reread,
     /// Tell nothing any more; the engine is about to stop.
     Stop,
 }
@@ -78,8 +80,22 @@ struct Horizon {
     cursor: Option<TimerKey>,
     /// Not all of them are read yet.
     filling: bool,
+    /// The store could not be read; it is left alone until then.
+    read_again_at: Timestamp,
     /// When the first one beyond it is due, at the earliest.
     beyond: Option<Timestamp>,
+}
+
+impl Horizon {
+    /// Nothing is known of what the store has.
+    fn unread(now: Timestamp) -> Self {
+        let upto = now.saturating_add(HORIZON);
+        Horizon { upto, covered: None, cursor: None, filling: true, read_again_at: now, beyond: None }
+    }
+
+    fn is_to_be_read(&self, now: Timestamp) -> bool {
+        self.filling && self.read_again_at <= now
+    }
 }
 
 impl TimerKeeper {
@@ -91,8 +107,7 @@ impl TimerKeeper {
         orders: mpsc::UnboundedReceiver<Order>,
         fired: mpsc::UnboundedSender<Fired>,
     ) -> Self {
-        let upto = clock.now().saturating_add(HORIZON);
-        let horizon = Horizon { upto, covered: None, cursor: None, filling: true, beyond: None };
+        let horizon = Horizon::unread(clock.now());
         TimerKeeper { clock, store, shard, role, orders, fired, queues: ExpiryQueues::new(Limits::default()), horizon }
     }
 
@@ -103,14 +118,10 @@ impl TimerKeeper {
             while let Ok(order) = self.orders.try_recv() {
                 self.follow(order);
             }
-            let more = match self.run_once().await {
-                Ok(more) => more,
-                Err(error) => {
-                    tracing::warn!(shard = self.shard, %error, "timers cannot be read; trying again");
-                    self.clock.sleep(STORE_RETRY_AFTER).await;
-                    true
-                }
-            };
+            if self.role.has_changed().unwrap_or_default() {
+                self.change_role(); // also while there is much to tell
+            }
+            let more = self.run_once().await;
             if self.orders.is_closed() && self.orders.is_empty() {
                 return;
             }
@@ -131,28 +142,34 @@ impl TimerKeeper {
         }
     }
 
-    /// Only a leader tells timers. What was told and not settled before is told again by whoever leads next.
+    /// Only a leader tells timers. What was told and not settled before is told again by whoever leads next, who does not know what was armed meanwhile.
     fn change_role(&mut self) {
         let role = *self.role.borrow_and_update();
         tracing::info!(shard = self.shard, ?role, "the keeper's role has changed");
         match role {
-            Role::Leader { .. } => self.queues.lead(),
+            Role::Leader { .. } => {
+                self.queues.lead();
+                self.horizon = Horizon::unread(self.clock.now());
+            }
             Role::Follower => self.queues.follow(),
         }
     }
 
-    /// One pass: reads a page if there is something to read, and tells what is due. True if there is more to do now.
-    async fn run_once(&mut self) -> Result<bool, Error> {
+    /// One pass: reads a page if there is something to read, and tells what is due, whether or not it could be read. True if there is more to do now.
+    async fn run_once(&mut self) -> bool {
         self.look_ahead();
-        if self.horizon.filling {
-            self.fill().await?;
+        if self.horizon.is_to_be_read(self.clock.now())
+            && let Err(error) = self.fill().await
+        {
+            tracing::warn!(shard = self.shard, %error, "timers cannot be read; trying again");
+            self.horizon.read_again_at = self.clock.now().saturating_add(STORE_RETRY_AFTER);
         }
         let pass = self.queues.pass(self.clock.now());
         for Handed { key, revision, attempt, due } in pass.handed {
             let Some((run, name)) = key.parts() else { continue };
             let _shard_is_gone = self.fired.send(Fired { timer: Timer { run, name, due, revision }, attempt });
         }
-        Ok(pass.again || self.horizon.filling)
+        pass.again || self.horizon.is_to_be_read(self.clock.now())
     }
 
     /// Moves the horizon on before what is beyond it is due. From then on what is armed below it is kept; what was armed before is in the store, and is read.
@@ -200,6 +217,7 @@ impl TimerKeeper {
             Order::Arm(timer) => self.queues.update(Name::of(&timer), timer.revision, timer.due),
             Order::Disarm(run, name) => drop(self.queues.remove(&Name::new(&run, &name))),
             Order::Stop => self.queues.stop(),
+            Order::Reread => self.horizon = Horizon::unread(self.clock.now()),
             Order::Settle(timer) => drop(self.queues.settle(&Name::of(&timer), timer.revision)),
             Order::Again(Fired { timer, attempt }) => {
                 let next_try = self.clock.now().saturating_add(STORE_RETRY_AFTER);
@@ -212,8 +230,9 @@ impl TimerKeeper {
     fn nap(&self) -> Duration {
         let now = self.clock.now();
         let look_ahead = self.horizon.beyond.map(|due| due.saturating_since(now).saturating_sub(HORIZON / 2));
+        let read_again = self.horizon.filling.then(|| self.horizon.read_again_at.saturating_since(now));
         let due = self.queues.next_at().map(|at| at.saturating_since(now));
-        due.into_iter().chain(look_ahead).fold(self.clock.steady_for(), Duration::min)
+        due.into_iter().chain(look_ahead).chain(read_again).fold(self.clock.steady_for(), Duration::min)
     }
 }
 

@@ -192,7 +192,7 @@ impl<K: Eq + Hash + Clone> ExpiryQueues<K> {
 
     /// Somebody else hands things out from here on: all that is pending waits again, in its old place.
     pub(crate) fn follow(&mut self) {
-        self.mode = Mode::Following;
+        self.change(Mode::Following);
         for place in std::mem::take(&mut self.pending).into_values() {
             let entry = &mut self.entries[place as usize];
             entry.state = State::Waiting;
@@ -203,12 +203,19 @@ impl<K: Eq + Hash + Clone> ExpiryQueues<K> {
 
     /// Things are handed out here again.
     pub(crate) fn lead(&mut self) {
-        self.mode = Mode::Leading;
+        self.change(Mode::Leading);
     }
 
-    /// Nothing is handed out any more; what is in flight may settle.
+    /// Nothing is handed out any more, whatever the role becomes; what is in flight may settle.
     pub(crate) fn stop(&mut self) {
         self.mode = Mode::Stopping;
+    }
+
+    /// Whoever is about to stop takes no other role.
+    fn change(&mut self, mode: Mode) {
+        if self.mode != Mode::Stopping {
+            self.mode = mode;
+        }
     }
 
     /// How many were handed out and are neither settled nor reported as failed.

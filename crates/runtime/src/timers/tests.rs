@@ -6,7 +6,7 @@ use super::*;
 use crate::clock::VirtualClock;
 use steadfast_kernel::Seq;
 use steadfast_kernel::StepId;
-use steadfast_store::memory::Memory;
+use steadfast_store::memory::{Fault, Memory};
 use steadfast_store::{Batch, Fence, TimerChange};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -56,7 +56,8 @@ impl Bench {
 
     /// The next timer that is told, and how long it took.
     async fn next(&mut self) -> Fired {
-        let fired = self.fired.recv().await.unwrap();
+        let told = tokio::time::timeout(500 * 24 * 60 * MINUTE, self.fired.recv()).await;
+        let fired = told.expect("nothing is told").unwrap();
         assert!(fired.timer.due <= self.clock.now(), "never early");
         fired
     }
@@ -148,6 +149,64 @@ async fn a_follower_tells_nothing_and_nothing_is_lost() {
     bench.role.send(Role::Leader { term: 2 }).unwrap();
     assert_eq!([bench.next().await.timer, bench.next().await.timer], [early, late], "what was told and not settled is told again");
     bench.orders.send(Order::Stop).unwrap();
+    bench.nothing_for(60 * MINUTE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leads_again_knows_what_was_armed_meanwhile() {
+    let mut bench = Bench::new().await;
+    bench.start();
+    bench.role.send(Role::Follower).unwrap();
+    tokio::time::sleep(MINUTE).await;
+    let timer = bench.timer("a", MINUTE, 1);
+    bench.write(vec![TimerChange::Arm { shard: 0, timer: timer.clone() }]).await; // by another leader
+    bench.role.send(Role::Leader { term: 3 }).unwrap();
+    assert_eq!(bench.next().await.timer, timer);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_role_is_given_up_though_there_is_much_to_tell() {
+    let mut bench = Bench::new().await;
+    let timers: Vec<_> = (0..10_000).map(|n| bench.timer(&format!("r{n:05}"), Duration::ZERO, 1)).collect();
+    bench.write(timers.into_iter().map(|timer| TimerChange::Arm { shard: 0, timer }).collect()).await;
+    bench.start();
+    bench.next().await;
+    bench.role.send(Role::Follower).unwrap();
+    let mut told = 1;
+    while tokio::time::timeout(MINUTE, bench.fired.recv()).await.is_ok() {
+        told += 1;
+    }
+    assert!(told < 1_000, "{told} were told");
+}
+
+#[tokio::test(start_paused = true)]
+async fn timers_in_memory_are_told_though_the_next_ones_cannot_be_read() {
+    let mut bench = Bench::new().await;
+    bench.start();
+    tokio::task::yield_now().await;
+    let (near, far) = (bench.timer("near", 8 * MINUTE, 1), bench.timer("far", 11 * MINUTE, 1));
+    bench.arm(&near).await;
+    bench.arm(&far).await;
+    bench.store.faults().after(0, Fault::CrashBefore);
+    let fence = Fence { shard: 0, term: 1, after: bench.written, upto: bench.written + 1 };
+    bench.store.commit(Batch { fences: vec![fence], ..Batch::default() }).await.unwrap_err();
+    assert!(bench.store.timers(0, None, 1).await.is_err(), "the store is away");
+    let told = tokio::time::timeout(60 * MINUTE, bench.next()).await.expect("it is told");
+    assert_eq!(told.timer, near);
+    assert!(bench.clock.now().saturating_since(near.due) < Duration::from_millis(2), "nor late");
+}
+
+#[tokio::test(start_paused = true)]
+async fn timers_that_nobody_spoke_of_are_found_when_somebody_asks_to_look() {
+    let mut bench = Bench::new().await;
+    bench.start();
+    tokio::time::sleep(MINUTE).await;
+    let timer = bench.timer("a", MINUTE, 1);
+    bench.write(vec![TimerChange::Arm { shard: 0, timer: timer.clone() }]).await;
+    bench.nothing_for(5 * MINUTE).await;
+    bench.orders.send(Order::Reread).unwrap();
+    assert_eq!(bench.next().await.timer, timer);
+    bench.orders.send(Order::Settle(timer)).unwrap();
     bench.nothing_for(60 * MINUTE).await;
 }
 

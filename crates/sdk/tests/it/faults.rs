@@ -3,7 +3,7 @@
 use crate::support::{call, calls, engine, lines, until};
 use std::time::Duration;
 use steadfast::memory::{Fault, Gate, Memory};
-use steadfast::{Code, Ctx, Engine, Failure, HOUR, Policy, Status, workflow};
+use steadfast::{Code, Ctx, Engine, Failure, HOUR, MINUTE, Policy, Status, workflow};
 
 #[workflow]
 async fn work(ctx: Ctx, _input: ()) -> Result<u32, Failure> {
@@ -261,4 +261,22 @@ async fn a_pause_that_is_over_though_its_commit_failed_is_over() {
         assert_eq!(run.resume().id("c-2").await.is_err(), nth == 1);
         tokio::time::timeout(2 * HOUR, run.result::<()>()).await.expect("it wakes").unwrap();
     }
+}
+
+#[workflow]
+async fn sleeper(ctx: Ctx, _input: ()) -> Result<(), Failure> {
+    ctx.sleep(10 * HOUR).await
+}
+
+/// Nobody hosts a run that waits for its slot, so nobody says again what its time is.
+#[tokio::test(start_paused = true)]
+async fn a_deadline_of_a_run_in_line_is_found_though_its_commit_failed() {
+    let store = Memory::new();
+    let engine = engine(&store).register(sleeper).start().await.unwrap();
+    engine.start("sleeper", &()).id("has-the-slot").limit("one", 1).await.unwrap();
+    tokio::time::sleep(MINUTE).await;
+    store.faults().after(0, Fault::Doubt);
+    assert!(engine.start("sleeper", &()).id("in-line").limit("one", 1).deadline(3 * MINUTE).await.is_err());
+    let result = tokio::time::timeout(HOUR, engine.run("in-line").unwrap().result::<()>()).await;
+    assert_eq!(result.expect("its time is over").unwrap_err().failure().unwrap().code, Code::DeadlineExceeded);
 }
