@@ -28,13 +28,16 @@ pub(crate) struct Limits {
     pub(crate) expire_batch: usize,
     /// How many that have failed are handed out again at once.
     pub(crate) retry_batch: usize,
+    /// How many may be in flight for the first time before more are handed out: when a million are due, they do not all come into memory at once. What has failed
+    /// or was silent before does not count, and holds nobody up.
+    pub(crate) in_flight_max: usize,
     /// What was handed out and not settled for this long has failed.
     pub(crate) attempt_timeout: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { expire_batch: 50, retry_batch: 10, attempt_timeout: Duration::from_secs(30) }
+        Limits { expire_batch: 50, retry_batch: 10, in_flight_max: 1_000, attempt_timeout: Duration::from_secs(30) }
     }
 }
 
@@ -81,7 +84,8 @@ pub(crate) struct ExpiryQueues<K> {
     /// What is pending, by the time at which something has to be done about it: the next try, or the end of the attempt's time.
     pending: Queue,
     insertions: u64,
-    in_flight: usize,
+    /// How many are in flight for the first time.
+    fresh: usize,
 }
 
 type Place = u32;
@@ -104,6 +108,12 @@ enum State {
     Failed { attempt: Attempt, next_try: Timestamp },
 }
 
+impl State {
+    fn is_fresh(self) -> bool {
+        matches!(self, State::InFlight { attempt: 1, .. })
+    }
+}
+
 impl<K: Eq + Hash + Clone> ExpiryQueues<K> {
     pub(crate) fn new(limits: Limits) -> Self {
         ExpiryQueues {
@@ -115,7 +125,7 @@ impl<K: Eq + Hash + Clone> ExpiryQueues<K> {
             waiting: Queue::new(),
             pending: Queue::new(),
             insertions: 0,
-            in_flight: 0,
+            fresh: 0,
         }
     }
 
@@ -158,7 +168,7 @@ impl<K: Eq + Hash + Clone> ExpiryQueues<K> {
             return Pass { handed: Vec::new(), again: false };
         }
         let retries = due(&self.pending, now, self.limits.retry_batch);
-        let firsts = due(&self.waiting, now, self.limits.expire_batch);
+        let firsts = due(&self.waiting, now, self.limits.expire_batch.min(self.room()));
         let handed = retries.into_iter().chain(firsts).map(|place| self.hand_out(place, now)).collect();
         let again = self.next_at().is_some_and(|next| next <= now);
         Pass { handed, again }
@@ -187,7 +197,13 @@ impl<K: Eq + Hash + Clone> ExpiryQueues<K> {
             return None;
         }
         let first = |queue: &Queue| queue.keys().next().map(|(at, _)| *at);
-        [first(&self.waiting), first(&self.pending)].into_iter().flatten().min()
+        let waiting = first(&self.waiting).filter(|_| self.room() > 0);
+        [waiting, first(&self.pending)].into_iter().flatten().min()
+    }
+
+    /// How many more may be handed out for the first time.
+    fn room(&self) -> usize {
+        self.limits.in_flight_max.saturating_sub(self.fresh)
     }
 
     /// Somebody else hands things out from here on: all that is pending waits again, in its old place.
@@ -198,7 +214,7 @@ impl<K: Eq + Hash + Clone> ExpiryQueues<K> {
             entry.state = State::Waiting;
             self.waiting.insert((entry.due, entry.insertion), place);
         }
-        self.in_flight = 0;
+        self.fresh = 0;
     }
 
     /// Things are handed out here again.
@@ -221,7 +237,7 @@ impl<K: Eq + Hash + Clone> ExpiryQueues<K> {
     /// How many were handed out and are neither settled nor reported as failed.
     #[cfg(test)]
     fn in_flight(&self) -> usize {
-        self.in_flight
+        self.entries.iter().filter(|(_, entry)| matches!(entry.state, State::InFlight { .. })).count()
     }
 
     /// How many there are in all.
@@ -260,7 +276,7 @@ impl<K: Eq + Hash + Clone> ExpiryQueues<K> {
             State::Failed { next_try, .. } => (next_try, &mut self.pending),
         };
         queue.insert((at, entry.insertion), place);
-        self.in_flight += usize::from(matches!(state, State::InFlight { .. }));
+        self.fresh += usize::from(state.is_fresh());
     }
 
     /// Takes an entry out of the queue that it is in.
@@ -271,7 +287,7 @@ impl<K: Eq + Hash + Clone> ExpiryQueues<K> {
             State::InFlight { until, .. } => self.pending.remove(&(until, entry.insertion)),
             State::Failed { next_try, .. } => self.pending.remove(&(next_try, entry.insertion)),
         };
-        self.in_flight -= usize::from(matches!(entry.state, State::InFlight { .. }));
+        self.fresh -= usize::from(entry.state.is_fresh());
     }
 }
 

@@ -94,12 +94,32 @@ fn ten_thousand_in_one_moment_come_in_bounded_batches() {
     loop {
         let pass = queues.pass(at(10));
         assert_eq!(pass.handed.len(), 50);
+        pass.handed.iter().for_each(|handed| assert!(queues.settle(&handed.key, 1)));
         passes += 1;
         if !pass.again {
             break;
         }
     }
-    assert_eq!((passes, queues.in_flight()), (200, 10_000));
+    assert_eq!((passes, queues.len()), (200, 0));
+}
+
+#[test]
+fn of_a_million_that_are_due_a_thousand_are_in_flight() {
+    let mut queues = queues((0..1_000_000).map(|key| (key, 10)));
+    while queues.pass(at(10)).again {}
+    assert_eq!(queues.in_flight(), 1_000);
+    assert_eq!(queues.next_at(), Some(at(40)), "there is nothing to do before one of them is settled, or silent for too long");
+    assert!(queues.settle(&0, 1) && queues.remove(&1) && queues.fail(&2, 1, 1, at(11)));
+    assert_eq!(keys(&queues.pass(at(10))), [1_000, 1_001, 1_002]);
+}
+
+#[test]
+fn those_that_never_settle_hold_up_nobody() {
+    let mut queues = queues((0..1_000).map(|key| (key, 10)).chain([(5_000, 20)]));
+    while queues.pass(at(20)).again {}
+    assert_eq!(queues.in_flight(), 1_000);
+    assert_eq!(queues.pass(at(50)).handed.len(), 10, "they are tried for the second time");
+    assert_eq!(keys(&queues.pass(at(50))).last(), Some(&5_000));
 }
 
 #[test]
@@ -189,9 +209,8 @@ impl Naive {
         pending.sort_by_key(|entry| (entry.act_at, entry.insertion));
         let mut waiting: Vec<_> = self.entries.iter().filter(|entry| entry.act_at.is_none() && entry.due <= now).cloned().collect();
         waiting.sort_by_key(|entry| (entry.due, entry.insertion));
-        let again = pending.len() > limits.retry_batch || waiting.len() > limits.expire_batch || limits.attempt_timeout.is_zero();
         pending.truncate(limits.retry_batch);
-        waiting.truncate(limits.expire_batch);
+        waiting.truncate(limits.expire_batch.min(limits.in_flight_max.saturating_sub(self.fresh())));
         let mut handed = Vec::new();
         for chosen in pending.into_iter().chain(waiting) {
             let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == chosen.key) else { continue };
@@ -199,6 +218,7 @@ impl Naive {
             (entry.act_at, entry.failed) = (Some(now.saturating_add(limits.attempt_timeout)), false);
             handed.push(Handed { key: entry.key, revision: entry.revision, attempt: entry.attempt, due: entry.due });
         }
+        let again = self.next_at(limits).is_some_and(|next| next <= now);
         Pass { handed, again }
     }
 
@@ -230,11 +250,20 @@ impl Naive {
         }
     }
 
-    fn next_at(&self) -> Option<Timestamp> {
+    fn next_at(&self, limits: Limits) -> Option<Timestamp> {
         if self.following || self.stopping {
             return None;
         }
-        self.entries.iter().map(|entry| entry.act_at.unwrap_or(entry.due)).min()
+        let is_full = self.fresh() >= limits.in_flight_max;
+        let counts = self.entries.iter().filter(|entry| entry.act_at.is_some() || !is_full);
+        counts.map(|entry| entry.act_at.unwrap_or(entry.due)).min()
+    }
+
+    fn fresh(&self) -> usize {
+        self.entries
+            .iter()
+            .filter(|entry| entry.act_at.is_some() && !entry.failed && entry.attempt == 1)
+            .count()
     }
 
     fn in_flight(&self) -> usize {
@@ -274,8 +303,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_queues_do_what_walking_a_list_does(ops in prop::collection::vec(op(), 1..60), retry_batch in 1..4_usize, expire_batch in 1..5_usize) {
-        let limits = Limits { expire_batch, retry_batch, attempt_timeout: Duration::from_secs(7) };
+    fn the_queues_do_what_walking_a_list_does(ops in prop::collection::vec(op(), 1..60), retry_batch in 1..4_usize, expire_batch in 1..5_usize, in_flight_max in 1..9_usize) {
+        let limits = Limits { expire_batch, retry_batch, in_flight_max, attempt_timeout: Duration::from_secs(7) };
         let (mut queues, mut naive) = (ExpiryQueues::new(limits), Naive::default());
         let mut now = 100;
         for op in ops {
@@ -305,7 +334,7 @@ proptest! {
                     naive.stopping = true;
                 }
             }
-            prop_assert_eq!(queues.next_at(), naive.next_at());
+            prop_assert_eq!(queues.next_at(), naive.next_at(limits));
             prop_assert_eq!((queues.len(), queues.in_flight()), (naive.entries.len(), naive.in_flight()));
         }
     }
