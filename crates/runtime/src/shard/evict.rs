@@ -3,8 +3,9 @@
 //! The session itself says whether it has nothing to do. Whatever it is told between being asked and having left is not lost: the run is then hosted again from
 //! its journal, and its timers are told again.
 
-use super::{Ask, Shard};
+use super::{Ask, Done, Shard};
 use crate::host::ToHost;
+use futures_util::FutureExt;
 use std::time::Duration;
 use steadfast_kernel::{EntityId, Run};
 
@@ -36,6 +37,16 @@ impl Shard {
             let (longest, _) = first.remove();
             self.ask_to_leave(&longest);
         }
+        if self.state.idle.len() > self.config.runs_idle_max && !self.state.makes_room_later {
+            self.state.makes_room_later = true; // nobody may touch anything until then
+            self.state.tasks.push(self.clock.sleep(STAY_MIN).map(|()| Done::Stayed).boxed());
+        }
+    }
+
+    /// Those that were too many a while ago have stayed for long enough.
+    pub(super) fn have_stayed(&mut self) {
+        self.state.makes_room_later = false;
+        self.make_room();
     }
 
     fn ask_to_leave(&mut self, id: &EntityId) {

@@ -71,6 +71,7 @@ impl Shard {
             Done::Healed { head, pause } => self.healed(head, pause),
             Done::Aside(aside) => self.looked_aside(*aside),
             Done::Swept(sweeping) => self.swept(sweeping),
+            Done::Stayed => self.have_stayed(),
         }
     }
 

@@ -135,6 +135,8 @@ pub(crate) struct State {
     /// Hosted runs that only wait, the one that was not touched for longest in front.
     idle: BTreeMap<u64, (EntityId, Timestamp)>,
     touches: u64,
+    /// There were too many of them, and they are looked at again soon.
+    makes_room_later: bool,
     /// Held once by every start that is not yet answered.
     starting: Place,
 }
@@ -260,13 +262,14 @@ struct Follow {
     said: Vec<Envelope>,
 }
 
-/// What a background read found.
+/// What a background task has come to.
 enum Done {
     Loaded { id: EntityId, result: Result<Option<Found>, Error> },
     Healed { head: Result<Head, Arc<steadfast_store::Error>>, pause: Duration },
     Outbox(Result<Vec<Envelope>, Error>),
     Aside(Box<aside::Aside>),
     Swept(sweep::Sweeping),
+    Stayed,
 }
 
 impl Shard {

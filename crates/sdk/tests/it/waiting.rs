@@ -197,3 +197,17 @@ async fn runs_that_only_wait_are_let_go_and_come_back_when_something_arrives() {
         assert_eq!(result, if n % 19 == 0 { "one one" } else { "one nothing" }, "{n}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn runs_of_a_burst_are_let_go_though_nothing_happens_after_it() {
+    let config = steadfast::Config { runs_idle_max: 3, ..steadfast::Config::default() };
+    let engine = engine(&Memory::new()).config(config).register(listener).start().await.unwrap();
+    for n in 0..20 {
+        engine.start("listener", &()).id(format!("burst-{n}")).await.unwrap();
+    }
+    tokio::time::sleep(HOUR).await;
+    let first = engine.run("burst-0").unwrap();
+    first.signal("word", "one").await.unwrap();
+    until("it has heard", async || first.journal().await.unwrap().len() == 5).await;
+    assert_eq!(calls("burst-0", "begun"), 2, "it had been let go");
+}
