@@ -11,6 +11,7 @@
 //! | [`journal`] | records come back to the byte, in order; none is written twice |
 //! | [`runs`], [`recover`], [`lists`] | rows are replaced, found by what a restart has to do, and listed newest first by filter |
 //! | [`timers`], [`outbox`], [`letters`] | what is put is there, in its order and in pages that meet; what is removed is gone |
+//! | [`snapshots`] | the last saved fold of an entity comes back to the byte; what was saved before is gone |
 //! | [`retention`] | ended runs are removed, step by step and out of sight from the first one on; what must be kept is kept |
 //! | [`size`] | large batches, long journals, large payloads, long and unusual names |
 //! | [`reopen`] | all of it outlives the handle |
@@ -47,7 +48,7 @@
 //! ```
 //!
 //! Times, sizes and faults are beyond the suite: that `Ok` survives the power being cut, what is said of a damaged file, and how quick it is, are for tests of the store's own. What a suite of
-//! cases overlooks, random operations find: compare the store with [`Memory`](crate::memory::Memory), as the embedded store does in `tests/it/differential.rs`.
+//! cases overlooks, random operations find: compare the store with [`Memory`](crate::memory::Memory), as the embedded store does in `tests/it/differential/`.
 //!
 //! [`contract_tests!`]: crate::contract_tests
 #![allow(clippy::unwrap_used, reason = "a case is a test: a failed call is a failed case")]
@@ -246,31 +247,37 @@ macro_rules! contract_tests {
 
 #[cfg(test)]
 mod tests {
-    /// A case that is not listed would never run.
+    /// A topic or case that is not listed would never run.
     #[test]
-    fn every_case_is_listed() {
+    fn every_case_is_listed_under_its_topic() {
         let list = include_str!("mod.rs");
         let topics = [
-            include_str!("commit.rs"),
-            include_str!("concurrent.rs"),
-            include_str!("fence.rs"),
-            include_str!("journal.rs"),
-            include_str!("letters.rs"),
-            include_str!("lists.rs"),
-            include_str!("outbox.rs"),
-            include_str!("recover.rs"),
-            include_str!("reopen.rs"),
-            include_str!("retention.rs"),
-            include_str!("runs.rs"),
-            include_str!("size.rs"),
-            include_str!("snapshots.rs"),
-            include_str!("timers.rs"),
+            ("commit", include_str!("commit.rs")),
+            ("concurrent", include_str!("concurrent.rs")),
+            ("fence", include_str!("fence.rs")),
+            ("journal", include_str!("journal.rs")),
+            ("letters", include_str!("letters.rs")),
+            ("lists", include_str!("lists.rs")),
+            ("outbox", include_str!("outbox.rs")),
+            ("recover", include_str!("recover.rs")),
+            ("reopen", include_str!("reopen.rs")),
+            ("retention", include_str!("retention.rs")),
+            ("runs", include_str!("runs.rs")),
+            ("size", include_str!("size.rs")),
+            ("snapshots", include_str!("snapshots.rs")),
+            ("timers", include_str!("timers.rs")),
         ];
-        let cases = topics
-            .iter()
-            .flat_map(|topic| topic.split("pub async fn ").skip(1))
-            .filter_map(|text| text.split('(').next());
-        let missing: Vec<_> = cases.filter(|case| !list.contains(&format!(" {case},\n"))).collect();
-        assert!(missing.is_empty(), "not in contract_tests!: {missing:?}");
+        let declared: Vec<_> = list.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect();
+        assert!(topics.iter().map(|(topic, _)| *topic).eq(declared), "every topic is looked at here");
+        for (topic, source) in topics {
+            let listed = list
+                .split_once(&format!(" {topic} {{\n"))
+                .and_then(|(_, rest)| rest.split('}').next())
+                .unwrap_or_default();
+            let listed: Vec<_> = listed.lines().map(|line| line.trim().trim_end_matches(',')).collect();
+            let cases = source.split("pub async fn ").skip(1).filter_map(|text| text.split(['(', '<']).next());
+            let missing: Vec<_> = cases.filter(|case| !listed.contains(case)).collect();
+            assert!(missing.is_empty(), "not in contract_tests!, under {topic}: {missing:?}");
+        }
     }
 }
