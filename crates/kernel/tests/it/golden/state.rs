@@ -7,6 +7,12 @@ use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::{Ended, Open, Phase, script};
 use steadfast_kernel::{Entity, EntityId, Entry, Envelope, Failure, Payload, Run, machine};
 
+/// What a journal comes to.
+pub(super) fn state(id: &EntityId, journal: &[Entry]) -> Entity {
+    let fold = |state, entry| Some(machine::advance(id, state, entry).unwrap().0);
+    journal.iter().fold(None, fold).unwrap()
+}
+
 /// The state, with what the journal has said to others.
 pub(super) fn folded(id: &EntityId, journal: &[Entry]) -> String {
     let (mut state, mut said): (Option<Entity>, Vec<Envelope>) = (None, Vec::new());
