@@ -164,8 +164,8 @@ pub enum RetryFrom {
         letter: LetterId,
         /// Its step.
         step: StepId,
-        /// It is in its box: if not, only the same command again is answered.
-        is_there: bool,
+        /// The number of the message that it came with, if it is in its box: if not, only the same command again is answered.
+        number: Option<u64>,
     },
     /// From the start.
     Start,

@@ -60,6 +60,8 @@ pub enum Message {
     SettleLetter {
         /// The step.
         step: StepId,
+        /// Letters that came with a message up to this number are of an earlier run of the same id.
+        after: u64,
     },
 }
 
@@ -151,7 +153,7 @@ impl Message {
                 body.failure = Some(failure.into());
                 body.payload = Some(payload.into());
             }
-            Message::SettleLetter { step } => body.step = Some(step.to_string()),
+            Message::SettleLetter { step, after } => (body.step, body.after) = (Some(step.to_string()), Some(*after)),
         }
         body.encode_to_vec().into()
     }
@@ -186,7 +188,7 @@ impl Message {
                 payload: payload()?,
                 tenant: body.tenant,
             }),
-            "SETTLE_LETTER" => Message::SettleLetter { step: step()? },
+            "SETTLE_LETTER" => Message::SettleLetter { step: step()?, after: body.after? },
             _ => return None,
         })
     }
@@ -225,6 +227,8 @@ struct Body {
     attempt: Option<u32>,
     #[prost(string, optional, tag = "15")]
     tenant: Option<String>,
+    #[prost(uint64, optional, tag = "16")]
+    after: Option<u64>,
 }
 
 /// A payload inside another message.

@@ -278,14 +278,14 @@ impl Engine {
     pub async fn letter(&self, letter: &LetterId) -> Result<(LetterRow, Letter), Error> {
         let found = self.store()?.letter(letter).await.map_err(Error::from_store)?;
         let row = found.ok_or_else(|| Refusal::LetterNotFound { letter: letter.clone() })?;
-        Ok((row, self.letter_added(letter).await?))
+        Ok((row, self.letter_added(letter).await?.0))
     }
 
-    /// A letter as it arrived, whatever became of it.
-    async fn letter_added(&self, letter: &LetterId) -> Result<Letter, Error> {
+    /// A letter as it arrived, whatever became of it, and the number of the message that it came with.
+    async fn letter_added(&self, letter: &LetterId) -> Result<(Letter, u64), Error> {
         let entity = EntityId::Letters(letter.workflow.clone());
-        match self.entries(&entity, letter.seq - 1, 1).await?.pop().map(|entry| entry.event) {
-            Some(Event::LetterAdded(letter)) => Ok(*letter),
+        match self.entries(&entity, letter.seq - 1, 1).await?.pop() {
+            Some(Entry { event: Event::LetterAdded(letter), heard, .. }) => Ok((*letter, heard.map_or(0, |heard| heard.seq))),
             _ => Err(Refusal::LetterNotFound { letter: letter.clone() }.into()),
         }
     }
@@ -296,8 +296,8 @@ impl Engine {
     /// If there is no such letter, its run cannot be retried now, or has continued as new since; the letter stays then.
     pub async fn redrive(&self, letter: &LetterId, origin: Origin) -> Result<(), Error> {
         let is_there = self.store()?.letter(letter).await.map_err(Error::from_store)?.is_some();
-        let Letter { run, step, .. } = self.letter_added(letter).await?;
-        let from = RetryFrom::Letter { letter: letter.clone(), step, is_there };
+        let (Letter { run, step, .. }, number) = self.letter_added(letter).await?;
+        let from = RetryFrom::Letter { letter: letter.clone(), step, number: Some(number).filter(|_| is_there) };
         self.retry(&run, RetryRun { origin, from, ..RetryRun::default() }).await
     }
 

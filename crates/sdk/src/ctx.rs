@@ -78,7 +78,7 @@ impl Ctx {
         Sleep(self.0.sleep(Until::After(duration)))
     }
 
-    /// Sleeps, durably, until that time; not at all if it has passed.
+    /// Sleeps, durably, until that time; not at all if it has passed. If the run is paused meanwhile, it sleeps for as much longer.
     ///
     /// # Errors
     /// If it is asked for outside of the workflow's own future.

@@ -7,10 +7,12 @@ use steadfast_kernel::{Failure, Period, Timestamp};
 /// Durable ticks with a fixed phase. Ask for the next one with [`tick`](Every::tick).
 ///
 /// The times are whole periods after the beginning: a tick that comes late, because its predecessor's work took long or the process was down, does not
-/// move those after it. Ticks whose time has passed meanwhile are not made up for; [`Tick::missed`] counts them.
+/// move those after it. Ticks whose time has passed meanwhile are not made up for; [`Tick::missed`] counts them. A pause of the run delays the tick that is waited for by as
+/// long as it lasts, as it does with every sleep, and moves none after it.
 #[must_use = "nothing ticks unless `tick` is awaited"]
 pub struct Every {
     ctx: Ctx,
+    every: Duration,
     period: Option<Period>,
     /// The number of the last tick.
     last: u64,
@@ -29,7 +31,14 @@ pub struct Tick {
 
 impl Every {
     pub(crate) fn new(ctx: &Ctx, every: Duration) -> Self {
-        Every { ctx: ctx.clone(), period: Period::new(ctx.now(), every), last: 0 }
+        Every { ctx: ctx.clone(), every, period: Period::new(ctx.now(), every), last: 0 }
+    }
+
+    /// Counts from that time instead of now. A run that goes on as new can take the beginning along in its input, so that its ticks keep their phase.
+    pub fn since(mut self, origin: Timestamp) -> Self {
+        self.period = Period::new(origin, self.every);
+        self.last = self.period.map_or(0, |period| period.number(self.ctx.now()));
+        self
     }
 
     /// Waits for the next tick.

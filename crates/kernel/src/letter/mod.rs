@@ -25,8 +25,8 @@ pub struct LetterBox {
     pub workflow: WorkflowName,
     /// The sequence of the last entry.
     pub seq: Seq,
-    /// Every letter that is here: the run and the step, by the sequence of its arrival.
-    pub letters: BTreeMap<Seq, (RunId, StepId)>,
+    /// Every letter that is here, by the sequence of its arrival: the run, the step, and the number of the message that it came with.
+    pub letters: BTreeMap<Seq, (RunId, StepId, u64)>,
     /// The last message of each sender that was heard.
     pub heard: BTreeMap<EntityId, u64>,
     /// The ids of commands that were carried out.
@@ -52,8 +52,8 @@ fn hear(state: Option<&LetterBox>, envelope: Envelope, now: Timestamp) -> Decisi
     }
     let events: Vec<Event> = match message {
         Message::PostLetter(letter) => vec![Event::LetterAdded(Box::new(letter))],
-        Message::SettleLetter { step } => {
-            let of_it = |(_, (run, of)): &(&Seq, &(RunId, StepId))| from.run() == Some(run) && *of == step;
+        Message::SettleLetter { step, after } => {
+            let of_it = |(_, (run, of, number)): &(&Seq, &(RunId, StepId, u64))| from.run() == Some(run) && *of == step && *number > after;
             let letters = state.iter().flat_map(|letters| &letters.letters).filter(of_it);
             letters.map(|(letter, _)| Event::LetterRedriven { letter: *letter }).collect()
         }
@@ -96,7 +96,10 @@ pub fn evolve(workflow: &WorkflowName, state: Option<LetterBox>, entry: &Entry) 
         return Err(wrong("an event is missing"));
     }
     match &entry.event {
-        Event::LetterAdded(letter) => drop(letters.letters.insert(entry.seq, (letter.run.clone(), letter.step.clone()))),
+        Event::LetterAdded(letter) => {
+            let number = entry.heard.as_ref().map_or(0, |heard| heard.seq);
+            letters.letters.insert(entry.seq, (letter.run.clone(), letter.step.clone(), number));
+        }
         Event::LetterRedriven { letter } => drop(letters.letters.remove(letter).ok_or_else(|| wrong("there is no such letter"))?),
         Event::LetterDropped { letter, origin } => {
             letters.letters.remove(letter).ok_or_else(|| wrong("there is no such letter"))?;

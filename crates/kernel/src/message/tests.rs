@@ -44,7 +44,7 @@ fn every_message() -> Vec<Message> {
         Message::ChildEnded { child: step(), outcome: Err(failure()) },
         Message::PostLetter(letter(Some("acme".into()))),
         Message::PostLetter(letter(None)),
-        Message::SettleLetter { step: step() },
+        Message::SettleLetter { step: step(), after: 1 << 60 },
     ]
 }
 

@@ -109,8 +109,8 @@ fn succeeded(step: &Step) -> bool {
 /// Which records are kept and which are not.
 fn plan(run: &Run, command: RetryRun) -> Result<Retried, Refusal> {
     let RetryRun { origin, from, input, outputs, blocked, in_flight } = command;
-    if let RetryFrom::Letter { letter, step, is_there } = &from
-        && !(*is_there && run.letters.contains(step))
+    if let RetryFrom::Letter { letter, step, number } = &from
+        && !(number.is_some_and(|number| number > run.numbered_from()) && run.letters.contains(step))
     {
         return Err(Refusal::LetterNotFound { letter: letter.clone() }); // redriven, dropped, or of a past that the run no longer has
     }

@@ -66,6 +66,7 @@ fn said_by_retry(run: &Run, entry: &Entry, retried: &Retried) -> Vec<(EntityId, 
     let slot = request(run, 0, entry).filter(|_| run.ended().is_some());
     let children = cancel_children(run, run.records(), |child| retried.resets(child));
     let letters = retried.reset.iter().filter(|step| run.letters.contains(step));
-    let settled = letters.map(|step| (EntityId::Letters(run.workflow.clone()), Message::SettleLetter { step: step.clone() }));
+    let settled = letters
+        .map(|step| (EntityId::Letters(run.workflow.clone()), Message::SettleLetter { step: step.clone(), after: run.numbered_from() }));
     slot.into_iter().chain(children).chain(settled).collect()
 }

@@ -53,6 +53,44 @@ async fn a_periodic_timer_keeps_its_phase_over_a_restart() {
     assert_eq!(ticks(&run).await, [(1.0, 1, 0), (2.0, 2, 0), (4.0, 4, 1)], "the second was asked for before, the third passed meanwhile");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_pause_delays_the_tick_that_is_waited_for_and_none_after_it() {
+    let clock = VirtualClock::start();
+    let engine = Engine::on(Memory::new()).clock(clock).register(watch).start().await.unwrap();
+    let run = engine.start("watch", &[0, 0, 0]).await.unwrap();
+    clock.sleep(HOUR + 30 * MINUTE).await;
+    run.pause().await.unwrap();
+    clock.sleep(10 * MINUTE).await;
+    run.resume().await.unwrap();
+    let began = run.view().await.unwrap().started_at;
+    assert_eq!(ticks(&run).await, [(1.0, 1, 0), (2.0, 2, 0), (3.0, 3, 0)]);
+    let late = clock.now().saturating_since(began);
+    assert!((3 * HOUR..3 * HOUR + MINUTE).contains(&late), "the last one came on time: {late:?}");
+}
+
+/// A life per tick, seven minutes of work in each.
+#[workflow]
+async fn watch_for_ever(ctx: Ctx, (begun, left): (Option<i64>, u32)) -> Result<f64, Failure> {
+    let begun = begun.map_or_else(|| ctx.now(), Timestamp::from_micros);
+    let tick = ctx.every(HOUR).since(begun).tick().await?;
+    let work = || async {
+        tokio::time::sleep(7 * MINUTE).await;
+        Ok::<_, Failure>(())
+    };
+    ctx.step("work", work).await?;
+    match left {
+        0 => Ok(tick.due.saturating_since(begun).as_secs_f64() / HOUR.as_secs_f64()),
+        _ => ctx.continue_as_new(&(Some(begun.as_micros()), left - 1)),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_period_keeps_its_phase_over_lives_that_take_its_beginning_along() {
+    let engine = engine(&Memory::new()).register(watch_for_ever).start().await.unwrap();
+    let run = engine.start("watch_for_ever", &(None::<i64>, 5)).await.unwrap();
+    assert_eq!(run.result::<f64>().await.unwrap(), 6.0, "the sixth tick, six hours after the beginning");
+}
+
 #[workflow]
 async fn until_then(ctx: Ctx, at: i64) -> Result<i64, Failure> {
     ctx.sleep_until(Timestamp::from_micros(at)).await?;

@@ -250,3 +250,21 @@ async fn a_retention_of_nothing_is_refused() {
         assert_eq!(error.code(), "SF0110");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_letter_of_a_run_that_is_gone_is_not_taken_for_one_of_the_next_run_of_that_id() {
+    let engine = start(&Memory::new(), Retention::new().failed(HOUR)).await;
+    engine.start("parse", &"first").id("p").await.unwrap().result::<u32>().await.unwrap_err();
+    tokio::time::sleep(2 * HOUR).await;
+    assert!(ids(&engine).await.is_empty());
+    let again = engine.start("parse", &"second").id("p").await.unwrap();
+    again.result::<u32>().await.unwrap_err();
+    assert_eq!(engine.redrive("parse.1").await.unwrap_err().code(), "SF0115", "that run is gone");
+    assert_eq!(again.view().await.unwrap().epoch, 1, "and this one is left alone");
+    again.retry().await.unwrap();
+    tokio::time::sleep(SECOND).await;
+    let letters = engine.letters(None, 9).await.unwrap();
+    let letters: Vec<_> = letters.items.iter().map(|row| row.letter.to_string()).collect();
+    assert_eq!(letters, ["parse.4", "parse.1"], "the second is settled by the retry, which posts another one; the first stays");
+    engine.drop_letter("parse.1").await.unwrap();
+}

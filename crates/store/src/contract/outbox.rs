@@ -51,7 +51,7 @@ fn every_kind() -> Vec<Message> {
         Message::ChildEnded { child: step("child"), outcome: Err(failure()) },
         Message::PostLetter(letter.clone()),
         Message::PostLetter(Letter { tenant: None, ..letter }),
-        Message::SettleLetter { step: step("read") },
+        Message::SettleLetter { step: step("read"), after: 7 },
     ]
 }
 

@@ -172,7 +172,9 @@ fn of_letters(entity: Option<&Entity>) -> Vec<Command> {
     let told = |run: &RunId, message| {
         Command::Hear(Box::new(Envelope { from: run.into(), seq: u64::MAX, to: EntityId::Letters(workflow("checkout")), message }))
     };
-    let settled = letters.iter().map(|(_, (run, step))| told(run, Message::SettleLetter { step: step.clone() }));
+    let settled = letters
+        .iter()
+        .map(|(_, (run, step, _))| told(run, Message::SettleLetter { step: step.clone(), after: 0 }));
     let dropped = letters.iter().map(|(letter, _)| Command::DropLetter(DropLetter { letter: *letter, origin: ada() }));
     let posted = told(&other_run("r-99"), Message::PostLetter(a_letter()));
     settled.chain(dropped).chain([posted]).collect()

@@ -21,7 +21,7 @@ fn post(run: &str, seq: u64, step: &str) -> Command {
 }
 
 fn settle(run: &str, seq: u64, step: &str) -> Command {
-    told(run, seq, Message::SettleLetter { step: id(step) })
+    told(run, seq, Message::SettleLetter { step: id(step), after: 0 })
 }
 
 fn throw_away(letter: u64, origin: Origin) -> Command {

@@ -402,7 +402,7 @@ fn the_letters_of_steps_that_begin_again_are_settled() {
     let failed = history([run_started(), step_failed("charge#1", 1, poison()), run_failed(poison())]);
     let run = retries(&failed, retry_run(), retried(Some("charge#1"), 2, &["charge#1"]));
     assert!(run.letters.is_empty());
-    let settled = (2, EntityId::Letters(workflow("checkout")), Message::SettleLetter { step: id("charge#1") });
+    let settled = (2, EntityId::Letters(workflow("checkout")), Message::SettleLetter { step: id("charge#1"), after: run.numbered_from() });
     assert_eq!(said(&[failed, vec![life(4, retried(Some("charge#1"), 2, &["charge#1"]))]].concat()), [settled]);
 }
 

@@ -279,7 +279,9 @@ impl Society {
 
     fn letters(&self) -> BTreeMap<u64, (RunId, StepId)> {
         match self.entities.get(&letter_box()) {
-            Some(Entity::Letters(letters)) => letters.letters.clone(),
+            Some(Entity::Letters(letters)) => {
+                letters.letters.iter().map(|(seq, (run, step, _))| (*seq, (run.clone(), step.clone()))).collect()
+            }
             _ => BTreeMap::new(),
         }
     }

@@ -177,7 +177,7 @@ impl Chance {
         let message = match self.below(3) {
             0 => Message::RequestSlot { epoch, slots: 1 },
             1 => Message::ReleaseSlot { epoch },
-            _ => Message::SettleLetter { step: StepId::new("", self.one_of(&["a", "b"]), 1).unwrap() },
+            _ => Message::SettleLetter { step: StepId::new("", self.one_of(&["a", "b"]), 1).unwrap(), after: self.below(9) },
         };
         let envelope = Envelope { from, seq, to: self.entity(), message };
         OutboxChange::Add { shard: self.shard(), envelope }
