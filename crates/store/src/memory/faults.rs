@@ -1,13 +1,13 @@
-//! Faults on demand: what the next commits do instead of succeeding.
+//! Faults on demand: what the next commits and the next steps of sweeps do instead of succeeding.
 
-use crate::Batch;
+use crate::{Batch, Sweep};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// What a commit does instead of succeeding at once.
+/// What a commit or a step of a sweep does instead of succeeding at once.
 #[derive(Clone, Debug)]
 pub enum Fault {
     /// Nothing is applied, and the caller is told so.
@@ -51,10 +51,15 @@ pub struct Faults(Arc<Mutex<Plan>>);
 struct Plan {
     line: VecDeque<Option<Fault>>,
     rules: Vec<Rule>,
+    sweeps: Vec<SweepRule>,
+    sweep_entries: Option<usize>,
 }
 
 /// Tells what is to happen to a commit.
 type Rule = Box<dyn FnMut(&Batch) -> Option<Fault> + Send>;
+
+/// Tells what is to happen to a step of a sweep.
+type SweepRule = Box<dyn FnMut(&[Sweep]) -> Option<Fault> + Send>;
 
 impl Faults {
     /// Lets that many commits through, then does `fault` to the one after them.
@@ -69,6 +74,16 @@ impl Faults {
         self.0.lock().rules.push(Box::new(rule));
     }
 
+    /// Asks about every step of a sweep from here on.
+    pub fn sweep_rule(&self, rule: impl FnMut(&[Sweep]) -> Option<Fault> + Send + 'static) {
+        self.0.lock().sweeps.push(Box::new(rule));
+    }
+
+    /// Lets a step of a sweep remove only so many entries, at least one.
+    pub fn sweep_entries(&self, entries: usize) {
+        self.0.lock().sweep_entries = Some(entries.max(1));
+    }
+
     /// Forgets what was planned.
     pub fn clear(&self) {
         *self.0.lock() = Plan::default();
@@ -76,15 +91,26 @@ impl Faults {
 
     pub(super) fn next(&self, batch: &Batch) -> Option<Fault> {
         let mut plan = self.0.lock();
-        let Plan { line, rules } = &mut *plan;
+        let Plan { line, rules, .. } = &mut *plan;
         let ruled = rules.iter_mut().filter_map(|rule| rule(batch)).last(); // every rule hears of every commit
         line.pop_front().flatten().or(ruled)
+    }
+
+    /// What is to happen to that step, and how many entries it removes if that was said.
+    pub(super) fn next_sweep(&self, runs: &[Sweep]) -> (Option<Fault>, Option<usize>) {
+        let mut plan = self.0.lock();
+        let ruled = plan.sweeps.iter_mut().filter_map(|rule| rule(runs)).last(); // every rule hears of every step
+        (ruled, plan.sweep_entries)
     }
 }
 
 impl fmt::Debug for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plan = self.0.lock();
-        f.debug_struct("Faults").field("line", &plan.line).field("rules", &plan.rules.len()).finish()
+        f.debug_struct("Faults")
+            .field("line", &plan.line)
+            .field("rules", &plan.rules.len())
+            .field("sweeps", &plan.sweeps.len())
+            .finish()
     }
 }

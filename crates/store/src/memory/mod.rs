@@ -13,6 +13,7 @@ use crate::{Batch, Commit, Error, Head, LetterCursor, LetterRow, RunCursor, RunF
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Snapshot, Timer};
@@ -32,7 +33,8 @@ pub struct Memory {
 #[derive(Clone, Debug)]
 enum Past {
     Batch(Box<Batch>),
-    Sweep(ShardId, Vec<Sweep>),
+    /// One step, with how many entries it removed at the most.
+    Sweep(ShardId, Vec<Sweep>, usize),
 }
 
 /// What belongs to one opening of the store.
@@ -77,7 +79,7 @@ impl Memory {
                     tables.put(batch);
                     left -= 1;
                 }
-                Past::Sweep(shard, runs) => drop(tables.sweep_step(*shard, runs)),
+                Past::Sweep(shard, runs, entries) => drop(tables.sweep_step(*shard, runs, *entries)),
             }
             history.push(past.clone());
         }
@@ -89,6 +91,12 @@ impl Memory {
         self.life.dead.load(Ordering::SeqCst)
     }
 
+    /// Everything of which there is an entry or a snapshot, in the order of their ids.
+    pub fn entities(&self) -> BTreeSet<EntityId> {
+        let tables = self.tables.lock();
+        tables.events.keys().map(|(entity, _)| entity).chain(tables.snapshots.keys()).cloned().collect()
+    }
+
     /// How many journal entries were read since it was opened.
     pub fn entries_read(&self) -> u64 {
         self.life.entries_read.load(Ordering::SeqCst)
@@ -96,7 +104,7 @@ impl Memory {
 
     fn alive(&self) -> Result<(), Error> {
         if self.is_dead() {
-            return Err(Error::Unavailable { what: "the store has crashed".into(), source: None });
+            return Err(crashed());
         }
         Ok(())
     }
@@ -109,20 +117,31 @@ impl Memory {
         Ok(())
     }
 
-    /// Applies the batch unless the fault says otherwise. The outcome is decided at once; only its announcement may be held back.
-    fn apply_with(&self, fault: Option<&Fault>, batch: &Batch) -> Result<(), Error> {
+    fn sweep_step(&self, shard: ShardId, term: u64, runs: &[Sweep], entries: usize) -> Result<Vec<Swept>, Error> {
+        self.alive()?;
+        let swept = self.tables.lock().sweep(shard, term, runs, entries)?;
+        self.history.lock().push(Past::Sweep(shard, runs.to_vec(), entries));
+        Ok(swept)
+    }
+
+    /// Does it unless the fault says otherwise. The outcome is decided at once; only its announcement may be held back.
+    fn with<T>(&self, fault: Option<&Fault>, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         let crash = || {
             self.crash();
-            self.alive()
+            Err(crashed())
         };
         match fault {
-            None | Some(Fault::Hold(_)) => self.apply(batch),
+            None | Some(Fault::Hold(_)) => work(),
             Some(Fault::Fail) => Err(asked_for()),
-            Some(Fault::Doubt) => self.apply(batch).and_then(|()| Err(asked_for())),
+            Some(Fault::Doubt) => work().and_then(|_| Err(asked_for())),
             Some(Fault::CrashBefore) => crash(),
-            Some(Fault::CrashAfter) => self.apply(batch).and_then(|()| crash()),
+            Some(Fault::CrashAfter) => work().and_then(|_| crash()),
         }
     }
+}
+
+fn crashed() -> Error {
+    Error::Unavailable { what: "the store has crashed".into(), source: None }
 }
 
 fn asked_for() -> Error {
@@ -133,7 +152,7 @@ fn asked_for() -> Error {
 impl Store for Memory {
     fn commit(&self, batch: Batch) -> Commit {
         let fault = self.faults.next(&batch);
-        let outcome = self.apply_with(fault.as_ref(), &batch);
+        let outcome = self.with(fault.as_ref(), || self.apply(&batch));
         async move {
             if let Some(Fault::Hold(gate)) = fault {
                 gate.opened().await;
@@ -181,11 +200,13 @@ impl Store for Memory {
     }
 
     async fn sweep(&self, shard: ShardId, term: u64, runs: &[Sweep]) -> Result<Vec<Swept>, Error> {
-        self.alive()?;
-        let mut tables = self.tables.lock();
-        let swept = tables.sweep(shard, term, runs)?;
-        self.history.lock().push(Past::Sweep(shard, runs.to_vec()));
-        Ok(swept)
+        let (fault, entries) = self.faults.next_sweep(runs);
+        let step = || self.sweep_step(shard, term, runs, entries.unwrap_or(sweep::STEP));
+        let outcome = self.with(fault.as_ref(), step);
+        if let Some(Fault::Hold(gate)) = fault {
+            gate.opened().await;
+        }
+        outcome
     }
 
     async fn half_swept(&self, shard: ShardId) -> Result<Vec<RunId>, Error> {

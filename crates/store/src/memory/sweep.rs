@@ -6,7 +6,7 @@ use std::ops::Bound;
 use steadfast_kernel::{EntityId, RunId, Seq};
 
 /// How many entries one step removes: few, so that tests see runs that are half swept.
-const STEP: usize = 100;
+pub(super) const STEP: usize = 100;
 
 impl Tables {
     pub(super) fn oldest(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Vec<RunRow> {
@@ -21,16 +21,16 @@ impl Tables {
         self.half_swept.iter().filter(|(_, of)| **of == shard).map(|(run, _)| run.clone()).collect()
     }
 
-    pub(super) fn sweep(&mut self, shard: ShardId, term: u64, runs: &[Sweep]) -> Result<Vec<Swept>, Error> {
+    pub(super) fn sweep(&mut self, shard: ShardId, term: u64, runs: &[Sweep], entries: usize) -> Result<Vec<Swept>, Error> {
         match self.head(shard).term == term {
-            true => Ok(self.sweep_step(shard, runs)),
+            true => Ok(self.sweep_step(shard, runs, entries)),
             false => Err(Error::Fenced { shard, term }),
         }
     }
 
-    /// One step by who has the shard.
-    pub(super) fn sweep_step(&mut self, shard: ShardId, runs: &[Sweep]) -> Vec<Swept> {
-        let (mut swept, mut left) = (Vec::new(), STEP);
+    /// One step by who has the shard, which removes so many entries at the most.
+    pub(super) fn sweep_step(&mut self, shard: ShardId, runs: &[Sweep], entries: usize) -> Vec<Swept> {
+        let (mut swept, mut left) = (Vec::new(), entries);
         for sweep in runs {
             if left == 0 {
                 break;
