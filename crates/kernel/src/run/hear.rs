@@ -46,10 +46,10 @@ fn is_parent(run: &Run, from: &EntityId) -> bool {
 }
 
 /// There is a run of that id. If it is not the child itself, the parent has to know that there will be none; if it is and has ended, it does not say
-/// so again by itself.
+/// so again by itself. A child of an earlier run of the parent's id, which was removed before its child, counts only if it was given the same work.
 fn taken(run: &Run, from: &EntityId, child: &StartChild) -> Decision {
     let Some(parent) = child.options.parent.as_ref().filter(|parent| !parent.detached) else { return Decision::default() };
-    let is_another = run.options.parent.as_ref() != Some(parent);
+    let is_another = run.options.parent.as_ref() != Some(parent) || run.workflow != child.workflow || run.given != child.input;
     let outcome = match run.ended() {
         _ if is_another => {
             let message = format!("run {} exists already, and is not a child of this run", run.id);

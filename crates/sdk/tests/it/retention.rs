@@ -43,6 +43,12 @@ async fn parent(ctx: Ctx, fails: bool) -> Result<u32, Failure> {
     if fails { Err(Failure::permanent("no")) } else { Ok(sum) }
 }
 
+#[workflow]
+async fn next_of(ctx: Ctx, n: u32) -> Result<u32, Failure> {
+    let next: Result<u32, Failure> = ctx.start_and_wait("add", &(n, 1)).await;
+    Err(Failure::permanent(format!("{:?}", next.map_err(|failure| failure.code))))
+}
+
 async fn start(store: &Memory, retention: Retention) -> Engine {
     let engine = engine(store)
         .register(add)
@@ -50,7 +56,8 @@ async fn start(store: &Memory, retention: Retention) -> Engine {
         .register(wait)
         .register(parse)
         .register(many)
-        .register(parent);
+        .register(parent)
+        .register(next_of);
     engine.retention(retention).start().await.unwrap()
 }
 
@@ -144,6 +151,19 @@ async fn a_parent_may_go_before_its_child_and_come_again() {
         ended.expect("the child that is kept tells its end again").unwrap_err();
         tokio::time::sleep(2 * HOUR).await;
         assert_eq!(ids(&engine).await, ["again/add.1"]);
+    }
+}
+
+/// A child that outlives its parent is no child of the next run of that id, unless it was given the same work.
+#[tokio::test(start_paused = true)]
+async fn the_result_of_a_child_that_is_kept_is_not_taken_for_that_of_other_work() {
+    let engine = start(&Memory::new(), Retention::new().failed(HOUR)).await;
+    for (n, heard) in [(1, "Ok(2)"), (1, "Ok(2)"), (5, "Err(FailedPrecondition)")] {
+        let run = engine.start("next_of", &n).id("next").await.unwrap();
+        assert!(run.is_new());
+        let failed = run.result::<u32>().await.unwrap_err();
+        assert_eq!(failed.failure().unwrap().message, heard, "of {n}");
+        tokio::time::sleep(2 * HOUR).await;
     }
 }
 
