@@ -13,7 +13,7 @@ use script::{Chance, Script, played};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use steadfast::memory::{Fault, Gate, Memory};
-use steadfast::{Config, Engine, EngineBuilder, Error, SystemClock, VirtualClock};
+use steadfast::{Config, Engine, EngineBuilder, Error, Retention, SystemClock, VirtualClock};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 use world::World;
@@ -44,8 +44,8 @@ impl Ground {
     }
 
     /// An engine whose clock goes on where the process before has left it.
-    async fn engine(self, store: &Memory, lived: Duration) -> EngineBuilder {
-        let config = Config { shutdown_grace: GRACE, snapshot_every: 3, runs_idle_max: 2, ..Config::default() }; // much is read back
+    async fn engine(self, store: &Memory, lived: Duration, retention: Retention) -> EngineBuilder {
+        let config = Config { shutdown_grace: GRACE, snapshot_every: 3, runs_idle_max: 2, retention, ..Config::default() }; // much is read back
         let engine = Engine::on(store.clone()).config(config);
         match self {
             Ground::Virtual => {
@@ -103,6 +103,13 @@ fn random_lives_with_faults_restarts_and_an_operator_can_be_ended() {
 }
 
 #[test]
+fn random_lives_that_are_removed_after_their_end_leave_nothing_behind() {
+    let mut swept = 0;
+    torture(Ground::Virtual, 60, |ground, seed| swept += lives::swept::case(ground, seed));
+    assert!(setting("TORTURE_CASES").is_some() || swept > 100, "only {swept} runs were removed before the end of their case");
+}
+
+#[test]
 fn random_lives_on_several_threads_can_be_ended() {
     torture(Ground::Threads, 5, |ground, seed| drop(lives::case(ground, seed)));
 }
@@ -117,7 +124,7 @@ fn case(ground: Ground, seed: u64) {
     let mut lived = Duration::ZERO;
     for left in (0..1 + chance.below(5)).rev() {
         lived += ground.runtime().block_on(async {
-            let engine = ground.engine(&world.store(), lived).await;
+            let engine = ground.engine(&world.store(), lived, Retention::new()).await;
             if left > 0 {
                 plan_faults(&mut chance, &world.store());
             }
@@ -133,15 +140,19 @@ fn case(ground: Ground, seed: u64) {
 
 fn plan_faults(chance: &mut Chance, store: &Memory) {
     for _ in 0..chance.below(5) {
-        let (commits, held) = (chance.below(6), chance.below(30));
-        let fault = match chance.below(6) {
-            0 | 1 => Fault::Fail,
-            2 => Fault::Doubt,
-            3 => Fault::CrashBefore,
-            4 => Fault::CrashAfter,
-            _ => Fault::Hold(opened_after(held as u32 * MS)),
-        };
-        store.faults().after(commits as usize, fault);
+        let commits = chance.below(6);
+        store.faults().after(commits as usize, fault(chance));
+    }
+}
+
+fn fault(chance: &mut Chance) -> Fault {
+    let held = chance.below(30);
+    match chance.below(6) {
+        0 | 1 => Fault::Fail,
+        2 => Fault::Doubt,
+        3 => Fault::CrashBefore,
+        4 => Fault::CrashAfter,
+        _ => Fault::Hold(opened_after(held as u32 * MS)),
     }
 }
 

@@ -6,6 +6,7 @@ mod facts;
 mod ledger;
 mod operator;
 mod plan;
+pub(super) mod swept;
 
 use super::script::Chance;
 use super::{Ground, MS, PATIENCE, dead, plan_faults};
@@ -15,7 +16,7 @@ use operator::{Operator, answer};
 use plan::{Plan, SLOTS};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use steadfast::{Engine, EngineBuilder, Error, Status, Store, Wait};
+use steadfast::{Engine, EngineBuilder, Error, Retention, Status, Store, Wait};
 use steadfast_kernel::EntityId;
 use tokio::time::Instant;
 
@@ -53,7 +54,7 @@ pub(super) fn case(ground: Ground, seed: u64) -> BTreeSet<&'static str> {
     let (mut operator, mut lived) = (Operator::default(), Duration::ZERO);
     for left in (0..1 + chance.below(5)).rev() {
         lived += ground.runtime().block_on(async {
-            let engine = ground.engine(&ledger.store(), lived).await;
+            let engine = ground.engine(&ledger.store(), lived, Retention::new()).await;
             if left > 0 {
                 plan_faults(&mut chance, &ledger.store());
                 disturbed(&mut chance, &ledger, &tops, &mut operator, engine).await
@@ -120,7 +121,8 @@ async fn start(engine: &Engine, ledger: &Ledger, top: &Top) {
             start = start.limit("tops", SLOTS);
         }
         match start.await {
-            Ok(_) => return ledger.started(&top.id),
+            Ok(run) => return ledger.started(&top.id, run.is_new()),
+            Err(error) if error.code() == "SF0103" => return, // it was started with another plan, and is kept
             Err(error) => tokio::time::sleep(error.retry_after().expect("only what passes")).await,
         }
     }
@@ -132,7 +134,7 @@ async fn converge(chance: &mut Chance, ledger: &Ledger, engine: &Engine) {
     while !rests(ledger).await {
         for run in ledger.runs() {
             match see_to(chance, ledger, engine, run.as_str()).await {
-                Err(error) if !["SF0105", "SF0109", "SF0112", "SF0113"].contains(&error.code()) => panic!("{run}: {error:?}"),
+                Err(error) if !["SF0104", "SF0105", "SF0109", "SF0112", "SF0113"].contains(&error.code()) => panic!("{run}: {error:?}"),
                 _ => {}
             }
         }

@@ -2,11 +2,11 @@
 
 use super::entities::{Life, at_once, life};
 use super::ledger::{Ledger, Sent};
-use super::plan::{SLOTS, WORKFLOWS};
+use super::plan::SLOTS;
 use std::collections::{BTreeMap, BTreeSet};
 use steadfast::memory::Memory;
-use steadfast::{Event, LetterRow, LimitKey};
-use steadfast_kernel::{Entity, EntityId, Envelope, Run, WorkflowName};
+use steadfast::{Code, Event, LetterRow};
+use steadfast_kernel::{Entity, EntityId, Envelope, Run};
 use steadfast_store::{LetterChange, LetterCursor, RunRow, Store, TimerKey};
 
 /// After every process.
@@ -24,7 +24,7 @@ pub(super) fn always(ledger: &Ledger) {
         assert!(life.early.is_empty(), "{:?} of {} fired early: {:#?}", life.early, life.id, life.lines());
     }
     what_was_acknowledged_is_on_record(ledger, &lives);
-    for ((key, epoch), times) in ledger.happened() {
+    for (((key, _), epoch), times) in ledger.happened() {
         let lines = lives
             .values()
             .filter(|life| life.run().is_some_and(|run| key.starts_with(&format!("{}/s", run.id))));
@@ -59,22 +59,21 @@ pub(super) fn at_rest(ledger: &Ledger) {
 /// Every entity that is there.
 fn all(ledger: &Ledger) -> BTreeMap<String, Life> {
     let store = ledger.store();
-    let runs = ledger.runs().into_iter().map(EntityId::Run);
-    let boxes = WORKFLOWS.iter().map(|name| EntityId::Letters(WorkflowName::new(*name).unwrap()));
-    let mut lives: BTreeMap<String, Life> = runs.chain(boxes).map(|id| (id.to_string(), life(&store, &id))).collect();
-    let limits: BTreeSet<LimitKey> = lives
-        .values()
-        .filter_map(Life::run)
-        .flat_map(|run| run.options.limits.iter().map(|limit| limit.key.clone()))
-        .collect();
-    lives.extend(limits.into_iter().map(EntityId::Limit).map(|id| (id.to_string(), life(&store, &id))));
-    lives
+    let half_swept = at_once(store.half_swept(0));
+    let is_there = |id: &EntityId| id.run().is_none_or(|run| !half_swept.contains(run));
+    store
+        .entities()
+        .into_iter()
+        .filter(is_there)
+        .map(|id| (id.to_string(), life(&store, &id)))
+        .collect()
 }
 
 fn rows_and_timers_are_folds(store: &Memory, lives: &BTreeMap<String, Life>) {
     let mut timers = Vec::new();
     for life in lives.values() {
         let Some(run) = life.run() else { continue };
+        assert_eq!(life.entries.first().map(|entry| entry.seq), Some(1), "{} has a journal without a beginning", run.id);
         let row = at_once(store.run(&run.id));
         assert_eq!(row, Some(RunRow::of(0, run)), "the row of {} is not the fold of its journal {:#?}", run.id, life.lines());
         timers.extend(run.timers());
@@ -142,9 +141,11 @@ fn a_success_is_recorded_once(lives: &BTreeMap<String, Life>) {
 }
 
 fn what_was_acknowledged_is_on_record(ledger: &Ledger, lives: &BTreeMap<String, Life>) {
-    for id in ledger.starts() {
+    for (id, began) in ledger.starts() {
         assert!(
-            lives.values().any(|life| life.run().is_some_and(|run| run.id.as_str() == id)),
+            lives
+                .values()
+                .any(|life| life.run().is_some_and(|run| run.id.as_str() == id && run.started_at == began)),
             "the start of {id} was acknowledged and is gone"
         );
     }
@@ -155,10 +156,11 @@ fn what_was_acknowledged_is_on_record(ledger: &Ledger, lives: &BTreeMap<String, 
             *found.entry((tag, run)).or_default() += 1;
         }
     }
-    for (tag, Sent { run, leaves_a_trace, times, refused, known }) in ledger.orders() {
+    for (tag, Sent { run, leaves_a_trace, times, refused, known, of }) in ledger.orders() {
         let count = found.get(&(tag.clone(), run.clone())).copied().unwrap_or_default();
         assert!(count <= 1, "{tag} of {run} is on record {count} times, and was sent {times} times");
-        assert!(count == 1 || known.is_none() || !leaves_a_trace, "{tag} of {run} was acknowledged and is not on record");
+        let is_gone = of.is_none_or(|began| ledger.may_be_gone(&(run.clone(), began)));
+        assert!(count == 1 || known.is_none() || !leaves_a_trace || is_gone, "{tag} of {run} was acknowledged and is not on record");
         assert!(count == 0 || !refused || times > 1, "{tag} of {run} was refused and is on record");
     }
 }
@@ -171,13 +173,18 @@ fn children_ended_as_their_parents_heard(run: &Run, life: &Life, lives: &BTreeMa
             Event::ChildStarted { child, run, .. } => drop(children.insert(child.clone(), run.clone())),
             Event::ChildEnded { child, outcome } => {
                 let id = EntityId::Run(children[child].clone()).to_string();
-                let ended = lives.get(&id).into_iter().flat_map(|life| &life.entries).any(|entry| match &entry.event {
+                let Some(of_the_child) = lives.get(&id).filter(|life| life.run().is_some_and(|run| run.started_at <= entry.at)) else {
+                    continue; // it was removed before its parent
+                };
+                let ended = of_the_child.entries.iter().any(|entry| match &entry.event {
                     Event::RunCompleted { output } => outcome.as_ref() == Ok(output),
                     Event::RunFailed { failure } => outcome.as_ref() == Err(failure),
                     Event::RunCancelled => outcome.is_err(),
                     _ => false,
                 });
-                assert!(ended, "{} has heard of an end of {id} that was not: {outcome:?} {:#?}", run.id, life.lines());
+                let is_another = of_the_child.run().is_some_and(|child| child.started_at < run.started_at); // of an earlier run of the parent's id
+                let is_taken = is_another && outcome.as_ref().is_err_and(|failure| failure.code == Code::FailedPrecondition);
+                assert!(ended || is_taken, "{} has heard of an end of {id} that was not: {outcome:?} {:#?}", run.id, life.lines());
             }
             _ => {}
         }

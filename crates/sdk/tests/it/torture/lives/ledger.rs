@@ -7,11 +7,17 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 use steadfast::memory::Memory;
 use steadfast::{Ctx, Event, RunId, StepId};
-use steadfast_kernel::{EntityId, Epoch};
+use steadfast_kernel::{EntityId, Epoch, Timestamp};
 use steadfast_store::{RunFilter, RunRow, Store};
 use tokio::time::Instant;
 
 type Inner = Arc<Mutex<State>>;
+
+/// A run and when it began: another run may have had its id before.
+pub(super) type Began = (String, Timestamp);
+
+/// The key of an attempt, and when its run began.
+pub(super) type Work = (String, Timestamp);
 
 /// Steps find the ledger by the id of the run at the top of their family.
 static LEDGERS: LazyLock<Mutex<BTreeMap<String, Inner>>> = LazyLock::new(Mutex::default);
@@ -27,13 +33,15 @@ struct State {
     slack: Duration,
     /// How often a step or undo was called, by run and step.
     calls: BTreeMap<String, u32>,
-    /// How often a step that is not repeatable has happened, by its key and the life of its run: to retry a run is to say that it may happen again.
-    happened: BTreeMap<(String, Epoch), u32>,
-    /// What attempts have said, by their key.
-    beats: BTreeMap<String, BTreeSet<u64>>,
+    /// How often a step that is not repeatable has happened, by its work and the life of its run: to retry a run is to say that it may happen again.
+    happened: BTreeMap<(Work, Epoch), u32>,
+    /// What attempts have said, by their work.
+    beats: BTreeMap<Work, BTreeSet<u64>>,
     /// What was sent, by its tag.
     orders: BTreeMap<String, Sent>,
-    acknowledged_starts: BTreeSet<String>,
+    acknowledged_starts: BTreeSet<Began>,
+    /// Runs whose time was over, and that may have been removed.
+    swept: BTreeSet<Began>,
     /// What must not have happened. Steps cannot panic about it: that would be a failed attempt.
     wrong: Vec<String>,
 }
@@ -48,6 +56,8 @@ pub(super) struct Sent {
     pub(super) refused: bool,
     /// Since when it is known to have been carried out.
     pub(super) known: Option<Known>,
+    /// When the run began that was there when that was said.
+    pub(super) of: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +68,18 @@ pub(super) enum Known {
 }
 
 impl State {
-    fn has_happened(&self, key: &str) -> bool {
-        self.happened.keys().any(|(other, _)| other == key)
+    fn has_happened(&self, work: &Work) -> bool {
+        self.happened.keys().any(|(other, _)| other == work)
+    }
+
+    fn work(&self, run: &RunId, key: String) -> Work {
+        (key, self.began(run.as_str()).unwrap_or(Timestamp::EPOCH))
+    }
+
+    /// When the run of that id began, if there is one.
+    fn began(&self, run: &str) -> Option<Timestamp> {
+        let row = self.store.run(&RunId::new(run).ok()?).now_or_never().expect("memory does not wait");
+        row.ok().flatten().map(|row| row.started_at)
     }
 }
 
@@ -73,6 +93,7 @@ impl Ledger {
             beats: BTreeMap::new(),
             orders: BTreeMap::new(),
             acknowledged_starts: BTreeSet::new(),
+            swept: BTreeSet::new(),
             wrong: Vec::new(),
         };
         let inner = Arc::new(Mutex::new(state));
@@ -98,25 +119,62 @@ impl Ledger {
         });
     }
 
-    pub(super) fn started(&self, id: &str) {
-        self.state(|state| state.acknowledged_starts.extend([id.to_string()]));
+    pub(super) fn started(&self, id: &str, is_new: bool) {
+        self.state(|state| {
+            let Some(at) = state.began(id) else {
+                if !state.store.is_dead() {
+                    state.wrong.push(format!("the start of {id} was acknowledged and it is not there"));
+                }
+                return;
+            };
+            let others = state.acknowledged_starts.iter().filter(|(other, began)| other == id && *began != at);
+            let replaced: Vec<_> = others.filter(|other| !state.swept.contains(other)).cloned().collect();
+            if !replaced.is_empty() || (is_new && state.acknowledged_starts.contains(&(id.into(), at))) {
+                state.wrong.push(format!("{id} was begun at {at:?} (new: {is_new}) in the place of {replaced:?}"));
+            }
+            state.acknowledged_starts.insert((id.into(), at));
+        });
     }
 
-    pub(super) fn starts(&self) -> BTreeSet<String> {
-        self.state(|state| state.acknowledged_starts.clone())
+    /// Those that are to be there: their starts were acknowledged, and their time was not over.
+    pub(super) fn starts(&self) -> BTreeSet<Began> {
+        self.state(|state| state.acknowledged_starts.difference(&state.swept).cloned().collect())
+    }
+
+    /// A run may be removed from here on.
+    pub(super) fn may_go(&self, run: Began) {
+        self.state(|state| state.swept.insert(run));
+    }
+
+    pub(super) fn may_be_gone(&self, run: &Began) -> bool {
+        self.state(|state| state.swept.contains(run))
+    }
+
+    /// How many were removed.
+    pub(super) fn count_swept(&self) -> usize {
+        self.state(|state| state.swept.iter().filter(|(run, began)| state.began(run) != Some(*began)).count())
+    }
+
+    pub(super) fn share(&self) -> Self {
+        Ledger { inner: Arc::clone(&self.inner), tops: Vec::new() }
     }
 
     pub(super) fn sends(&self, tag: &str, run: &str, leaves_a_trace: bool) {
         self.state(|state| {
-            let sent = Sent { run: run.into(), leaves_a_trace, times: 0, refused: false, known: None };
+            let sent = Sent { run: run.into(), leaves_a_trace, times: 0, refused: false, known: None, of: None };
             state.orders.entry(tag.into()).or_insert(sent).times += 1;
         });
     }
 
     pub(super) fn acknowledged(&self, tag: &str) {
         self.state(|state| {
+            let began = state.orders.get(tag).and_then(|sent| state.began(&sent.run));
             let sent = state.orders.get_mut(tag).expect("it was sent");
             sent.known.get_or_insert_with(|| Known::Since(Instant::now()));
+            sent.of = began;
+            if let (Some(began), true) = (began, sent.leaves_a_trace) {
+                state.swept.remove(&(sent.run.clone(), began)); // it has begun another life
+            }
         });
     }
 
@@ -128,15 +186,15 @@ impl Ledger {
         self.state(|state| state.orders.clone())
     }
 
-    pub(super) fn happened(&self) -> BTreeMap<(String, Epoch), u32> {
+    pub(super) fn happened(&self) -> BTreeMap<(Work, Epoch), u32> {
         self.state(|state| state.happened.clone())
     }
 
     /// What a person finds who looks whether a step that is in doubt has happened.
     pub(super) fn has_happened(&self, run: &RunId, step: &StepId) -> bool {
         let life = entities::life(&self.store(), &EntityId::Run(run.clone()));
-        let key = life.run().map(|run| run.generations.key(&run.id, step));
-        key.is_some_and(|key| self.state(|state| state.has_happened(&key)))
+        let work = life.run().map(|run| (run.generations.key(&run.id, step), run.started_at));
+        work.is_some_and(|work| self.state(|state| state.has_happened(&work)))
     }
 
     pub(super) fn is_wrong(&self, why: String) {
@@ -235,24 +293,29 @@ fn may_begin(state: &State, life: &Life, key: &str) -> Result<(), String> {
 pub(super) fn happens(ctx: &Ctx) {
     with(ctx, |state, run, key| {
         let life = entities::life(&state.store, &EntityId::Run(run.clone()));
-        *state.happened.entry((key, life.run().map_or(0, |run| run.epoch))).or_default() += 1;
+        let (began, epoch) = life.run().map_or((Timestamp::EPOCH, 0), |run| (run.started_at, run.epoch));
+        *state.happened.entry(((key, began), epoch)).or_default() += 1;
     });
 }
 
 /// Whether it was done: what a probe finds.
 pub(super) fn happened(ctx: &Ctx) -> bool {
-    with(ctx, |state, _, key| state.has_happened(&key)).unwrap_or_default()
+    with(ctx, |state, run, key| state.has_happened(&state.work(run, key))).unwrap_or_default()
 }
 
 pub(super) fn beats(ctx: &Ctx, said: u64) {
-    with(ctx, |state, _, key| state.beats.entry(key).or_default().insert(said));
+    with(ctx, |state, run, key| {
+        let work = state.work(run, key);
+        state.beats.entry(work).or_default().insert(said)
+    });
 }
 
 /// What an attempt finds of the one before it must have been said.
 pub(super) fn recalled(ctx: &Ctx, found: Option<u64>) {
-    with(ctx, |state, _, key| {
+    with(ctx, |state, run, key| {
+        let work = state.work(run, key.clone());
         if let Some(found) = found
-            && !state.beats.get(&key).is_some_and(|said| said.contains(&found))
+            && !state.beats.get(&work).is_some_and(|said| said.contains(&found))
         {
             state.wrong.push(format!("{key} finds the heartbeat {found}, which nobody has said"));
         }

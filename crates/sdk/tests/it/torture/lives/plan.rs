@@ -166,8 +166,6 @@ pub(super) fn register(engine: EngineBuilder) -> EngineBuilder {
         .register_with(low, Settings::new().manual_recovery())
 }
 
-pub(super) const WORKFLOWS: [&str; 4] = ["top", "manual", "middle", "low"];
-
 struct Code {
     ctx: Ctx,
     child: &'static str,
