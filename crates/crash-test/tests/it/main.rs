@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test may panic, and says how to repeat it")]
 
 mod facts;
+mod removed;
 mod seen;
 mod victim;
 mod world;
@@ -37,9 +38,7 @@ fn a_process_killed_at_random_moments_loses_nothing_and_repeats_nothing() {
     let kills_wanted = setting("CRASH_KILLS").unwrap_or(100);
     let repeat = Repeat(format!("CRASH_SEED={seed} CRASH_KILLS={kills_wanted}"));
     println!("{}", repeat.0);
-    let mut key = [0; 32];
-    key[..8].copy_from_slice(&seed.to_le_bytes());
-    let mut chance = Stream::new(&Seed(key), "", "kills");
+    let mut chance = kills(seed);
 
     let (mut kills, mut rounds, mut seen) = (0, 0, Seen::default());
     while kills < kills_wanted {
@@ -50,6 +49,13 @@ fn a_process_killed_at_random_moments_loses_nothing_and_repeats_nothing() {
     seen.is_enough(kills);
 }
 
+/// The schedule of kills of that seed.
+fn kills(seed: u64) -> Stream {
+    let mut key = [0; 32];
+    key[..8].copy_from_slice(&seed.to_le_bytes());
+    Stream::new(&Seed(key), "", "kills")
+}
+
 /// Runs on a fresh data folder, whose process is killed until they are done or there were kills enough, and then left alone until they are done.
 fn round(chance: &mut Stream, kills_max: u64, seen: &mut Seen) -> u64 {
     let folder = tempfile::tempdir().unwrap();
@@ -58,7 +64,7 @@ fn round(chance: &mut Stream, kills_max: u64, seen: &mut Seen) -> u64 {
     for process in 1.. {
         let mercy = kills >= kills_max;
         let life = if mercy { Life::Whole } else { Life::draw(chance) };
-        let end = Victim::start(folder.path(), process, RUNS).live(life);
+        let end = Victim::start(folder.path(), process, &RUNS.to_string()).live(life);
         let now = World::left_by(process, folder.path(), &world, &end.acknowledged);
         facts::hold(&now, &world);
         world = now;

@@ -55,11 +55,11 @@ pub(crate) struct End {
 }
 
 impl Victim {
-    pub(crate) fn start(folder: &Path, process: u32, runs: u32) -> Self {
+    pub(crate) fn start(folder: &Path, process: u32, runs: &str) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_steadfast-crash-test"))
             .arg(folder.join("data"))
             .arg(folder.join("log"))
-            .args([process.to_string(), runs.to_string()])
+            .args([&process.to_string(), runs])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
