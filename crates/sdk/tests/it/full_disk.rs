@@ -2,13 +2,14 @@
 
 use crate::support::{call, calls};
 use std::env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{self, Command};
-use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use steadfast::memory::{Fault, Memory};
-use steadfast::{Ctx, Engine, Failure, Health, VirtualClock, workflow};
-use tempfile::tempdir;
+use steadfast::{Ctx, Engine, Failure, Health, Status, VirtualClock, workflow};
+use tempfile::{TempDir, tempdir};
 use tokio::sync::Semaphore;
 
 /// The folder of the child process.
@@ -33,18 +34,27 @@ async fn gated(ctx: Ctx, _input: ()) -> Result<u32, Failure> {
     .await
 }
 
-/// A process of its own, because the limit on file sizes, which stands for the full disk here, is one of the process.
-#[tokio::test]
-async fn a_full_disk_is_survived() {
+/// The folder, if this is the child process; runs the test as one if it is not. It is a process of its own because the limit on file sizes, which stands for
+/// the full disk here, is one of the process.
+fn in_a_process_of_its_own(test: &str) -> Result<PathBuf, TempDir> {
     if let Some(dir) = env::var_os(CHILD) {
-        return survive(Path::new(&dir)).await;
+        return Ok(dir.into());
     }
     let dir = tempdir().unwrap();
     let mut child = Command::new("sh");
     child.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(env::current_exe().unwrap());
-    child.args(["--exact", "full_disk::a_full_disk_is_survived"]).env(CHILD, dir.path());
+    child.args(["--exact", &format!("full_disk::{test}")]).env(CHILD, dir.path());
     let output = child.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    Err(dir)
+}
+
+#[tokio::test]
+async fn a_full_disk_is_survived() {
+    let dir = match in_a_process_of_its_own("a_full_disk_is_survived") {
+        Ok(dir) => return survive(&dir).await,
+        Err(dir) => dir,
+    };
     let engine = Engine::open(dir.path()).unwrap().register(echo).register(gated).start().await.unwrap();
     assert_eq!(engine.run("refused").unwrap().result::<usize>().await.unwrap(), 100_000, "the child has done it");
 }
@@ -82,6 +92,94 @@ async fn survive(dir: &Path) {
     let again = engine.start("echo", &large).id("refused").await.unwrap();
     assert_eq!(again.result::<usize>().await.unwrap(), 100_000);
     engine.shutdown().await;
+}
+
+const MS: Duration = Duration::from_millis(1);
+
+/// How often the disk fills up: from time to time it is given longer to itself, so it is not done often.
+const FULL: usize = 6;
+
+/// How many start runs meanwhile.
+const STARTERS: usize = 4;
+
+#[workflow]
+async fn measured(ctx: Ctx, input: String) -> Result<usize, Failure> {
+    ctx.step("first", || {
+        call(&ctx, "first");
+        async { Ok::<_, Failure>(()) }
+    })
+    .await?;
+    ctx.sleep(Duration::from_millis(5)).await?;
+    ctx.step("count", || {
+        call(&ctx, "count");
+        async { Ok::<_, Failure>(input.len()) }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_fills_up_again_and_again_loses_nothing() {
+    let dir = match in_a_process_of_its_own("a_disk_that_fills_up_again_and_again_loses_nothing") {
+        Ok(dir) => return fill_up(&dir).await,
+        Err(dir) => dir,
+    };
+    let engine = Engine::open(dir.path()).unwrap().register(measured).start().await.unwrap();
+    let done = engine.list().status(Status::Completed).limit(1_000).await.unwrap().items.len();
+    assert!(done > FULL * STARTERS, "{done} runs");
+    assert!(engine.list().status(Status::Running).await.unwrap().items.is_empty());
+}
+
+async fn fill_up(dir: &Path) {
+    let engine = Engine::open(dir).unwrap().register(measured).start().await.unwrap();
+    let first = engine.start("measured", "abc").id("first").await.unwrap();
+    assert_eq!(first.result::<usize>().await.unwrap(), 3);
+    let over = Arc::new(AtomicBool::new(false));
+    let starters: Vec<_> = (0..STARTERS).map(|n| tokio::spawn(keep_starting(engine.clone(), n, Arc::clone(&over)))).collect();
+    for round in 0..FULL as u64 {
+        let log = std::fs::metadata(dir.join("steadfast.db-wal")).unwrap().len();
+        limit_file_size(&(log + round * 3_000).to_string());
+        while engine.health().is_well() {
+            tokio::time::sleep(MS).await;
+        }
+        let full = engine.health();
+        assert!(matches!(&full, Health::Healing { error, .. } if error.code() == "SF0308"), "{full:?}");
+        assert_eq!(first.result::<usize>().await.unwrap(), 3, "who looks is answered");
+        assert!(!engine.list().await.unwrap().items.is_empty());
+        limit_file_size("unlimited");
+        let before = engine.commits();
+        while !engine.health().is_well() || engine.commits() < before + 20 {
+            tokio::time::sleep(MS).await; // it goes on by itself
+        }
+    }
+    over.store(true, Ordering::SeqCst);
+    for starter in starters {
+        starter.await.unwrap();
+    }
+    engine.shutdown().await;
+}
+
+/// Starts one run after the other, each as often as it takes, and waits for its end.
+async fn keep_starting(engine: Engine, starter: usize, over: Arc<AtomicBool>) {
+    for n in 0.. {
+        if over.load(Ordering::SeqCst) {
+            return;
+        }
+        let (id, input) = (format!("filling-{starter}-{n}"), "x".repeat(n % 7 * 3_000));
+        loop {
+            match engine.start("measured", &input).id(&id).await {
+                Ok(_) => break,
+                Err(error) => tokio::time::sleep(error.retry_after().unwrap_or_else(|| panic!("{error:?}"))).await,
+            }
+        }
+        let counted = loop {
+            match engine.run(&id).unwrap().result::<usize>().await {
+                Ok(counted) => break counted,
+                Err(error) => tokio::time::sleep(error.retry_after().unwrap_or_else(|| panic!("{id} was acknowledged: {error:?}"))).await,
+            }
+        };
+        assert_eq!(counted, input.len());
+        assert_eq!((calls(&id, "first"), calls(&id, "count")), (1, 1), "what was done is not done again");
+    }
 }
 
 /// Sets the largest size of a file that this process may write.
