@@ -9,7 +9,7 @@ use super::{Top, converge, facts, start};
 use crate::torture::script::Chance;
 use crate::torture::{Ground, MS, dead, fault, plan_faults};
 use futures_util::FutureExt;
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use std::collections::VecDeque;
 use std::time::Duration;
 use steadfast::memory::{Fault, Memory};
@@ -21,20 +21,45 @@ use tokio::time::Instant;
 /// How often an engine looks for runs whose time is over, from its start on.
 const EVERY: Duration = Duration::from_secs(60);
 
+/// Virtual time, but who would sleep for long is woken soon: an engine with that clock looks for runs whose time is over all the time.
+struct Hasty(VirtualClock);
+
+impl Clock for Hasty {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
+        self.0.sleep(if time > EVERY / 2 { 3 * MS } else { time })
+    }
+
+    fn steady_for(&self) -> Duration {
+        self.0.steady_for()
+    }
+}
+
+/// The clock of a process whose runtime has just begun, after those before it have lived that long.
+fn clock(lived: Duration) -> VirtualClock {
+    VirtualClock::start_at(VirtualClock::start().now().saturating_add(lived))
+}
+
 /// Tells how many runs were removed while others were under way.
 pub(in crate::torture) fn case(ground: Ground, seed: u64) -> usize {
     let mut chance = Chance::new(seed);
     let mut tops: Vec<_> = (0..1 + chance.below(4))
         .map(|n| Top::draw(&mut chance, format!("swept-{ground:?}-{seed}-{n}")))
         .collect();
+    let hasty = chance.below(2) == 0;
+    let every = if hasty { 200 * MS } else { EVERY }; // by then everything was looked at
     let ledger = Ledger::of(tops.iter().map(|top| top.id.clone()).collect(), Duration::ZERO);
     let (mut operator, mut lived) = (Operator::default(), Duration::ZERO);
     for _ in 0..1 + chance.below(4) {
         let retention = draw(&mut chance);
         lived += ground.runtime().block_on(async {
             let engine = ground.engine(&ledger.store(), lived, retention).await;
+            let engine = if hasty { engine.clock(Hasty(clock(lived))) } else { engine };
             watch(&mut chance, &ledger, retention, lived, true);
-            disturbed(&mut chance, &ledger, &mut tops, &mut operator, engine).await
+            disturbed(&mut chance, &ledger, &mut tops, &mut operator, (engine, every)).await
         });
         ledger.restart();
         facts::always(&ledger);
@@ -43,8 +68,9 @@ pub(in crate::torture) fn case(ground: Ground, seed: u64) -> usize {
     let retention = Retention::new().completed(MS).failed(MS).cancelled(MS);
     ground.runtime().block_on(async {
         let engine = ground.engine(&ledger.store(), lived, retention).await;
+        let engine = if hasty { engine.clock(Hasty(clock(lived))) } else { engine };
         watch(&mut chance, &ledger, retention, lived, false);
-        healed(&mut chance, &ledger, &tops, &mut operator, engine).await;
+        healed(&mut chance, &ledger, &tops, &mut operator, (engine, every)).await;
     });
     swept
 }
@@ -57,7 +83,7 @@ fn draw(chance: &mut Chance) -> Retention {
 /// Looks at every sweep, and has some of its steps fail: none takes a run whose time is not over.
 fn watch(chance: &mut Chance, ledger: &Ledger, retention: Retention, lived: Duration, faults: bool) {
     let (book, store) = (ledger.share(), ledger.store());
-    let clock = VirtualClock::start_at(VirtualClock::start().now().saturating_add(lived));
+    let clock = clock(lived);
     let mut line: VecDeque<Option<Fault>> = VecDeque::new();
     for _ in 0..if faults { chance.below(4) } else { 0 } {
         line.extend((0..chance.below(4)).map(|_| None));
@@ -88,13 +114,19 @@ fn may_go(ledger: &Ledger, store: &Memory, retention: Retention, sweep: &Sweep, 
 }
 
 /// A process with something to do at its beginning and whenever it looks for runs whose time is over.
-async fn disturbed(chance: &mut Chance, ledger: &Ledger, tops: &mut [Top], operator: &mut Operator, engine: EngineBuilder) -> Duration {
+async fn disturbed(
+    chance: &mut Chance,
+    ledger: &Ledger,
+    tops: &mut [Top],
+    operator: &mut Operator,
+    (engine, every): (EngineBuilder, Duration),
+) -> Duration {
     let (store, begun, gently) = (ledger.store(), Instant::now(), chance.below(3) == 0);
     let engine = plan::register(engine).start().await.unwrap();
     for sweeps in 0..1 + chance.below(4) as u32 {
         if sweeps > 0 {
             let early = chance.below(60) as u32 * MS;
-            tokio::time::sleep_until(begun + EVERY * sweeps - early).await;
+            tokio::time::sleep_until(begun + every * sweeps - early).await;
         }
         plan_faults(chance, &store);
         busy(chance, ledger, tops, operator, &engine).await;
@@ -131,14 +163,14 @@ async fn busy(chance: &mut Chance, ledger: &Ledger, tops: &mut [Top], operator: 
 }
 
 /// A process without faults: everything comes to its end and goes, begins again, and goes again.
-async fn healed(chance: &mut Chance, ledger: &Ledger, tops: &[Top], operator: &mut Operator, engine: EngineBuilder) {
+async fn healed(chance: &mut Chance, ledger: &Ledger, tops: &[Top], operator: &mut Operator, (engine, every): (EngineBuilder, Duration)) {
     let engine = plan::register(engine).start().await.unwrap();
     for _ in 0..2 {
         join_all(tops.iter().map(|top| start(&engine, ledger, top))).await;
         operator.operate(chance, ledger, &engine, 10, 30).await;
         converge(chance, ledger, &engine).await;
         facts::at_rest(ledger);
-        tokio::time::sleep(2 * EVERY).await;
+        tokio::time::sleep(2 * every).await;
         nothing_is_left(&ledger.store());
     }
     engine.shutdown().await;
