@@ -2,7 +2,7 @@
 
 use crate::support::{call, engine, lines, until};
 use std::time::Duration;
-use steadfast::memory::Memory;
+use steadfast::memory::{Fault, Gate, Memory};
 use steadfast::{Ctx, DAY, Engine, Failure, HOUR, MINUTE, Retention, SECOND, Status, Store, workflow};
 use tempfile::tempdir;
 
@@ -194,6 +194,31 @@ async fn a_retry_that_races_with_the_sweep_finds_all_of_the_run_or_nothing() {
         }
     }
     assert!(found > 5 && gone > 5, "{found} found it, {gone} found nothing");
+}
+
+/// The sweep does not wait in line with the commits: a run whose retry is on its way to the store is left alone.
+#[tokio::test(start_paused = true)]
+async fn a_retry_that_the_store_has_not_seen_yet_is_not_overtaken_by_the_sweep() {
+    let (store, gate) = (Memory::new(), Gate::default());
+    let engine = start(&store, Retention::new().failed(SECOND)).await;
+    let run = engine.start("fail_first", &()).id("overtaken").await.unwrap();
+    run.result::<u32>().await.unwrap_err();
+    tokio::time::sleep(MINUTE - SECOND).await;
+    let mut waiting = Vec::new();
+    for _ in 0..2 {
+        store.faults().after(0, Fault::Hold(gate.clone())); // as many as are under way at once
+        let start = engine.start("wait", &());
+        waiting.push(tokio::spawn(async move { start.await.map(drop) }));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let retry = run.retry();
+    let retried = tokio::spawn(async move { retry.await });
+    tokio::time::sleep(2 * SECOND).await;
+    assert!(!retried.is_finished(), "the sweep came first");
+    gate.open();
+    retried.await.unwrap().unwrap();
+    assert_eq!(run.result::<u32>().await.unwrap(), 2);
+    assert_eq!(lines(&run).await, ["RUN_STARTED", "RUN_FAILED FAILED_PRECONDITION", "RUN_RETRIED", "RUN_COMPLETED"]);
 }
 
 /// Who asks for a run that is going waits until it is gone: a start begins a new one.
