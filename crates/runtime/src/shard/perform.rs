@@ -93,7 +93,10 @@ impl Shard {
             From::Turn(session) => self.seat(id).tell_only(session, ToHost::TurnTaken),
             From::Failure(session, step) => self.seat(id).tell_only(session, ToHost::RetryScheduled { step }),
             From::Relay { from, to, seq } => self.heard(from, to, seq),
-            From::Restart => drop(self.state.to_interrupt.remove(id)),
+            From::Restart => {
+                self.state.to_interrupt.remove(id);
+                self.ask(id.clone(), Ask::Resume); // who called it off before that was on record has found nobody who may host it
+            }
             From::Keeper(fired) => self.order(Order::Settle(fired.timer)), // it was superseded
             From::Viewer(_) | From::Nobody => {}
         }

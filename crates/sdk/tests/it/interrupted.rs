@@ -1,7 +1,7 @@
 //! Manual recovery: a run whose process died with work under way does not go on by itself.
 
 use crate::support::{call, calls, engine, lines, until};
-use steadfast::memory::{Fault, Memory};
+use steadfast::memory::{Fault, Gate, Memory};
 use steadfast::{Code, Ctx, Engine, Failure, HOUR, MINUTE, Policy, SECOND, Settings, Status, workflow};
 
 /// Three stages; the second takes an hour, or fails, or waits for a word.
@@ -156,4 +156,28 @@ async fn one_that_was_called_off_before_its_process_died_goes_on_to_its_end() {
     let run = second.run("called-off-before").unwrap();
     assert_eq!(run.result::<String>().await.unwrap_err().failure().unwrap().code, Code::Cancelled);
     assert_eq!(calls("called-off-before", "switch"), 1);
+}
+
+/// A restart has it on record that a run does not go on by itself; who calls the run off before that is there is not left waiting.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_called_off_while_its_interruption_is_being_recorded_ends() {
+    let (store, gate, id) = (Memory::new(), Gate::default(), "called-off-early");
+    let first = start(&store).await;
+    first.start("rollout", "hangs").id(id).await.unwrap();
+    until("it hangs", async || calls(id, "switch") == 1).await;
+    drop(first);
+    let store = store.reopen();
+    store.faults().after(0, Fault::Hold(gate.clone()));
+    let second = start(&store).await;
+    let run = second.run(id).unwrap();
+    let cancel = tokio::spawn({
+        let cancel = run.cancel();
+        async move { cancel.await }
+    });
+    tokio::time::sleep(SECOND).await;
+    gate.open();
+    cancel.await.unwrap().unwrap();
+    let ended = tokio::time::timeout(MINUTE, run.result::<String>()).await;
+    ended.expect("nobody has to do anything more").unwrap_err();
+    assert_eq!(lines(&run).await, ["RUN_STARTED", "STEP_COMPLETED drain#1 a1", "RUN_INTERRUPTED", "RUN_CANCEL_REQUESTED", "RUN_CANCELLED"]);
 }
