@@ -128,7 +128,9 @@ async fn disturbed(
             let early = chance.below(60) as u32 * MS;
             tokio::time::sleep_until(begun + every * sweeps - early).await;
         }
-        plan_faults(chance, &store);
+        if sweeps == 0 || every == EVERY {
+            plan_faults(chance, &store);
+        }
         busy(chance, ledger, tops, operator, &engine).await;
         if store.is_dead() {
             break;
@@ -170,8 +172,11 @@ async fn healed(chance: &mut Chance, ledger: &Ledger, tops: &[Top], operator: &m
         operator.operate(chance, ledger, &engine, 10, 30).await;
         converge(chance, ledger, &engine).await;
         facts::at_rest(ledger);
-        tokio::time::sleep(2 * every).await;
-        nothing_is_left(&ledger.store());
+        let (store, resting) = (ledger.store(), Instant::now());
+        while store.entities().iter().any(|id| id.run().is_some()) && resting.elapsed() < 3 * EVERY {
+            tokio::time::sleep(every).await;
+        }
+        nothing_is_left(&store);
     }
     engine.shutdown().await;
 }
