@@ -173,7 +173,8 @@ async fn healed(chance: &mut Chance, ledger: &Ledger, tops: &[Top], operator: &m
         converge(chance, ledger, &engine).await;
         facts::at_rest(ledger);
         let (store, resting) = (ledger.store(), Instant::now());
-        while store.entities().iter().any(|id| id.run().is_some()) && resting.elapsed() < 3 * EVERY {
+        let is_left = || store.entities().iter().any(|id| id.run().is_some()) || !at_once(store.half_swept(0)).is_empty();
+        while is_left() && resting.elapsed() < 3 * EVERY {
             tokio::time::sleep(every).await;
         }
         nothing_is_left(&store);
