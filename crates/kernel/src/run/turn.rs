@@ -2,8 +2,8 @@
 //! open --TakeTurn--> open | compensating | ended · compensating --TakeTurn--> compensating | ended
 
 use super::order::is_of_the_code;
-use super::{Decision, Phase, Run};
-use crate::{Answer, Effect, Event, Proposal, Refusal, StepId, TakeTurn, Timer, TimerName};
+use super::{Decision, Open, Phase, Run};
+use crate::{Answer, Effect, Event, Proposal, Refusal, StepId, TakeTurn, Timer, TimerName, Timestamp};
 use std::collections::BTreeSet;
 
 pub(super) fn decide(run: &Run, command: TakeTurn) -> Result<Decision, Refusal> {
@@ -56,7 +56,12 @@ fn closes_the_code(event: &Event) -> bool {
 fn check(run: &Run, proposals: &[Proposal]) -> Result<(), String> {
     let Phase::Open(open) = &run.phase else { return Ok(()) };
     let (mut seen, mut taken) = (BTreeSet::new(), BTreeSet::new());
-    for (index, Proposal { event, .. }) in proposals.iter().enumerate() {
+    for (index, Proposal { event, at }) in proposals.iter().enumerate() {
+        if let Event::TimerFired { sleep } = event
+            && due(open, sleep).is_some_and(|due| *at < due)
+        {
+            return Err(format!("{sleep} is not due yet: the run was paused before that was recorded"));
+        }
         if !is_of_the_host(event) {
             return Err(format!("a turn cannot propose {}", event.kind()));
         }
@@ -79,6 +84,11 @@ fn check(run: &Run, proposals: &[Proposal]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// When that sleep or wait is over; a pause puts it off.
+fn due(open: &Open, sleep: &StepId) -> Option<Timestamp> {
+    open.sleeps.get(sleep).map(|sleep| sleep.due_at).or_else(|| open.awaits.get(sleep)?.until)
 }
 
 /// What only a host can say, in a turn; retries, heartbeats, arrivals, starts and what operators want are the engine's to record.

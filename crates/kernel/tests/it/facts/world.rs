@@ -72,6 +72,18 @@ impl World {
         }
     }
 
+    /// Now; no host says that something is over which is not.
+    fn time_of(&self, event: &Event) -> Timestamp {
+        let due = match (event, self.open()) {
+            (Event::TimerFired { sleep }, Some(open)) => {
+                let until = || open.awaits.get(sleep).and_then(|wait| wait.until);
+                open.sleeps.get(sleep).map(|sleep| sleep.due_at).or_else(until)
+            }
+            _ => None,
+        };
+        due.unwrap_or(self.now).max(self.now)
+    }
+
     fn just(&self, scenario: &Scenario, op: &Op) -> Command {
         match op {
             Op::Start { same } => {
@@ -89,7 +101,7 @@ impl World {
                 });
                 let more = and_more.then(|| step_completed("after#1", 1, "1")).filter(|_| ended.is_some());
                 let events = items.iter().flat_map(|item| self.events(item)).chain(ended).chain(more);
-                let proposals = events.map(|event| Proposal { at: self.now, event }).collect();
+                let proposals = events.map(|event| Proposal { at: self.time_of(&event), event }).collect();
                 let abandoned = abandoned.iter().filter_map(|what| self.abandoned(what)).collect();
                 let epoch = epoch.or(self.epoch());
                 Command::TakeTurn(TakeTurn { epoch, proposals, in_flight: *in_flight, unanswered: Vec::new(), abandoned })

@@ -50,8 +50,7 @@ pub(super) fn life(store: &Memory, id: &EntityId) -> Life {
             };
             let key = done.map(|step| run.generations.key(&run.id, &step));
             key.into_iter().for_each(|key| life.succeeded.entry(key).or_default().push(entry.seq));
-            let said_again = life.entries.last().is_some_and(|last| entry.at < last.at); // it had fired before the run was paused, and could not be recorded
-            life.early.extend(early(run, &entry).filter(|_| !said_again));
+            life.early.extend(early(run, &entry));
         }
         let advanced = machine::advance(id, life.state.take(), &entry);
         let (state, said) = advanced.unwrap_or_else(|illegal| panic!("{illegal}\n{:#?}", life.lines()));
