@@ -83,15 +83,26 @@ impl Life {
         self.entries.iter().map(line).collect()
     }
 
-    /// Where something that a person wanted is on record, with who and why.
+    /// What people wanted, and why.
     pub(super) fn origins(&self) -> impl Iterator<Item = &Origin> {
-        self.entries.iter().filter_map(|entry| match &entry.event {
-            Event::RunPaused { origin }
-            | Event::RunResumed { origin }
-            | Event::RunCancelRequested { origin, .. }
-            | Event::LetterDropped { origin, .. } => Some(origin),
-            Event::RunRetried(retried) => Some(&retried.origin),
-            _ => None,
-        })
+        self.entries.iter().filter_map(origin)
+    }
+
+    /// Where that order is on record, the last time.
+    pub(super) fn ordered(&self, tag: &str) -> Option<Seq> {
+        let is_it = |entry: &&Entry| origin(entry).is_some_and(|origin| origin.why.as_deref() == Some(tag));
+        self.entries.iter().rfind(is_it).map(|entry| entry.seq)
+    }
+}
+
+/// Who wanted what the entry records, and why.
+fn origin(entry: &Entry) -> Option<&Origin> {
+    match &entry.event {
+        Event::RunPaused { origin }
+        | Event::RunResumed { origin }
+        | Event::RunCancelRequested { origin, .. }
+        | Event::LetterDropped { origin, .. } => Some(origin),
+        Event::RunRetried(retried) => Some(&retried.origin),
+        _ => None,
     }
 }

@@ -156,11 +156,11 @@ fn what_was_acknowledged_is_on_record(ledger: &Ledger, lives: &BTreeMap<String, 
             *found.entry((tag, run)).or_default() += 1;
         }
     }
-    for (tag, Sent { run, leaves_a_trace, times, refused, known, of }) in ledger.orders() {
+    for (tag, Sent { run, leaves_a_trace, times, refused, acknowledged, of }) in ledger.orders() {
         let count = found.get(&(tag.clone(), run.clone())).copied().unwrap_or_default();
         assert!(count <= 1, "{tag} of {run} is on record {count} times, and was sent {times} times");
         let is_gone = of.is_none_or(|began| ledger.may_be_gone(&(run.clone(), began)));
-        assert!(count == 1 || known.is_none() || !leaves_a_trace || is_gone, "{tag} of {run} was acknowledged and is not on record");
+        assert!(count == 1 || !acknowledged || !leaves_a_trace || is_gone, "{tag} of {run} was acknowledged and is not on record");
         assert!(count == 0 || !refused || times > 1, "{tag} of {run} was refused and is on record");
     }
 }

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 use steadfast::memory::Memory;
-use steadfast::{Ctx, Event, RunId, StepId};
-use steadfast_kernel::{EntityId, Epoch, Timestamp};
+use steadfast::{Ctx, Entry, Event, RunId, StepId};
+use steadfast_kernel::{EntityId, Epoch, Seq, Timestamp};
 use steadfast_store::{RunFilter, RunRow, Store};
 use tokio::time::Instant;
 
@@ -39,6 +39,8 @@ struct State {
     beats: BTreeMap<Work, BTreeSet<u64>>,
     /// What was sent, by its tag.
     orders: BTreeMap<String, Sent>,
+    /// Since when what is on record there is acknowledged. The same order may be given again, and then it is another entry, perhaps of another run.
+    known: BTreeMap<(Began, Seq), Known>,
     acknowledged_starts: BTreeSet<Began>,
     /// Runs whose time was over, and that may have been removed.
     swept: BTreeSet<Began>,
@@ -54,14 +56,12 @@ pub(super) struct Sent {
     pub(super) leaves_a_trace: bool,
     pub(super) times: u32,
     pub(super) refused: bool,
-    /// Since when it is known to have been carried out.
-    pub(super) known: Option<Known>,
+    pub(super) acknowledged: bool,
     /// When the run began that was there when that was said.
     pub(super) of: Option<Timestamp>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Known {
+enum Known {
     Since(Instant),
     /// Since an earlier process.
     Always,
@@ -92,6 +92,7 @@ impl Ledger {
             happened: BTreeMap::new(),
             beats: BTreeMap::new(),
             orders: BTreeMap::new(),
+            known: BTreeMap::new(),
             acknowledged_starts: BTreeSet::new(),
             swept: BTreeSet::new(),
             wrong: Vec::new(),
@@ -113,9 +114,7 @@ impl Ledger {
     pub(super) fn restart(&self) {
         self.state(|state| {
             state.store = state.store.reopen();
-            for sent in state.orders.values_mut() {
-                sent.known = sent.known.map(|_| Known::Always);
-            }
+            state.known.values_mut().for_each(|known| *known = Known::Always);
         });
     }
 
@@ -162,7 +161,7 @@ impl Ledger {
 
     pub(super) fn sends(&self, tag: &str, run: &str, leaves_a_trace: bool) {
         self.state(|state| {
-            let sent = Sent { run: run.into(), leaves_a_trace, times: 0, refused: false, known: None, of: None };
+            let sent = Sent { run: run.into(), leaves_a_trace, times: 0, refused: false, acknowledged: false, of: None };
             state.orders.entry(tag.into()).or_insert(sent).times += 1;
         });
     }
@@ -171,10 +170,13 @@ impl Ledger {
         self.state(|state| {
             let began = state.orders.get(tag).and_then(|sent| state.began(&sent.run));
             let sent = state.orders.get_mut(tag).expect("it was sent");
-            sent.known.get_or_insert_with(|| Known::Since(Instant::now()));
-            sent.of = began;
-            if let (Some(began), true) = (began, sent.leaves_a_trace) {
-                state.swept.remove(&(sent.run.clone(), began)); // it has begun another life
+            (sent.acknowledged, sent.of) = (true, began);
+            let Some(run) = began.map(|began| (sent.run.clone(), began)) else { return };
+            if sent.leaves_a_trace {
+                state.swept.remove(&run); // it has begun another life
+            }
+            if let Some(seq) = entities::life(&state.store, &EntityId::Run(RunId::new(&*run.0).unwrap())).ordered(tag) {
+                state.known.entry((run, seq)).or_insert_with(|| Known::Since(Instant::now()));
             }
         });
     }
@@ -266,7 +268,7 @@ fn may_begin(state: &State, life: &Life, key: &str) -> Result<(), String> {
     if life.succeeded.contains_key(key) {
         return Err("its success is on record".into());
     }
-    let is_known = |tag: &Option<String>| match tag.as_ref().and_then(|tag| state.orders.get(tag)).and_then(|sent| sent.known) {
+    let is_known = |seq: Seq| match state.known.get(&((run.id.to_string(), run.started_at), seq)) {
         Some(Known::Since(at)) => at.elapsed() > state.slack,
         Some(Known::Always) => true,
         None => false,
@@ -275,15 +277,16 @@ fn may_begin(state: &State, life: &Life, key: &str) -> Result<(), String> {
         if open.interrupted.is_some() {
             return Err("its run is interrupted".into());
         }
-        if open.paused.as_ref().is_some_and(|paused| is_known(&paused.origin.why)) {
+        let paused = |entry: &&Entry| matches!(entry.event, Event::RunPaused { .. });
+        if open.paused.is_some() && life.entries.iter().rfind(paused).is_some_and(|paused| is_known(paused.seq)) {
             return Err("its run is paused".into());
         }
         if run.is_ready() {
             return Err("its run has no slot".into());
         }
     } else if let [.., asked, _] = &life.entries[..]
-        && let Event::RunCancelRequested { origin, terminate: true } = &asked.event
-        && is_known(&origin.why)
+        && let Event::RunCancelRequested { terminate: true, .. } = &asked.event
+        && is_known(asked.seq)
     {
         return Err("its run was terminated".into());
     }
