@@ -79,7 +79,7 @@ fn slices(quick: bool, concurrency: usize) -> (u32, Span) {
     let ms = Duration::from_millis;
     match (quick, concurrency) {
         (true, ..256) => (4, Span { warm_up: ms(10), counted: ms(50) }),
-        (true, _) => (2, Span { warm_up: ms(60), counted: ms(100) }),
+        (true, _) => (4, Span { warm_up: ms(60), counted: ms(120) }),
         (false, ..256) => (10, Span { warm_up: ms(50), counted: ms(500) }),
         (false, _) => (6, Span { warm_up: ms(250), counted: ms(750) }),
     }
