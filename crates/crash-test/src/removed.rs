@@ -5,7 +5,7 @@ use crate::log;
 use anyhow::Result;
 use futures_util::future::{BoxFuture, try_join_all};
 use std::time::Duration;
-use steadfast::{Clock, Config, Ctx, Engine, Failure, Retention, Status, Store, SystemClock, Timestamp, workflow};
+use steadfast::{Clock, Config, Ctx, Engine, Failure, Retention, Store, SystemClock, Timestamp, workflow};
 use steadfast_store_embedded::Embedded;
 
 const MS: Duration = Duration::from_millis(1);
@@ -50,7 +50,7 @@ async fn stays(ctx: Ctx, _n: u32) -> Result<(), Failure> {
     ctx.signal::<()>("never").await
 }
 
-/// Starts runs of its own and some that have been there before, and waits until those that have completed are gone.
+/// Starts runs of its own and some that have been there before, and waits until those that complete have done so and are gone.
 ///
 /// # Errors
 /// If something is refused.
@@ -67,9 +67,7 @@ pub async fn live(data: &str, process: u32) -> Result<()> {
     let mine = (0..BRIEF).map(|n| once(&engine, n, format!("brief-{process}-{n}")));
     let shared = (0..AGAIN).map(|n| again(&engine, n, format!("again-{n}")));
     tokio::try_join!(try_join_all(mine), try_join_all(shared))?;
-    while !engine.list().status(Status::Completed).await?.items.is_empty()
-        || !store.half_swept(0).await.map_err(anyhow::Error::from)?.is_empty()
-    {
+    while !engine.list().workflow("brief").await?.items.is_empty() || !store.half_swept(0).await.map_err(anyhow::Error::from)?.is_empty() {
         Hasty.sleep(MS).await;
     }
     engine.shutdown().await;
