@@ -1,0 +1,127 @@
+//! How an engine is put together and started.
+
+use super::{Engine, PAGE, SHARD};
+use crate::chance::Chance;
+use crate::clock::{Clock, SystemClock};
+use crate::committer::Committer;
+use crate::config::Config;
+use crate::error::Error;
+use crate::health::Health;
+use crate::host::{Host, Registry};
+use crate::retention::Sweeper;
+use crate::shard::{Ports, Shard, State, unsettled};
+use crate::timers::{Role, TimerKeeper};
+use std::sync::Arc;
+use steadfast_kernel::random::Seed;
+use steadfast_store::{RunCursor, RunRow, Store};
+use tokio::sync::{mpsc, watch};
+
+/// What an engine is made of.
+pub struct Builder {
+    /// Where everything is kept.
+    pub store: Arc<dyn Store>,
+    /// The workflows that this process has the code of.
+    pub registry: Registry,
+    /// Its limits.
+    pub config: Config,
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Whether this instance may fire timers, as it changes; always if there is none.
+    pub leadership: Option<watch::Receiver<Role>>,
+    /// What the seeds of runs follow from, together with their ids, so that chance is the same each time; for tests. They are drawn if there is none.
+    pub seed: Option<Seed>,
+}
+
+impl Builder {
+    /// An engine on that store, without workflows, with the default limits and the machine's clock.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Builder { store, registry: Registry::new(), config: Config::default(), clock: Arc::new(SystemClock), leadership: None, seed: None }
+    }
+
+    /// Starts the engine: takes the shard over, arms its timers, and goes on with every run that was under way.
+    ///
+    /// # Errors
+    /// If the configuration cannot be used, or the store cannot be read.
+    pub async fn start(self) -> Result<Engine, Error> {
+        self.config.validate().map_err(Error::InvalidSetting)?;
+        let committed = self.store.claim(SHARD).await.map_err(Error::from_store)?;
+        let under_way = under_way(&*self.store).await?;
+        let outbox = unsettled(&*self.store, SHARD).await?;
+        let half_swept = self.store.half_swept(SHARD).await.map_err(Error::from_store)?;
+
+        let chance = Arc::new(Chance::new(self.seed)?);
+
+        let (control, control_in) = mpsc::unbounded_channel();
+        let (requests, requests_in) = mpsc::channel(self.config.requests_max);
+        let (reports, reports_in) = mpsc::unbounded_channel();
+        let (fired, fired_in) = mpsc::unbounded_channel();
+        let (outcomes, outcomes_in) = mpsc::unbounded_channel();
+        let (batches, batches_in) = mpsc::unbounded_channel();
+        let (timers, timers_in) = mpsc::unbounded_channel();
+        let (health, health_out) = watch::channel(Health::default());
+
+        let host = Host {
+            registry: self.registry.clone(),
+            clock: Arc::clone(&self.clock),
+            reports,
+            payload_bytes_max: self.config.payload_bytes_max,
+            heartbeat_every: self.config.heartbeat_every,
+        };
+        let ports = Ports {
+            control: control_in,
+            requests: requests_in,
+            reports: reports_in,
+            fired: fired_in,
+            outcomes: outcomes_in,
+            batches,
+            timers,
+            health,
+        };
+        let (config, clock, store) = (self.config.clone(), Arc::clone(&self.clock), Arc::clone(&self.store));
+        let mut shard = Shard { id: SHARD, config, clock, store, host, ports, committed, state: State::default() };
+        shard.finish_sweeping(half_swept);
+        shard.resume(under_way);
+        shard.relay_all(outbox);
+
+        let always = || watch::channel(Role::Leader { term: committed.term }).1; // the store belongs to this process alone
+        let role = self.leadership.unwrap_or_else(always);
+        let keeper = TimerKeeper::new(Arc::clone(&self.clock), Arc::clone(&self.store), SHARD, role, timers_in, fired);
+        let keeper = tokio::spawn(keeper.run());
+        let store = Arc::clone(&self.store);
+        let committer = tokio::spawn(Committer { commit: move |batch| store.commit(batch), batches: batches_in, outcomes }.run());
+        let shard = tokio::spawn(shard.run());
+        let (retention, clock, store) = (self.config.retention, Arc::clone(&self.clock), Arc::clone(&self.store));
+        let sweeper = tokio::spawn(Sweeper { retention, clock, store, shard: SHARD, requests: requests.downgrade() }.run());
+        let tasks = tokio::spawn(async move {
+            let _ended = (shard.await, committer.await, keeper.await);
+            sweeper.abort();
+            let _ended = sweeper.await; // it has let go of the store
+        });
+        Ok(Engine {
+            control,
+            requests,
+            store: Arc::downgrade(&self.store),
+            registry: Arc::new(self.registry),
+            config: Arc::new(self.config),
+            clock: self.clock,
+            chance,
+            health: health_out,
+            tasks: Arc::new(tokio::sync::Mutex::new(Some(tasks))),
+        })
+    }
+}
+
+/// Every run that a restart has something to do with: those that only wait are opened when what they wait for happens.
+async fn under_way(store: &dyn Store) -> Result<Vec<RunRow>, Error> {
+    let mut runs: Vec<RunRow> = Vec::new();
+    loop {
+        let page = store
+            .to_recover(SHARD, runs.last().map(RunCursor::from).as_ref(), PAGE)
+            .await
+            .map_err(Error::from_store)?;
+        if page.is_empty() {
+            return Ok(runs);
+        }
+        runs.extend(page);
+    }
+}

@@ -1,0 +1,91 @@
+//! What can be seen of runs and limits; nothing changes.
+
+use super::{Engine, PAGE};
+use crate::error::Error;
+use crate::host::{self, Opening, Replayed};
+use crate::shard::{Request, RunView};
+use std::sync::Arc;
+use steadfast_kernel::limit::Limit;
+use steadfast_kernel::run;
+use steadfast_kernel::{EntityId, Entry, LimitKey, Refusal, Run, RunId, Seq, Wait};
+use steadfast_store::{RunCursor, RunFilter, RunRow};
+
+impl Engine {
+    /// Who holds a slot of a limit, and who waits for one; nothing if nobody ever asked for one.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn limit(&self, key: &LimitKey) -> Result<Option<Limit>, Error> {
+        self.request(|reply| Request::Limit { key: key.clone(), reply }).await
+    }
+
+    /// Runs that the filter lets through, newest first, from the one after `after`.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub async fn list(&self, filter: &RunFilter, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
+        self.store()?.runs(filter, after, limit).await.map_err(Error::from_store)
+    }
+
+    /// Looks at a run.
+    ///
+    /// # Errors
+    /// If there is no such run, or it cannot be read.
+    pub async fn view(&self, run: &RunId) -> Result<RunView, Error> {
+        let mut view = self.request(|reply| Request::View { run: run.clone(), reply }).await?;
+        for wait in &mut view.waits {
+            if let Wait::Slot { key, position } = wait {
+                *position = self.limit(key).await?.and_then(|limit| limit.position(run));
+            }
+        }
+        Ok(view)
+    }
+
+    /// The journal of a run from the entry after that one, at most `limit` entries.
+    ///
+    /// # Errors
+    /// If there is no such run, or it cannot be read.
+    pub async fn journal(&self, run: &RunId, after: Seq, limit: usize) -> Result<Vec<Entry>, Error> {
+        let entries = self.entries(&run.into(), after, limit).await?;
+        if entries.is_empty() && self.store()?.run(run).await.map_err(Error::from_store)?.is_none() {
+            return Err(Refusal::RunNotFound { run: run.clone() }.into());
+        }
+        Ok(entries)
+    }
+
+    /// The journal of any entity.
+    pub(super) async fn entries(&self, entity: &EntityId, after: Seq, limit: usize) -> Result<Vec<Entry>, Error> {
+        let records = self.store()?.journal(entity, after, limit).await.map_err(Error::from_store)?;
+        let broken = |why: String| Error::JournalBroken { entity: entity.clone(), why };
+        records
+            .iter()
+            .map(|record| Entry::try_from(record).map_err(|unreadable| broken(unreadable.to_string())))
+            .collect()
+    }
+
+    /// Replays the journal of a run against the code that is registered here, without carrying anything out.
+    ///
+    /// # Errors
+    /// If there is no such run, its code is not here, or it cannot be read.
+    pub async fn replay(&self, run: &RunId) -> Result<Replayed, Error> {
+        let (mut state, mut journal): (Option<Run>, Vec<Entry>) = (None, Vec::new());
+        loop {
+            let page = self.journal(run, journal.last().map_or(0, |entry| entry.seq), PAGE).await?;
+            let last = page.len() < PAGE;
+            for entry in page {
+                let broken =
+                    |illegal: steadfast_kernel::IllegalTransition| Error::JournalBroken { entity: run.into(), why: illegal.to_string() };
+                state = Some(run::evolve(run, state, &entry).map_err(broken)?);
+                journal.push(entry);
+            }
+            if last {
+                break;
+            }
+        }
+        let Some(state) = state else { return Err(Refusal::RunNotFound { run: run.clone() }.into()) };
+        let code = Arc::clone(&self.registered(&state.workflow)?.code);
+        let (events, opening) = (journal.len(), Opening::of(&state, run::script(journal)));
+        let mismatch = host::compare(&*code, opening, Arc::clone(&self.clock), self.config.payload_bytes_max).await;
+        Ok(Replayed { events, mismatch })
+    }
+}

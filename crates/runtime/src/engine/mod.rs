@@ -1,0 +1,276 @@
+//! The engine: the handle that others ask through. `builder.rs` starts it, `look.rs` is what can be seen of runs and limits, `letters.rs` what can be done about dead letters.
+
+mod builder;
+mod letters;
+mod look;
+
+pub use builder::Builder;
+
+use crate::chance::Chance;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::error::Error;
+use crate::health::Health;
+use crate::host::{Registered, Registry};
+use crate::shard::{Control, Request};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use steadfast_kernel::run::{Ended, Preview};
+use steadfast_kernel::{
+    Answer, CancelRun, Command, LimitKey, Limiting, Origin, Payload, Recovery, RetryRun, RunId, RunOptions, SendSignal, StartRun,
+    WorkflowName,
+};
+use steadfast_store::{ShardId, Store};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// The one shard of a store that is not shared.
+const SHARD: ShardId = 0;
+
+/// How many rows or entries are read at once.
+const PAGE: usize = 1000;
+
+/// A running engine. Clones are the same one; it stops when it is told to, or when the last clone is gone.
+#[derive(Clone)]
+pub struct Engine {
+    control: mpsc::UnboundedSender<Control>,
+    requests: mpsc::Sender<Request>,
+    /// The shard and the committer own the store, so that a handle that is kept somewhere does not keep the data folder locked.
+    store: Weak<dyn Store>,
+    registry: Arc<Registry>,
+    config: Arc<Config>,
+    clock: Arc<dyn Clock>,
+    chance: Arc<Chance>,
+    health: watch::Receiver<Health>,
+    tasks: Arc<tokio::sync::Mutex<Option<tokio::task::JoinHandle<()>>>>,
+}
+
+/// What is to be started.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// The registered name.
+    pub workflow: String,
+    /// What the code is given.
+    pub input: Payload,
+    /// The id; one is made if there is none. It makes the start idempotent.
+    pub id: Option<String>,
+    /// How long the run may take in all.
+    pub deadline: Option<Duration>,
+    /// Whose work it is.
+    pub tenant: Option<String>,
+    /// Keys that callers have agreed on, and how many runs of each may be under way at once.
+    pub limits: Vec<(String, u32)>,
+}
+
+impl Engine {
+    /// Starts a run, or finds the one of that id. The run is durable when this returns.
+    ///
+    /// # Errors
+    /// If the request cannot be carried out; see [`Error`]. After [`Error::Unavailable`] the run may exist: start it again with the same id.
+    ///
+    /// # Cancellation
+    /// Dropping the future does not take the request back.
+    pub async fn start(&self, start: Start) -> Result<(RunId, Answer), Error> {
+        let workflow = self.known(&start.workflow)?;
+        self.check_size(&start.input)?;
+        let options = self.options(&workflow, start.tenant, start.limits)?;
+        let (run, fresh) = match &start.id {
+            Some(id) => (RunId::new(id)?, false),
+            None => (self.chance.id(self.clock.now())?, true),
+        };
+        let seed = self.chance.seed(&run);
+        let command = StartRun { run: run.clone(), workflow, input: start.input, seed, deadline: start.deadline, options };
+        let answer = self.request(|reply| Request::Start { command: Box::new(command), fresh, reply }).await?;
+        Ok((run, answer))
+    }
+
+    /// Tells a run something. It is durable when this returns, and is kept until the code asks for it. False if a signal of that id was there
+    /// already.
+    ///
+    /// # Errors
+    /// If there is no such run, it has ended, its name is not allowed, or too many signals wait already.
+    pub async fn signal(&self, run: &RunId, name: &str, payload: Payload, id: Option<String>) -> Result<bool, Error> {
+        steadfast_kernel::check_signal(name)?;
+        self.check_size(&payload)?;
+        let command = Command::SendSignal(SendSignal { name: name.into(), payload, id });
+        Ok(self.tell(run, command).await? == Answer::SignalReceived)
+    }
+
+    /// Calls a run off. It is on record when this returns; what the run did is undone after that.
+    ///
+    /// # Errors
+    /// If there is no such run, or it has ended.
+    pub async fn cancel(&self, run: &RunId, origin: Origin) -> Result<(), Error> {
+        Self::check(&origin)?;
+        self.tell(run, Command::CancelRun(CancelRun { origin, blocked: false })).await.map(drop)
+    }
+
+    /// Ends a run at once; nothing is undone.
+    ///
+    /// # Errors
+    /// If there is no such run, or it has ended.
+    pub async fn terminate(&self, run: &RunId, origin: Origin) -> Result<(), Error> {
+        Self::check(&origin)?;
+        self.tell(run, Command::TerminateRun(origin)).await.map(drop)
+    }
+
+    /// Has a run begin nothing new until it is resumed. Attempts in flight end and are recorded; its own time stands still.
+    ///
+    /// # Errors
+    /// If there is no such run, it has ended, or it is interrupted.
+    pub async fn pause(&self, run: &RunId, origin: Origin) -> Result<(), Error> {
+        Self::check(&origin)?;
+        self.tell(run, Command::PauseRun(origin)).await.map(drop)
+    }
+
+    /// Has a paused run go on, with the time that was left.
+    ///
+    /// # Errors
+    /// If there is no such run, it has ended, or it is interrupted.
+    pub async fn resume(&self, run: &RunId, origin: Origin) -> Result<(), Error> {
+        Self::check(&origin)?;
+        self.tell(run, Command::ResumeRun(origin)).await.map(drop)
+    }
+
+    /// Begins another life of a run that has ended, is interrupted, or waits.
+    ///
+    /// # Errors
+    /// If there is no such run, it is under way, or it has no record of the step from which it is to be retried.
+    pub async fn retry(&self, run: &RunId, command: RetryRun) -> Result<(), Error> {
+        Self::check(&command.origin)?;
+        command
+            .input
+            .iter()
+            .chain(command.outputs.iter().map(|(_, output)| output))
+            .try_for_each(|payload| self.check_size(payload))?;
+        self.tell(run, Command::RetryRun(command)).await.map(drop)
+    }
+
+    /// What a retry would do; nothing changes.
+    ///
+    /// # Errors
+    /// As the retry itself.
+    pub async fn preview(&self, run: &RunId, command: RetryRun) -> Result<Preview, Error> {
+        self.request(|reply| Request::Preview { run: run.clone(), command: Box::new(command), reply }).await
+    }
+
+    /// Who, why and the command's id are kept for ever, so they have a bound.
+    fn check(origin: &Origin) -> Result<(), Error> {
+        for (what, text, max) in [("by", &origin.by, 256), ("why", &origin.why, 4096), ("the command id", &origin.command, 256)] {
+            if let Some(text) = text
+                && (text.is_empty() || text.len() > max)
+            {
+                return Err(Error::InvalidSetting(format!("{what} has {} bytes; use 1 to {max}, or leave it out", text.len())));
+            }
+        }
+        Ok(())
+    }
+
+    async fn tell(&self, run: &RunId, command: Command) -> Result<Answer, Error> {
+        self.request(|reply| Request::Tell { entity: run.into(), command: Box::new(command), reply }).await
+    }
+
+    fn store(&self) -> Result<Arc<dyn Store>, Error> {
+        self.store.upgrade().ok_or(Error::Stopped)
+    }
+
+    /// What goes for all runs of a workflow, and what the caller wants beside it. Slots are asked for in the order of their keys, so that no two runs
+    /// wait for each other.
+    fn options(&self, workflow: &WorkflowName, tenant: Option<String>, keys: Vec<(String, u32)>) -> Result<RunOptions, Error> {
+        tenant.as_deref().map(steadfast_kernel::check_tenant).transpose()?;
+        let registered = self.registry.get(workflow);
+        let of_workflow = registered
+            .and_then(|registered| registered.slots)
+            .map(|slots| (LimitKey::of_workflow(workflow), slots));
+        let mut limits: Vec<_> = of_workflow.into_iter().map(|(key, slots)| Limiting { key, slots }).collect();
+        for (key, slots) in keys {
+            if slots == 0 {
+                return Err(Error::InvalidSetting(format!("the limit {key:?} has no slots; it needs at least one")));
+            }
+            limits.push(Limiting { key: LimitKey::of_key(&key)?, slots });
+        }
+        limits.sort_by(|a, b| a.key.cmp(&b.key));
+        limits.dedup_by(|a, b| a.key == b.key);
+        let recovery = registered.map_or(Recovery::Automatic, |registered| registered.recovery);
+        Ok(RunOptions { tenant, recovery, limits, parent: None })
+    }
+
+    fn check_size(&self, payload: &Payload) -> Result<(), Error> {
+        let (bytes, max) = (payload.len(), self.config.payload_bytes_max);
+        if bytes > max { Err(Error::PayloadTooLarge { bytes, max }) } else { Ok(()) }
+    }
+
+    /// Waits for the end of a run, however long it takes.
+    ///
+    /// # Errors
+    /// If there is no such run, or the engine stops.
+    pub async fn ended(&self, run: &RunId) -> Result<Ended, Error> {
+        loop {
+            match self.request(|reply| Request::Await { run: run.clone(), reply }).await {
+                Err(Error::Unavailable { retry_after, .. } | Error::Busy { retry_after, .. }) => self.clock.sleep(retry_after).await,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// How many durable commits were made since the store was opened; zero once the engine has stopped.
+    pub fn commits(&self) -> u64 {
+        self.store.upgrade().map_or(0, |store| store.commits())
+    }
+
+    /// Whether the store can be written now, and if it cannot, why and since when.
+    pub fn health(&self) -> Health {
+        self.health.borrow().clone()
+    }
+
+    /// Stops: begins nothing new, lets attempts in flight end within the grace period, and makes what they did durable. What is not done
+    /// by then is done again after the next start. A store that does not answer is given one grace period more, and is then left to itself.
+    pub async fn shutdown(self) {
+        let Engine { control, tasks, config, clock, .. } = self;
+        let (reply, drained) = oneshot::channel();
+        if control.send(Control::Drain { reply }).is_ok() {
+            tokio::select! {
+                biased;
+                _ = drained => {}
+                () = clock.sleep(config.shutdown_grace) => tracing::warn!("attempts were still in flight at the end of the grace period"),
+            }
+        }
+        let _it_has_stopped = control.send(Control::Stop);
+        let stopped = async {
+            if let Some(tasks) = tasks.lock().await.take() {
+                let _ended = tasks.await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stopped => {}
+            () = clock.sleep(config.shutdown_grace) => tracing::error!("the store did not finish its last commits in time"),
+        }
+    }
+
+    /// Stops at once, as a crash would: nothing that is under way is waited for.
+    pub fn abort(&self) {
+        let _it_has_stopped = self.control.send(Control::Stop);
+    }
+
+    async fn request<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Request) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.try_send(request(reply)).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => Error::busy("requests_max"),
+            mpsc::error::TrySendError::Closed(_) => Error::Stopped,
+        })?;
+        answer.await.unwrap_or(Err(Error::Stopped))
+    }
+
+    fn known(&self, name: &str) -> Result<WorkflowName, Error> {
+        let name = WorkflowName::new(name)?;
+        self.registered(&name)?;
+        Ok(name)
+    }
+
+    fn registered(&self, name: &WorkflowName) -> Result<&Registered, Error> {
+        let known = || self.registry.keys().map(ToString::to_string).collect();
+        self.registry
+            .get(name)
+            .ok_or_else(|| Error::UnknownWorkflow { name: name.to_string(), known: known() })
+    }
+}
