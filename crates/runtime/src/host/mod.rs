@@ -16,6 +16,7 @@ mod signal;
 mod sleep;
 mod step;
 mod undo;
+mod workflow;
 
 pub use branch::{Fork, Scoped};
 pub use child::{Child, StartChild};
@@ -27,7 +28,7 @@ pub use step::{Attempts, Probe, StepCall, UndoFn};
 
 use crate::clock::Clock;
 use futures_util::future::BoxFuture;
-use session::{Session, Workflow};
+use session::Session;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steadfast_kernel::run::Generations;
@@ -36,6 +37,7 @@ use steadfast_kernel::{
     Timestamp, Wait, WorkflowName,
 };
 use tokio::sync::mpsc;
+use workflow::Workflow;
 
 /// The code of a workflow, as the host sees it: bytes in, bytes out.
 pub trait Code: Send + Sync + 'static {

@@ -3,7 +3,7 @@
 //! There is no flag for it: what the code asks for and what the journal holds are compared, and after the last entry the run is live.
 
 use super::board::Key;
-use super::session::Workflow;
+use super::workflow::Workflow;
 use std::collections::{BTreeMap, BTreeSet};
 use steadfast_kernel::{Code, Entry, Event, Failure, Payload, Seq, StepId, Timestamp, Wait};
 
