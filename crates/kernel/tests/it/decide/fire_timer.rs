@@ -140,3 +140,13 @@ fn a_run_that_is_undone_has_no_deadline_and_nothing_of_its_code_fires() {
     }
     check(&undo_in_backoff(), 1000, fire(retry("charge#1/undo"), 4), Ok(decision([], [start_attempt("charge#1/undo", 2)])));
 }
+
+/// It may have been over when the turn was taken; a commit that failed, a pause and a resume later it is not.
+#[test]
+fn what_is_not_over_yet_does_not_fire() {
+    let why = |wait: &str| stale(&format!("{wait} is not due yet: the run was paused before that was recorded"));
+    let asleep = history([run_started(), timer_set("sleep#1", 1000)]);
+    check(&asleep, 2000, turn(999, [timer_fired("sleep#1")], 0), why("sleep#1"));
+    let awaiting = history([run_started(), signal_awaited_until("signal:approve#1", "approve", 950)]);
+    check(&awaiting, 2000, turn(949, [timer_fired("signal:approve#1")], 0), why("signal:approve#1"));
+}

@@ -494,13 +494,3 @@ fn the_deadline_cannot_be_abandoned() {
     let command = turn_abandoning(70, [step_completed("a#1", 1, "1")], 1, [TimerName::Deadline]);
     check(&with_every_timer(), 70, command, stale("the deadline cannot be abandoned"));
 }
-
-/// It may have been over when the turn was taken; a commit that failed, a pause and a resume later it is not.
-#[test]
-fn what_is_not_over_yet_does_not_fire() {
-    let why = |wait: &str| stale(&format!("{wait} is not due yet: the run was paused before that was recorded"));
-    let asleep = history([run_started(), timer_set("sleep#1", 1000)]);
-    check(&asleep, 2000, turn(999, [timer_fired("sleep#1")], 0), why("sleep#1"));
-    let awaiting = history([run_started(), signal_awaited_until("signal:approve#1", "approve", 950)]);
-    check(&awaiting, 2000, turn(949, [timer_fired("signal:approve#1")], 0), why("signal:approve#1"));
-}
