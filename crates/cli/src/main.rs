@@ -1,0 +1,2 @@
+//! The `steadfast` binary: the server and its command line.
+fn main() {}

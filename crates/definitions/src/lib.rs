@@ -1,0 +1,1 @@
+//! Workflows in YAML: parse, check, and carry out their steps.

@@ -1,0 +1,1 @@
+//! The HTTP API, the change feed, metrics and the console.
