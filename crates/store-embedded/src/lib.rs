@@ -27,9 +27,10 @@ use std::path::Path;
 use std::sync::Arc;
 use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Snapshot, Timer};
 use steadfast_store::{
-    Batch, Commit, Error, Head, LetterCursor, LetterRow, RunCursor, RunFilter, RunRow, ShardId, Store, Sweep, Swept, TimerKey,
+    Batch, Commit, Definition, Error, Fed, Head, LetterCursor, LetterRow, Position, RunCursor, RunFilter, RunRow, ShardId, Store, Sweep,
+    Swept, TimerKey,
 };
-use tables::{events, letters, outbox, runs, shards, snapshots, sweep, timers};
+use tables::{definitions, events, feed, letters, outbox, runs, shards, snapshots, sweep, timers};
 use writer::Writer;
 
 /// A store in a folder of the local disk. Clones are the same store.
@@ -139,6 +140,19 @@ impl Store for Embedded {
     async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error> {
         let after = after.cloned();
         self.0.readers.read("list timers", move |db| timers::list(db, shard, after.as_ref(), limit)).await
+    }
+
+    async fn feed(&self, after: Position, entity: Option<&EntityId>, limit: usize) -> Result<Vec<Fed>, Error> {
+        let entity = entity.cloned();
+        self.0.readers.read("read the feed", move |db| feed::after(db, after, entity.as_ref(), limit)).await
+    }
+
+    async fn last(&self) -> Result<Position, Error> {
+        self.0.readers.read("read the last place of the feed", feed::last).await
+    }
+
+    async fn definitions(&self) -> Result<Vec<Definition>, Error> {
+        self.0.readers.read("read definitions", definitions::list).await
     }
 
     fn commits(&self) -> u64 {

@@ -1,4 +1,4 @@
-//! Opening: take the lock, look at what is there, make it if nothing is, verify it.
+//! Opening: take the lock, look at what is there, make it if nothing is, verify it, bring it up to date.
 
 use crate::error;
 use crate::header::{self, Found, beside};
@@ -154,6 +154,7 @@ fn damage(connection: &Connection) -> rusqlite::Result<Option<String>> {
 
 fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
     use_log(connection)?;
+    schema::upgrade(connection)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map(drop)
 }
 

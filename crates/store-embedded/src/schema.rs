@@ -1,7 +1,7 @@
 //! The schema as a whole: what is made, and whether a file has it.
 
 use crate::error;
-use crate::tables::{events, letters, outbox, runs, shards, snapshots, sweep, timers};
+use crate::tables::{definitions, events, feed, letters, outbox, runs, shards, snapshots, sweep, timers};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,39 +11,71 @@ use steadfast_store::Error;
 pub(crate) const APPLICATION_ID: u32 = 0x5354_4644;
 
 /// The header's `user_version`.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
-/// Every statement, in the order of execution.
-fn statements() -> impl Iterator<Item = &'static str> {
-    let tables =
-        [shards::SCHEMA, events::SCHEMA, runs::SCHEMA, timers::SCHEMA, outbox::SCHEMA, letters::SCHEMA, snapshots::SCHEMA, sweep::SCHEMA];
-    tables.into_iter().flatten().copied()
+/// The statements that a version added, in the order of execution. What an older program has written is brought up to date by those that came after it.
+fn added(version: u32) -> impl Iterator<Item = &'static str> {
+    let tables: &[&[&str]] = match version {
+        1 => &[
+            shards::SCHEMA,
+            events::SCHEMA,
+            runs::SCHEMA,
+            timers::SCHEMA,
+            outbox::SCHEMA,
+            letters::SCHEMA,
+            snapshots::SCHEMA,
+            sweep::SCHEMA,
+        ],
+        2 => &[definitions::SCHEMA, feed::SCHEMA],
+        _ => &[],
+    };
+    tables.iter().flat_map(|table| table.iter().copied())
 }
 
 /// Makes the schema in an empty file, in one transaction.
 pub(crate) fn create(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?; // has to be said before there is anything in the file
     let transaction = connection.transaction()?;
-    for statement in statements() {
-        transaction.execute_batch(statement)?;
-    }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", VERSION)?;
+    add(&transaction, 0)?;
     transaction.commit()
 }
 
-/// Refuses a file whose schema is not the one made by [`create`]. What people have added (views, say) is left alone.
+/// Brings a file that was verified up to date, in one transaction.
+pub(crate) fn upgrade(connection: &mut Connection) -> rusqlite::Result<()> {
+    let found = version(connection)?;
+    if found == VERSION {
+        return Ok(());
+    }
+    let transaction = connection.transaction()?;
+    add(&transaction, found)?;
+    transaction.commit()
+}
+
+/// Adds what came after that version.
+fn add(connection: &Connection, after: u32) -> rusqlite::Result<()> {
+    for statement in (after + 1..=VERSION).flat_map(added) {
+        connection.execute_batch(statement)?;
+    }
+    connection.pragma_update(None, "user_version", VERSION)
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Refuses a file whose schema is not the one of its version, as [`create`] made it. What people have added (views, say) is left alone.
 ///
 /// The header was looked at before, but what the log says counts more: a newer program may have left its version there.
 pub(crate) fn verify(connection: &Connection, path: &Path) -> Result<(), Error> {
     let trouble = |error| error::sqlite(path, "read the schema", error);
-    let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(trouble)?;
+    let found = version(connection).map_err(trouble)?;
     if found > VERSION {
         return Err(Error::Newer { path: path.into(), found, known: VERSION });
     }
     let has = definitions(connection).map_err(trouble)?;
-    match statements().find(|statement| !has.contains(*statement)) {
-        None if found == VERSION => Ok(()),
+    match (1..=found).flat_map(added).find(|statement| !has.contains(*statement)) {
+        None if found > 0 => Ok(()),
         None => Err(error::corrupt(path, format!("its schema version is {found}"))),
         Some(missing) => Err(error::corrupt(path, format!("its schema lacks {}", head_of(missing)))),
     }

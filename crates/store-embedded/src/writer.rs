@@ -4,7 +4,7 @@ use crate::checkpointer::{self, Bell, Log};
 use crate::error::{self, stopped};
 use crate::tables::events::Failed;
 use crate::tables::shards::Advance;
-use crate::tables::{events, letters, outbox, runs, shards, snapshots, sweep, timers};
+use crate::tables::{definitions, events, letters, outbox, runs, shards, snapshots, sweep, timers};
 use crate::vacuum::{QUIET, Vacuum};
 use futures_util::FutureExt;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -191,6 +191,9 @@ fn apply(db: &Connection, path: &Path, batch: &Batch) -> Result<(), Error> {
     }
     for snapshot in &batch.snapshots {
         snapshots::put(db, snapshot).map_err(trouble)?;
+    }
+    for definition in &batch.definitions {
+        definitions::keep(db, definition).map_err(trouble)?;
     }
     Ok(())
 }

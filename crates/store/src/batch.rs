@@ -24,6 +24,21 @@ pub struct Batch {
     pub letters: Vec<LetterChange>,
     /// Saved folds; a later one of the same entity replaces an earlier one.
     pub snapshots: Vec<Snapshot>,
+    /// Texts of definitions; one that is there already stays as it is. They belong to no shard: a batch that has nothing else needs no fence.
+    pub definitions: Vec<Definition>,
+}
+
+/// The text of a definition, kept for as long as the store so that a run can go on with the version that it began with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// What tells it from all others: SHA-256 of the text, in hexadecimal.
+    pub hash: String,
+    /// The workflow that it defines.
+    pub workflow: WorkflowName,
+    /// As it came.
+    pub text: String,
+    /// When it was first seen.
+    pub kept_at: Timestamp,
 }
 
 /// Who writes a shard, and which of its batches these are: applied only if the shard stands at (`term`, `after`), which then is (`term`, `upto`).
@@ -200,6 +215,7 @@ impl Batch {
         self.outbox.extend(next.outbox);
         self.letters.extend(next.letters);
         self.snapshots.extend(next.snapshots);
+        self.definitions.extend(next.definitions);
     }
 
     /// A rough number of bytes, for bounding how much is merged.
@@ -211,6 +227,7 @@ impl Batch {
         };
         let rows = 128 * (self.runs.len() + self.timers.len() + self.letters.len());
         let saved = self.snapshots.iter().map(|snapshot| 128 + snapshot.state.len()).sum::<usize>();
-        self.events.iter().map(event).sum::<usize>() + self.outbox.iter().map(message).sum::<usize>() + rows + saved
+        let texts = self.definitions.iter().map(|definition| 128 + definition.text.len()).sum::<usize>();
+        self.events.iter().map(event).sum::<usize>() + self.outbox.iter().map(message).sum::<usize>() + rows + saved + texts
     }
 }

@@ -7,12 +7,14 @@
 mod batch;
 pub mod contract;
 mod error;
+mod feed;
 mod filter;
 pub mod memory;
 mod sweep;
 
-pub use batch::{Append, Batch, Fence, LetterChange, LetterRow, OutboxChange, RunRow, TimerChange};
+pub use batch::{Append, Batch, Definition, Fence, LetterChange, LetterRow, OutboxChange, RunRow, TimerChange};
 pub use error::Error;
+pub use feed::{Fed, Position};
 pub use filter::{RunCursor, RunFilter};
 pub use sweep::{Sweep, Swept};
 
@@ -104,6 +106,18 @@ pub trait Store: Send + Sync + 'static {
 
     /// The timers of a shard in the order (due, run, name), from the one after `after`, at most `limit`.
     async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error>;
+
+    /// What was written after that place, in the order of writing, at most `limit` entries; of one entity, if one is named.
+    ///
+    /// The entries of an entity come in the order of its journal, and a place is never given twice, also when what stood there was swept: whoever goes on from
+    /// the place that it saw last misses nothing that is still kept.
+    async fn feed(&self, after: Position, entity: Option<&EntityId>, limit: usize) -> Result<Vec<Fed>, Error>;
+
+    /// The place of what was written last.
+    async fn last(&self) -> Result<Position, Error>;
+
+    /// The texts of all definitions that were ever kept, by the time at which they were first seen and then by hash.
+    async fn definitions(&self) -> Result<Vec<Definition>, Error>;
 
     /// How many batches were made durable since the store was opened; claims are not counted.
     fn commits(&self) -> u64;

@@ -1,6 +1,6 @@
 //! `events`: the journals of all entities.
 
-use super::{count, integer, limit as rows, parsed, time};
+use super::{count, feed, integer, limit as rows, parsed, time};
 use bytes::Bytes;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Error, ErrorCode, Row, Statement};
@@ -37,10 +37,9 @@ FROM events WHERE instr(entity, ':') > 0 ORDER BY entity, seq",
 
 /// Values by number, here and in the rows of runs: to look their names up took a twelfth of the time of a commit with many. With `FAIL`, SQLite does not
 /// prepare to undo one statement: whoever commits undoes everything.
-const APPEND: &str =
-    "INSERT OR FAIL INTO events (entity, seq, epoch, type, at, subject, attempt, backoff_ms, reason, encoding, payload, body) VALUES ";
+const APPEND: &str = "INSERT OR FAIL INTO events (position, entity, seq, epoch, type, at, subject, attempt, backoff_ms, reason, encoding, payload, body) VALUES ";
 
-const COLUMNS: usize = 12;
+const COLUMNS: usize = 13;
 
 /// How many entries are written by one statement, where there are so many: beginning and ending one takes as long as an entry.
 const MANY: usize = 16;
@@ -68,15 +67,17 @@ pub(crate) struct Failed<'a> {
     pub(crate) error: rusqlite::Error,
 }
 
-/// Adds entries to journals.
+/// Adds entries to journals, in the places after the last one.
 pub(crate) fn append<'a>(db: &Connection, entries: &'a [Append]) -> Result<(), Failed<'a>> {
     let other = |error| Failed { there: None, error };
+    let mut position = if entries.is_empty() { 0 } else { integer(feed::last(db).map_err(other)?.0) };
     let (many, few) = entries.as_chunks::<MANY>();
     let few = few.iter().map(std::slice::from_ref);
     for (sql, entries) in many.iter().map(|many| (&APPEND_MANY, &many[..])).chain(few.map(|one| (&APPEND_ONE, one))) {
         let mut statement = db.prepare_cached(sql).map_err(other)?;
         for (nth, append) in entries.iter().enumerate() {
-            bind(&mut statement, nth * COLUMNS, append).map_err(other)?;
+            position += 1;
+            bind(&mut statement, nth * COLUMNS, position, append).map_err(other)?;
         }
         if let Err(error) = statement.raw_execute() {
             let is_there = error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation);
@@ -87,21 +88,22 @@ pub(crate) fn append<'a>(db: &Connection, entries: &'a [Append]) -> Result<(), F
     Ok(())
 }
 
-fn bind(statement: &mut Statement<'_>, after: usize, append: &Append) -> rusqlite::Result<()> {
+fn bind(statement: &mut Statement<'_>, after: usize, position: i64, append: &Append) -> rusqlite::Result<()> {
     let Append { entity, record } = append;
     let payload = record.payload.as_ref();
-    statement.raw_bind_parameter(after + 1, entity.to_string())?;
-    statement.raw_bind_parameter(after + 2, integer(record.seq))?;
-    statement.raw_bind_parameter(after + 3, record.epoch)?;
-    statement.raw_bind_parameter(after + 4, &record.kind)?;
-    statement.raw_bind_parameter(after + 5, record.at.as_micros())?;
-    statement.raw_bind_parameter(after + 6, &record.subject)?;
-    statement.raw_bind_parameter(after + 7, record.attempt)?;
-    statement.raw_bind_parameter(after + 8, record.backoff_ms.map(u64::cast_signed))?; // comes back exactly, however large
-    statement.raw_bind_parameter(after + 9, &record.reason)?;
-    statement.raw_bind_parameter(after + 10, payload.map(|payload| payload.encoding.as_str()))?;
-    statement.raw_bind_parameter(after + 11, payload.map(stored))?;
-    statement.raw_bind_parameter(after + 12, &record.body[..])
+    statement.raw_bind_parameter(after + 1, position)?;
+    statement.raw_bind_parameter(after + 2, entity.to_string())?;
+    statement.raw_bind_parameter(after + 3, integer(record.seq))?;
+    statement.raw_bind_parameter(after + 4, record.epoch)?;
+    statement.raw_bind_parameter(after + 5, &record.kind)?;
+    statement.raw_bind_parameter(after + 6, record.at.as_micros())?;
+    statement.raw_bind_parameter(after + 7, &record.subject)?;
+    statement.raw_bind_parameter(after + 8, record.attempt)?;
+    statement.raw_bind_parameter(after + 9, record.backoff_ms.map(u64::cast_signed))?; // comes back exactly, however large
+    statement.raw_bind_parameter(after + 10, &record.reason)?;
+    statement.raw_bind_parameter(after + 11, payload.map(|payload| payload.encoding.as_str()))?;
+    statement.raw_bind_parameter(after + 12, payload.map(stored))?;
+    statement.raw_bind_parameter(after + 13, &record.body[..])
 }
 
 /// An entity's journal from the entry after that one.
@@ -110,7 +112,7 @@ pub(crate) fn journal(db: &Connection, entity: &EntityId, after: Seq, limit: usi
     statement.query_map((entity.to_string(), integer(after), rows(limit)), record)?.collect()
 }
 
-fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
+pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
     Ok(Record {
         seq: count(row, "seq")?,
         epoch: row.get("epoch")?,

@@ -1,6 +1,8 @@
 //! One file per table: its definition, what is written and what is read. Each write runs inside the transaction of its batch.
 
+pub(crate) mod definitions;
 pub(crate) mod events;
+pub(crate) mod feed;
 pub(crate) mod letters;
 pub(crate) mod outbox;
 pub(crate) mod runs;

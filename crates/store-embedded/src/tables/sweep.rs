@@ -4,7 +4,7 @@
 //! journal was too long for one step, so that nobody reads the rest of it and a restart finds it. There is no index by the time of an end, which every run would have to pay for:
 //! who looks for runs to remove walks the rows, oldest first.
 
-use super::shards;
+use super::{feed, shards};
 use rusqlite::{Connection, OptionalExtension, Row};
 use steadfast_kernel::{RunId, Status, Timestamp};
 use steadfast_store::{ShardId, Sweep, Swept};
@@ -77,6 +77,7 @@ fn one(db: &Connection, shard: ShardId, sweep: &Sweep, budget: &mut Budget) -> r
         None if is_half(db, shard, run)? => false,
         None => return Ok(Swept::Gone),
     };
+    feed::remember(db)?;
     let all = remove_entries(db, run, budget)?;
     match (all, is_new) {
         (true, false) => db.prepare_cached("DELETE FROM swept WHERE run = ?1")?.execute([run]).map(drop)?,

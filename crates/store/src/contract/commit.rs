@@ -18,6 +18,7 @@ fn everything() -> Batch {
         outbox: vec![add(&envelope("a", 1))],
         letters: vec![LetterChange::Put(letter("bill", 1, 5))],
         snapshots: vec![snapshot("a", 2)],
+        definitions: vec![],
     }
 }
 

@@ -12,6 +12,8 @@
 //! | [`runs`], [`recover`], [`lists`] | rows are replaced, found by what a restart has to do, and listed newest first by filter |
 //! | [`timers`], [`outbox`], [`letters`] | what is put is there, in its order and in pages that meet; what is removed is gone |
 //! | [`snapshots`] | the last saved fold of an entity comes back to the byte; what was saved before is gone |
+//! | [`feed`] | what is written can be followed in its order from any place, and no place is given twice |
+//! | [`definitions`] | the text that was kept first under a hash stays |
 //! | [`retention`] | ended runs are removed, step by step and out of sight from the first one on; what must be kept is kept |
 //! | [`size`] | large batches, long journals, large payloads, long and unusual names |
 //! | [`reopen`] | all of it outlives the handle |
@@ -55,6 +57,8 @@
 
 pub mod commit;
 pub mod concurrent;
+pub mod definitions;
+pub mod feed;
 pub mod fence;
 mod fixture;
 pub mod journal;
@@ -212,6 +216,21 @@ macro_rules! contract_tests {
                 snapshots_of_entities_are_apart,
                 snapshots_stand_and_fall_with_their_events,
             }
+            feed {
+                what_is_written_comes_in_its_order,
+                pages_of_the_feed_meet,
+                one_entity_can_be_followed,
+                a_run_comes_with_its_tenant,
+                what_failed_is_not_fed,
+                a_place_is_not_given_again,
+                what_is_half_swept_is_not_fed,
+            }
+            definitions {
+                a_definition_comes_back,
+                what_was_kept_first_stays,
+                definitions_come_by_their_time,
+                a_failed_batch_keeps_no_definition,
+            }
             retention {
                 runs_come_oldest_first,
                 everything_of_a_swept_run_is_gone,
@@ -254,6 +273,8 @@ mod tests {
         let topics = [
             ("commit", include_str!("commit.rs")),
             ("concurrent", include_str!("concurrent.rs")),
+            ("definitions", include_str!("definitions.rs")),
+            ("feed", include_str!("feed.rs")),
             ("fence", include_str!("fence.rs")),
             ("journal", include_str!("journal.rs")),
             ("letters", include_str!("letters.rs")),

@@ -24,6 +24,7 @@ pub async fn a_batch_may_be_large(harness: &impl Harness) {
         outbox: ids.iter().map(|id| add(&envelope(id, 1))).collect(),
         letters: (1..=MANY as u64).map(|seq| LetterChange::Put(letter("bill", seq, 5))).collect(),
         snapshots: ids.iter().map(|id| snapshot(id, 2)).collect(),
+        definitions: vec![],
     };
     Writer::claim(&store, 0).await.write(batch).await;
     assert_eq!(store.commits(), 1);

@@ -9,7 +9,10 @@ mod tables;
 
 pub use faults::{Fault, Faults, Gate};
 
-use crate::{Batch, Commit, Error, Head, LetterCursor, LetterRow, RunCursor, RunFilter, RunRow, ShardId, Store, Sweep, Swept, TimerKey};
+use crate::{
+    Batch, Commit, Definition, Error, Fed, Head, LetterCursor, LetterRow, Position, RunCursor, RunFilter, RunRow, ShardId, Store, Sweep,
+    Swept, TimerKey,
+};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
@@ -237,6 +240,21 @@ impl Store for Memory {
     async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error> {
         self.alive()?;
         Ok(self.tables.lock().timers(shard, after, limit))
+    }
+
+    async fn feed(&self, after: Position, entity: Option<&EntityId>, limit: usize) -> Result<Vec<Fed>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().feed(after, entity, limit))
+    }
+
+    async fn last(&self) -> Result<Position, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().last())
+    }
+
+    async fn definitions(&self) -> Result<Vec<Definition>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().definitions())
     }
 
     fn commits(&self) -> u64 {

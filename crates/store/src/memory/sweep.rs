@@ -57,7 +57,11 @@ impl Tables {
         let range = (Bound::Included((entity.clone(), 0)), Bound::Included((entity, Seq::MAX)));
         let keys: Vec<_> = self.events.range(range).take(*left).map(|(key, _)| key.clone()).collect();
         *left -= keys.len();
-        keys.iter().for_each(|key| drop(self.events.remove(key)));
+        for key in &keys {
+            if let Some((position, _)) = self.events.remove(key) {
+                self.positions.remove(&position);
+            }
+        }
         if *left == 0 {
             return Swept::Half; // there may be more
         }

@@ -1,8 +1,8 @@
 //! The tables, as plain maps: what a store means, without how.
 
 use crate::{
-    Batch, Error, Fence, Head, LetterChange, LetterCursor, LetterRow, OutboxChange, RunCursor, RunFilter, RunRow, ShardId, TimerChange,
-    TimerKey,
+    Batch, Definition, Error, Fed, Fence, Head, LetterChange, LetterCursor, LetterRow, OutboxChange, Position, RunCursor, RunFilter,
+    RunRow, ShardId, TimerChange, TimerKey,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -11,7 +11,13 @@ use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Snapsho
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) heads: BTreeMap<ShardId, Head>,
-    pub(super) events: BTreeMap<(EntityId, Seq), Record>,
+    /// With the place of each in the order of writing.
+    pub(super) events: BTreeMap<(EntityId, Seq), (Position, Record)>,
+    /// The same by that place.
+    pub(super) positions: BTreeMap<Position, (EntityId, Seq)>,
+    /// The place that was given last; it is not given again, also when what stood there is gone.
+    last: Position,
+    definitions: BTreeMap<String, Definition>,
     pub(super) runs: BTreeMap<RunId, RunRow>,
     pub(super) timers: BTreeMap<(RunId, TimerName), (ShardId, Timer)>,
     /// By the sender as text, and the sequence.
@@ -35,7 +41,10 @@ impl Tables {
             self.heads.insert(fence.shard, Head { term: fence.term, seq: fence.upto });
         }
         for append in &batch.events {
-            self.events.insert((append.entity.clone(), append.record.seq), append.record.clone());
+            let key = (append.entity.clone(), append.record.seq);
+            self.last.0 += 1;
+            self.positions.insert(self.last, key.clone());
+            self.events.insert(key, (self.last, append.record.clone()));
         }
         for row in &batch.runs {
             self.runs.insert(row.run.clone(), row.clone());
@@ -66,6 +75,9 @@ impl Tables {
         }
         for snapshot in &batch.snapshots {
             self.snapshots.insert(snapshot.entity.clone(), snapshot.clone());
+        }
+        for definition in &batch.definitions {
+            self.definitions.entry(definition.hash.clone()).or_insert_with(|| definition.clone());
         }
     }
 
@@ -108,7 +120,29 @@ impl Tables {
             return Vec::new();
         }
         let range = (Bound::Excluded((entity.clone(), after)), Bound::Included((entity.clone(), Seq::MAX)));
-        self.events.range(range).take(limit).map(|(_, record)| record.clone()).collect()
+        self.events.range(range).take(limit).map(|(_, (_, record))| record.clone()).collect()
+    }
+
+    pub(super) fn feed(&self, after: Position, entity: Option<&EntityId>, limit: usize) -> Vec<Fed> {
+        let later = self.positions.range((Bound::Excluded(after), Bound::Unbounded));
+        let wanted = later.filter(|(_, (of, _))| entity.is_none_or(|entity| entity == of));
+        let whole = wanted.filter(|(_, (of, _))| !of.run().is_some_and(|run| self.half_swept.contains_key(run)));
+        let fed = |(position, key): (&Position, &(EntityId, Seq))| {
+            let tenant = key.0.run().and_then(|run| self.runs.get(run)).and_then(|row| row.tenant.clone());
+            let (_, record) = self.events.get(key)?;
+            Some(Fed { position: *position, entity: key.0.clone(), tenant, record: record.clone() })
+        };
+        whole.filter_map(fed).take(limit).collect()
+    }
+
+    pub(super) fn last(&self) -> Position {
+        self.last
+    }
+
+    pub(super) fn definitions(&self) -> Vec<Definition> {
+        let mut all: Vec<_> = self.definitions.values().cloned().collect();
+        all.sort_by(|a, b| (a.kept_at, &a.hash).cmp(&(b.kept_at, &b.hash)));
+        all
     }
 
     pub(super) fn snapshot(&self, entity: &EntityId) -> Option<Snapshot> {

@@ -5,7 +5,9 @@ use steadfast_kernel::{
     EntityId, Envelope, Failure, LetterId, Message, Payload, Record, RunId, Snapshot, Status, StepId, Timer, TimerName, Timestamp,
     WorkflowName,
 };
-use steadfast_store::{Append, Batch, Fence, Head, LetterChange, LetterRow, OutboxChange, RunFilter, RunRow, Sweep, TimerChange};
+use steadfast_store::{
+    Append, Batch, Definition, Fence, Head, LetterChange, LetterRow, OutboxChange, RunFilter, RunRow, Sweep, TimerChange,
+};
 
 /// Few enough for operations to meet.
 pub(super) const IDS: [&str; 6] = ["a", "a-1", "a/1", "B", "b", "10"];
@@ -74,7 +76,12 @@ impl Chance {
             outbox: self.some(Self::message),
             letters: self.some(Self::letter),
             snapshots: self.some(Self::snapshot),
+            definitions: self.some(Self::definition),
         }
+    }
+
+    fn definition(&mut self) -> Definition {
+        Definition { hash: self.text(), workflow: self.workflow(), text: self.text(), kept_at: self.time() }
     }
 
     /// Of one shard, or of both.

@@ -3,7 +3,7 @@
 use super::Seen;
 use super::chance::{ENTITIES, IDS, SHARDS, WORKFLOWS};
 use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Snapshot, Timer, WorkflowName};
-use steadfast_store::{Head, LetterCursor, LetterRow, RunCursor, RunFilter, RunRow, Store, TimerKey};
+use steadfast_store::{Definition, Fed, Head, LetterCursor, LetterRow, Position, RunCursor, RunFilter, RunRow, Store, TimerKey};
 
 /// What a store answers. Lists are read in two pages.
 #[derive(Debug, PartialEq)]
@@ -21,6 +21,9 @@ pub(super) struct Contents {
     outbox: Vec<[Vec<Envelope>; 2]>,
     letters: [Vec<LetterRow>; 2],
     letter: Vec<Option<LetterRow>>,
+    feed: [Vec<Fed>; 2],
+    last: Position,
+    definitions: Vec<Definition>,
 }
 
 impl Contents {
@@ -40,6 +43,9 @@ impl Contents {
             outbox: vec![],
             letters: letters(store, page).await,
             letter: vec![],
+            feed: feed(store, page).await,
+            last: store.last().await.unwrap(),
+            definitions: store.definitions().await.unwrap(),
         };
         for id in ENTITIES {
             let entity = EntityId::from_stored(id).unwrap();
@@ -68,8 +74,11 @@ impl Contents {
 
     /// Notes what there was: answers and none, second pages and none.
     pub(super) fn note(&self, seen: &mut Seen) {
-        let Contents { commits, heads, journals, snapshots, runs, lists, oldest, half_swept, to_recover, timers, outbox, letters, letter } =
-            self;
+        let Contents { commits, heads, journals, snapshots, runs, lists, oldest, half_swept, to_recover, timers, .. } = self;
+        let Contents { outbox, letters, letter, feed, last, definitions, .. } = self;
+        seen.pages("feed", feed);
+        seen.either("last", last.0 > 0);
+        seen.either("definitions", !definitions.is_empty());
         seen.either("commits", *commits > 0);
         heads.iter().for_each(|head| seen.either("head", head.term > 0));
         journals.iter().for_each(|journal| seen.either("journal", !journal.is_empty()));
@@ -123,6 +132,12 @@ async fn outbox(store: &impl Store, shard: u32, page: usize) -> [Vec<Envelope>; 
     let last = messages.last().map(|message| (message.from.clone(), message.seq));
     let more = store.outbox(shard, last.as_ref(), page).await.unwrap();
     [messages, more]
+}
+
+async fn feed(store: &impl Store, page: usize) -> [Vec<Fed>; 2] {
+    let first = store.feed(Position(0), None, page * 4).await.unwrap();
+    let after = first.last().map_or(Position(0), |last| last.position);
+    [first, store.feed(after, None, page * 4).await.unwrap()]
 }
 
 async fn letters(store: &impl Store, page: usize) -> [Vec<LetterRow>; 2] {

@@ -1,0 +1,127 @@
+//! The order of writing: followed from any place, by all or for one entity.
+
+use super::Harness;
+use super::fixture::{Writer, ended, entity, event, events, row, rows, run, time};
+use crate::{Batch, Fed, Position, RunRow, Store, Sweep, Swept};
+use steadfast_kernel::{EntityId, Seq, Status};
+
+/// Everything after a place, as text.
+async fn fed(store: &impl Store, after: Position, entity: Option<&EntityId>) -> Vec<String> {
+    let fed = store.feed(after, entity, usize::MAX).await.unwrap();
+    assert!(fed.is_sorted_by(|a, b| a.position < b.position), "places rise: {fed:?}");
+    assert!(fed.iter().all(|fed| fed.position > after));
+    fed.iter().map(|fed| format!("{}/{}", fed.entity, fed.record.seq)).collect()
+}
+
+async fn swept(store: &impl Store, term: u64, id: &str) {
+    let sweep = [Sweep { run: run(id), ended_at: time(9) }];
+    while store.sweep(0, term, &sweep).await.unwrap() == [Swept::Half] {}
+}
+
+/// The order is that of the batches and within them, whoever's journals they are; a new handle goes on after the last place.
+pub async fn what_is_written_comes_in_its_order(harness: &impl Harness) {
+    let store = harness.open().await;
+    assert_eq!(store.last().await.unwrap(), Position(0));
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(events([event("b", 1), event("a", 1), event("b", 2)])).await;
+    writer.write(events([event("a", 2)])).await;
+    assert_eq!(fed(&store, Position(0), None).await, ["b/1", "a/1", "b/2", "a/2"]);
+    let first = store.feed(Position(0), None, 1).await.unwrap();
+    assert_eq!(first[0].record, event("b", 1).record, "all of the entry is there");
+    let last = store.last().await.unwrap();
+    assert_eq!(fed(&store, last, None).await, [""; 0]);
+    drop(store);
+    let store = harness.open().await;
+    assert_eq!(store.last().await.unwrap(), last);
+    Writer::claim(&store, 0).await.write(events([event("c", 1)])).await;
+    assert_eq!(fed(&store, last, None).await, ["c/1"]);
+}
+
+/// Whatever the size of a page, the pages together are the feed.
+pub async fn pages_of_the_feed_meet(harness: &impl Harness) {
+    let store = harness.open().await;
+    let all = (1..=7).flat_map(|seq| [event("a", seq), event("b", seq)]);
+    Writer::claim(&store, 0).await.write(events(all)).await;
+    for limit in 1..=15 {
+        for entity in [None, Some(entity("b"))] {
+            let (mut found, mut after): (Vec<Fed>, _) = (Vec::new(), Position(0));
+            loop {
+                let page = store.feed(after, entity.as_ref(), limit).await.unwrap();
+                assert!(page.len() <= limit);
+                let Some(last) = page.last() else { break };
+                after = last.position;
+                found.extend(page);
+            }
+            assert_eq!(found.len(), if entity.is_some() { 7 } else { 14 }, "pages of {limit}");
+        }
+    }
+    assert_eq!(store.feed(Position(0), None, 0).await.unwrap(), []);
+}
+
+/// Those of others are left out, and so is what has a similar name.
+pub async fn one_entity_can_be_followed(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(events([event("a", 1), event("a/b", 1), event("A", 1), event("a", 2)])).await;
+    let first = store.feed(Position(0), None, 1).await.unwrap()[0].position;
+    assert_eq!(fed(&store, Position(0), Some(&entity("a"))).await, ["a/1", "a/2"]);
+    assert_eq!(fed(&store, first, Some(&entity("a"))).await, ["a/2"]);
+    assert_eq!(fed(&store, Position(0), Some(&entity("b"))).await, [""; 0]);
+}
+
+/// The tenant stands in the row of the run.
+pub async fn a_run_comes_with_its_tenant(harness: &impl Harness) {
+    let store = harness.open().await;
+    let acme = RunRow { tenant: Some("acme".into()), ..row("a") };
+    let batch = Batch { events: vec![event("a", 1), event("b", 1)], ..rows([acme, row("b")]) };
+    Writer::claim(&store, 0).await.write(batch).await;
+    let tenants: Vec<_> = store.feed(Position(0), None, 9).await.unwrap().into_iter().map(|fed| fed.tenant).collect();
+    assert_eq!(tenants, [Some("acme".to_string()), None]);
+}
+
+/// A batch that failed left nothing, and those after it have places that nobody saw before.
+pub async fn what_failed_is_not_fed(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(events([event("a", 1)])).await;
+    writer.fail(events([event("b", 1), event("a", 1)])).await;
+    let before = store.last().await.unwrap();
+    writer.write(events([event("c", 1)])).await;
+    assert_eq!(fed(&store, Position(0), None).await, ["a/1", "c/1"]);
+    assert!(store.last().await.unwrap() > before);
+}
+
+/// Whoever has seen the last entry of a run that is then removed sees what comes after it, also from a new handle.
+pub async fn a_place_is_not_given_again(harness: &impl Harness) {
+    let mut store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    let mut seen = Position(0);
+    for round in 1..=3 {
+        let batch = Batch { events: (1..=3).map(|seq| event("a", seq)).collect(), ..rows([ended("a", Status::Completed)]) };
+        writer.write(batch).await;
+        let new = store.feed(seen, None, 99).await.unwrap();
+        assert_eq!(new.len(), 3, "round {round}");
+        seen = new[2].position;
+        swept(&store, writer.head.term, "a").await;
+        assert_eq!(store.last().await.unwrap(), seen);
+        if round == 2 {
+            drop(store);
+            store = harness.open().await;
+        }
+        writer = Writer::claim(&store, 0).await;
+    }
+}
+
+/// Nobody sees the rest of a journal whose beginning is gone.
+pub async fn what_is_half_swept_is_not_fed(harness: &impl Harness) {
+    const MANY: Seq = 2000;
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    writer
+        .write(Batch { events: (1..=MANY).map(|seq| event("long", seq)).collect(), ..rows([ended("long", Status::Completed)]) })
+        .await;
+    let step = store.sweep(0, writer.head.term, &[Sweep { run: run("long"), ended_at: time(9) }]).await.unwrap();
+    assert_eq!(step, [Swept::Half], "{MANY} entries in one step");
+    assert_eq!(fed(&store, Position(0), None).await, [""; 0]);
+    assert_eq!(fed(&store, Position(0), Some(&entity("long"))).await, [""; 0]);
+}
