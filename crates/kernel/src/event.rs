@@ -107,6 +107,11 @@ pub enum Event {
         /// What that attempt said last of how far it had come.
         details: Option<Payload>,
     },
+    /// A step is left out, because it is not needed this time.
+    StepSkipped {
+        /// The step.
+        step: StepId,
+    },
     /// An attempt says how far it has come.
     StepHeartbeat {
         /// The step.
@@ -143,6 +148,8 @@ pub enum Event {
         name: String,
         /// Until then at the most.
         until: Option<Timestamp>,
+        /// It is a person's yes or no, and these roles may say it; with none of them, everybody may.
+        approval: Option<Vec<String>>,
     },
     /// A signal has arrived.
     SignalReceived {
@@ -341,6 +348,7 @@ impl Event {
             Event::StepStarted { .. } => "STEP_STARTED",
             Event::StepCompleted { .. } => "STEP_COMPLETED",
             Event::StepFailed { .. } => "STEP_FAILED",
+            Event::StepSkipped { .. } => "STEP_SKIPPED",
             Event::RetryScheduled { .. } => "RETRY_SCHEDULED",
             Event::TimerSet { .. } => "TIMER_SET",
             Event::TimerFired { .. } => "TIMER_FIRED",
@@ -380,6 +388,7 @@ impl Event {
             Event::StepStarted { step, .. }
             | Event::StepCompleted { step, .. }
             | Event::StepFailed { step, .. }
+            | Event::StepSkipped { step }
             | Event::RetryScheduled { step, .. }
             | Event::StepHeartbeat { step, .. }
             | Event::UndoCompleted { step, .. }

@@ -15,6 +15,8 @@ pub struct RunOptions {
     pub limits: Vec<Limiting>,
     /// The run that started it.
     pub parent: Option<Parent>,
+    /// The version of its definition that it began with, by hash; nothing if its code is not a definition.
+    pub definition: Option<String>,
 }
 
 /// Whether a run goes on by itself after its process died.

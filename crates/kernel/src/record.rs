@@ -119,6 +119,15 @@ struct Body {
     cuts: Vec<CutBody>,
     #[prost(string, optional, tag = "31")]
     step: Option<String>,
+    #[prost(message, optional, tag = "32")]
+    approval: Option<ApprovalBody>,
+}
+
+/// Who may say yes or no.
+#[derive(Clone, PartialEq, Message)]
+struct ApprovalBody {
+    #[prost(string, repeated, tag = "1")]
+    roles: Vec<String>,
 }
 
 /// A place from which nothing is kept that does not stand beside a step.
@@ -192,7 +201,8 @@ impl From<&Entry> for Record {
                 body.failure = Some(failure.into());
             }
             Event::TimerSet { due_at, .. } => body.due_at = Some(due_at.as_micros()),
-            Event::SignalAwaited { name, until, .. } => {
+            Event::SignalAwaited { name, until, approval, .. } => {
+                body.approval = approval.clone().map(|roles| ApprovalBody { roles });
                 body.name = Some(name.clone());
                 body.due_at = until.map(Timestamp::as_micros);
             }
@@ -257,7 +267,7 @@ impl From<&Entry> for Record {
                 record.reason = failure.as_ref().map(|failure| failure.message.clone());
                 body.failure = failure.as_ref().map(Into::into);
             }
-            Event::TimerFired { .. } | Event::ChildTaken { .. } | Event::RunInterrupted | Event::RunCancelled => {}
+            Event::StepSkipped { .. } | Event::TimerFired { .. } | Event::ChildTaken { .. } | Event::RunInterrupted | Event::RunCancelled => {}
             Event::RunCompleted { output } => record.payload = Some(output.clone()),
             Event::RunFailed { failure } => {
                 record.reason = Some(failure.message.clone());
@@ -320,6 +330,7 @@ fn read(record: &Record, body: Body) -> Result<Event, &'static str> {
             let undoable = body.undoable.unwrap_or_default();
             Event::StepCompleted { step: subject()?, attempt: attempt()?, output: payload()?, undoable }
         }
+        "STEP_SKIPPED" => Event::StepSkipped { step: subject()? },
         "STEP_FAILED" => Event::StepFailed { step: subject()?, attempt: attempt()?, failure: failure()? },
         "RETRY_SCHEDULED" => Event::RetryScheduled {
             step: subject()?,
@@ -381,7 +392,8 @@ fn read(record: &Record, body: Body) -> Result<Event, &'static str> {
         "TIMER_FIRED" => Event::TimerFired { sleep: subject()? },
         "SIGNAL_AWAITED" => {
             let until = body.due_at.map(Timestamp::from_micros);
-            Event::SignalAwaited { wait: subject()?, name: body.name.clone().ok_or("name")?, until }
+            let approval = body.approval.as_ref().map(|approval| approval.roles.clone());
+            Event::SignalAwaited { wait: subject()?, name: body.name.clone().ok_or("name")?, until, approval }
         }
         "SIGNAL_RECEIVED" => Event::SignalReceived { payload: payload()?, name: body.name.clone().ok_or("name")?, id: body.id.clone() },
         "SIGNAL_TAKEN" => Event::SignalTaken { wait: subject()?, signal: body.signal.ok_or("signal")? },

@@ -31,6 +31,15 @@ pub enum Wait {
         /// Until then at the most.
         until: Option<Timestamp>,
     },
+    /// The code waits for a person's yes or no.
+    Approval {
+        /// The name of the signal that says it.
+        name: String,
+        /// Who may say it; everybody if it names nobody.
+        roles: Vec<String>,
+        /// Until then at the most.
+        until: Option<Timestamp>,
+    },
     /// Nobody knows whether that attempt happened; its probe or a person has to say.
     InDoubt {
         /// The step.
@@ -82,6 +91,7 @@ impl Wait {
             Wait::Backoff { .. } => "BACKOFF",
             Wait::Timer { .. } => "TIMER",
             Wait::Signal { .. } => "SIGNAL",
+            Wait::Approval { .. } => "APPROVAL",
             Wait::InDoubt { .. } => "IN_DOUBT",
             Wait::Paused { .. } => "PAUSED",
             Wait::Slot { .. } => "SLOT",
@@ -95,7 +105,7 @@ impl Wait {
     pub fn due_at(&self) -> Option<Timestamp> {
         match self {
             Wait::Backoff { due_at, .. } | Wait::Timer { due_at } => Some(*due_at),
-            Wait::Signal { until, .. } => *until,
+            Wait::Signal { until, .. } | Wait::Approval { until, .. } => *until,
             Wait::Paused { .. }
             | Wait::Slot { .. }
             | Wait::Child { .. }
@@ -118,6 +128,10 @@ impl fmt::Display for Wait {
             }
             Wait::Timer { due_at } => write!(f, "the code sleeps until {due_at}"),
             Wait::Signal { name, until } => write!(f, "the code waits for the signal {name:?}{}", at_the_most(until)),
+            Wait::Approval { name, roles, until } => {
+                let whose = if roles.is_empty() { "somebody".to_string() } else { format!("one who is {}", roles.join(" or ")) };
+                write!(f, "{whose} has to approve {name:?}{}", at_the_most(until))
+            }
             Wait::InDoubt { step, attempt } => {
                 write!(f, "nobody knows whether attempt {attempt} of step {step} happened; somebody has to say so")
             }

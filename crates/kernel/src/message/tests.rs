@@ -24,6 +24,7 @@ fn every_message() -> Vec<Message> {
         recovery: Recovery::Manual,
         limits: vec![Limiting { key: LimitKey::of_key("card/7").unwrap(), slots: 3 }],
         parent: Some(Parent { run: run(), child: step(), detached: false }),
+        definition: Some("1f".repeat(32)),
     };
     let child = |deadline, options| {
         let (workflow, input) = (WorkflowName::new("team/parcel").unwrap(), Payload::json("{\"a\":1}"));

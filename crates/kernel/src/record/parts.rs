@@ -21,6 +21,8 @@ pub(crate) struct OptionsBody {
     child: Option<String>,
     #[prost(bool, tag = "6")]
     detached: bool,
+    #[prost(string, optional, tag = "7")]
+    definition: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -70,6 +72,7 @@ impl From<&RunOptions> for OptionsBody {
             parent: parent.map(|parent| parent.run.to_string()),
             child: parent.map(|parent| parent.child.to_string()),
             detached: parent.is_some_and(|parent| parent.detached),
+            definition: options.definition.clone(),
         }
     }
 }
@@ -88,6 +91,7 @@ impl OptionsBody {
             recovery: if self.manual { Recovery::Manual } else { Recovery::Automatic },
             limits: self.limits.iter().map(limit).collect::<Option<_>>()?,
             parent,
+            definition: self.definition.clone(),
         })
     }
 }

@@ -32,6 +32,7 @@ fn options() -> RunOptions {
         recovery: Recovery::Manual,
         limits: vec![limit(LimitKey::of_workflow(&workflow()), 4), limit(LimitKey::of_key("card/7").unwrap(), 1)],
         parent: Some(Parent { run: run(), child: step(), detached: true }),
+        definition: Some("1f".repeat(32)),
     }
 }
 
@@ -87,8 +88,11 @@ fn every_event() -> Vec<Event> {
         Event::StepHeartbeat { step: step(), attempt: 3, details: Payload::json("8") },
         Event::ProgressNoted { note: StepId::note("left", 1), text: "half of it".into() },
         Event::ProgressNoted { note: StepId::note("left", 2), text: String::new() },
-        Event::SignalAwaited { wait: step(), name: "approve".into(), until: Some(at(9)) },
-        Event::SignalAwaited { wait: step(), name: "approve".into(), until: None },
+        Event::SignalAwaited { wait: step(), name: "approve".into(), until: Some(at(9)), approval: None },
+        Event::SignalAwaited { wait: step(), name: "approve".into(), until: None, approval: Some(vec!["operator".into(), "admin".into()]) },
+        Event::SignalAwaited { wait: step(), name: "approve".into(), until: None, approval: Some(vec![]) },
+        Event::StepSkipped { step: step() },
+        Event::SignalAwaited { wait: step(), name: "approve".into(), until: None, approval: None },
         Event::SignalReceived { name: "approve".into(), id: Some("one".into()), payload: Payload::json("{}") },
         Event::SignalTaken { wait: step(), signal: 7 },
         child(None, options()),
@@ -124,7 +128,7 @@ fn every_event() -> Vec<Event> {
 }
 
 /// How many types of events there are.
-const TYPES: usize = 34;
+const TYPES: usize = 35;
 
 #[test]
 fn every_event_survives_being_stored() {

@@ -184,9 +184,9 @@ fn record(open: &mut Open, entry: &Entry) {
             Some(awaited) => awaited.settled = Some(Settled { at: revision, signal: None }),
             None => drop(open.sleeps.get_mut(sleep).map(|sleep| sleep.fired = Some(revision))),
         },
-        Event::SignalAwaited { wait, name, until } => {
-            open.awaits
-                .insert(wait.clone(), Await { name: name.clone(), until: *until, since, revision, settled: None });
+        Event::SignalAwaited { wait, name, until, approval } => {
+            let (name, approval) = (name.clone(), approval.clone());
+            open.awaits.insert(wait.clone(), Await { name, until: *until, approval, since, revision, settled: None });
         }
         Event::SignalReceived { name, id, .. } => {
             open.signal_ids.extend(id.clone().map(|id| (id, revision)));

@@ -69,6 +69,7 @@ impl Run {
             (_, Event::RunCancelled) if !open.cancel_requested => Err("nobody asked for it".into()),
             (Stage::Running, Event::RunCompensating { .. } | Event::RunCompleted { .. } | Event::RunContinued { .. }) => Ok(()),
             (Stage::Running, Event::ProgressNoted { .. }) => Ok(()),
+            (Stage::Running, Event::StepSkipped { step }) => open.attempt_is(step, 1),
             (_, Event::SignalReceived { .. } | Event::RunCancelRequested { .. } | Event::RunCancelled | Event::RunFailed { .. }) => Ok(()),
             (
                 _,
@@ -115,6 +116,7 @@ pub(super) fn is_of_the_code(event: &Event) -> bool {
             | Event::SignalAwaited { .. }
             | Event::SignalTaken { .. }
             | Event::ProgressNoted { .. }
+            | Event::StepSkipped { .. }
             | Event::ChildStarted { .. }
             | Event::ChildTaken { .. }
             | Event::RunCompensating { .. }

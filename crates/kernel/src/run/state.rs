@@ -220,6 +220,8 @@ pub struct Await {
     pub name: String,
     /// Until then at the most.
     pub until: Option<Timestamp>,
+    /// It is a person's yes or no, and these roles may say it.
+    pub approval: Option<Vec<String>>,
     /// The time and the sequence of the event that says so.
     pub since: Timestamp,
     /// The sequence of that event.

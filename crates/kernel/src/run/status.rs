@@ -146,7 +146,10 @@ impl Run {
             .map(|sleep| Wait::Timer { due_at: sleep.due_at });
         let awaits = open.open_awaits().map(|(wait, signal)| match wait.doubted() {
             Some(step) => Wait::InDoubt { attempt: open.attempt_to_come(&step).unwrap_or(1), step },
-            None => Wait::Signal { name: signal.name.clone(), until: signal.until },
+            None => match &signal.approval {
+                Some(roles) => Wait::Approval { name: signal.name.clone(), roles: roles.clone(), until: signal.until },
+                None => Wait::Signal { name: signal.name.clone(), until: signal.until },
+            },
         });
         let running = open.stage == Stage::Running;
         let children = open.open_children().filter(|(_, child)| running && child.taken.is_none());

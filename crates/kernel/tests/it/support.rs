@@ -152,11 +152,11 @@ pub(crate) fn undoable_completed(step: &str, attempt: Attempt, output: &'static 
 
 /// The code waits for a signal, however long.
 pub(crate) fn signal_awaited(wait: &str, name: &str) -> Event {
-    Event::SignalAwaited { wait: id(wait), name: name.into(), until: None }
+    Event::SignalAwaited { wait: id(wait), name: name.into(), until: None, approval: None }
 }
 
 pub(crate) fn signal_awaited_until(wait: &str, name: &str, until_ms: i64) -> Event {
-    Event::SignalAwaited { wait: id(wait), name: name.into(), until: Some(at(until_ms)) }
+    Event::SignalAwaited { wait: id(wait), name: name.into(), until: Some(at(until_ms)), approval: None }
 }
 
 /// A signal that says `true`.

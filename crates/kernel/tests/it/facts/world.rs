@@ -252,7 +252,7 @@ impl World {
             Item::Fired(sleep) => timer_fired(sleep),
             Item::Awaited(wait, name, within) => {
                 let until = within.map(|within| self.now.saturating_add(within));
-                Event::SignalAwaited { wait: id(wait), name: (*name).into(), until }
+                Event::SignalAwaited { wait: id(wait), name: (*name).into(), until, approval: None }
             }
             Item::TakenEarly(wait, signal) => return self.taken_early(wait, signal),
             Item::TakenRight(wait, signal) => return self.taken_right(wait, signal).into_iter().collect(),
@@ -433,7 +433,7 @@ impl Scenario {
             .then(|| child_of(&other_run("parent-1"), "child:checkout#1", false))
             .and_then(|options| options.parent);
         let recovery = if self.manual { manual().recovery } else { RunOptions::default().recovery };
-        RunOptions { tenant: Some("acme".into()), recovery, limits, parent }
+        RunOptions { tenant: Some("acme".into()), recovery, limits, parent, definition: None }
     }
 }
 

@@ -5,13 +5,16 @@
 use super::text::Journal;
 use crate::support::{Leaving, at, entry, run_completed, run_started, step_completed};
 use std::time::Duration;
-use steadfast_kernel::{Code, EntityId, Entry, Event, Failure, Payload, Record, StepId};
+use steadfast_kernel::{Code, EntityId, Entry, Event, Failure, Payload, Record, RunOptions, StepId};
 
 /// What makes the journals of a file.
 type Make = fn() -> Vec<Journal>;
 
 /// The files, all of which begin with `by-hand`.
-pub(super) const FILES: [(&str, Make); 1] = [("by-hand", || vec![journal("every-code", every_code())])];
+pub(super) const FILES: [(&str, Make); 2] = [
+    ("by-hand", || vec![journal("every-code", every_code())]),
+    ("by-hand-defined", || vec![journal("defined", defined())]),
+];
 
 fn journal(run: &str, entries: Vec<Entry>) -> Journal {
     (EntityId::from_stored(run).unwrap(), entries.iter().map(Record::from).collect())
@@ -41,4 +44,25 @@ fn failure(code: Code) -> Failure {
     failure = failure.retry_after(Duration::from_millis(1));
     (failure.attempts, failure.max_attempts) = (2, Some(7));
     failure
+}
+
+/// A run of a definition: a step is skipped, one approval was given and another one is waited for.
+fn defined() -> Vec<Entry> {
+    let Event::RunStarted { workflow, input, seed, deadline_at, options } = run_started() else { panic!("it does not begin") };
+    let options = RunOptions { definition: Some("5f".repeat(32)), ..options };
+    let step = |name: &str| StepId::new("", name, 1).unwrap();
+    let wait = |branch: &str| StepId::signal(branch, "ok", 1).unwrap();
+    let awaited = |branch, roles: &[&str], until| {
+        let approval = Some(roles.iter().map(ToString::to_string).collect());
+        Event::SignalAwaited { wait: wait(branch), name: "ok".into(), until, approval }
+    };
+    let given = Event::SignalReceived { name: "ok".into(), id: None, payload: Payload::json("{\"approved\":true}") };
+    vec![
+        entry(1, 0, Event::RunStarted { workflow, input, seed, deadline_at, options }),
+        entry(2, 1, Event::StepSkipped { step: step("notify") }),
+        entry(3, 1, awaited("", &["operator", "admin"], Some(at(7_200_000)))).leaving(0),
+        entry(4, 50, given),
+        entry(5, 51, Event::SignalTaken { wait: wait(""), signal: 4 }),
+        entry(6, 51, awaited("again#1", &[], None)).leaving(0),
+    ]
 }

@@ -15,9 +15,12 @@ pub(super) fn all() -> BTreeSet<String> {
         "options.manual",
         "options.limits",
         "options.parent",
+        "options.definition",
         "STEP_COMPLETED.undoable",
         "RETRY_SCHEDULED.details",
         "SIGNAL_AWAITED.until",
+        "SIGNAL_AWAITED.approval",
+        "approval.roles",
         "SIGNAL_RECEIVED.id",
         "CHILD_STARTED.deadline",
         "RUN_CANCEL_REQUESTED.terminate",
@@ -82,7 +85,11 @@ fn of_event(event: &Event) -> Vec<String> {
         Event::RetryScheduled { step: _, attempt: _, of: _, delay: _, due_at: _, failure, details } => {
             [vec![present("RETRY_SCHEDULED.details", details.is_some())], of_failure(failure)].concat()
         }
-        Event::SignalAwaited { wait: _, name: _, until } => vec![present("SIGNAL_AWAITED.until", until.is_some())],
+        Event::SignalAwaited { wait: _, name: _, until, approval } => {
+            let roles = approval.as_ref().map(|roles| present("approval.roles", !roles.is_empty()));
+            let fields = [present("SIGNAL_AWAITED.until", until.is_some()), present("SIGNAL_AWAITED.approval", approval.is_some())];
+            fields.into_iter().chain(roles).collect()
+        }
         Event::SignalReceived { name: _, id, payload: _ } => vec![present("SIGNAL_RECEIVED.id", id.is_some())],
         Event::ChildStarted { child: _, run: _, workflow: _, input: _, deadline, options } => {
             [vec![present("CHILD_STARTED.deadline", deadline.is_some())], of_options(options)].concat()
@@ -105,6 +112,7 @@ fn of_event(event: &Event) -> Vec<String> {
         }
         Event::SlotAcquired { key: _ }
         | Event::StepStarted { step: _, attempt: _ }
+        | Event::StepSkipped { step: _ }
         | Event::StepHeartbeat { step: _, attempt: _, details: _ }
         | Event::ProgressNoted { note: _, text: _ }
         | Event::TimerSet { sleep: _, due_at: _ }
@@ -124,13 +132,14 @@ fn of_event(event: &Event) -> Vec<String> {
 }
 
 fn of_options(options: &RunOptions) -> Vec<String> {
-    let RunOptions { tenant, recovery, limits, parent } = options;
+    let RunOptions { tenant, recovery, limits, parent, definition } = options;
     limits.iter().for_each(|Limiting { key: _, slots: _ }| {});
     let mut facets = vec![
         present("options.tenant", tenant.is_some()),
         present("options.manual", *recovery == Recovery::Manual),
         present("options.limits", !limits.is_empty()),
         present("options.parent", parent.is_some()),
+        present("options.definition", definition.is_some()),
     ];
     facets.extend(parent.iter().map(|Parent { run: _, child: _, detached }| present("parent.detached", *detached)));
     facets
