@@ -40,6 +40,8 @@ codes! {
     STEP_NOT_FOUND = "SF0114",
     /// There is no dead letter of that id.
     LETTER_NOT_FOUND = "SF0115",
+    /// The workflow does not take that input.
+    INVALID_INPUT = "SF0116",
     /// Too much is waiting already.
     BUSY = "SF0201",
     /// The engine is stopping or has stopped.

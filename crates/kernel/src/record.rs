@@ -267,7 +267,11 @@ impl From<&Entry> for Record {
                 record.reason = failure.as_ref().map(|failure| failure.message.clone());
                 body.failure = failure.as_ref().map(Into::into);
             }
-            Event::StepSkipped { .. } | Event::TimerFired { .. } | Event::ChildTaken { .. } | Event::RunInterrupted | Event::RunCancelled => {}
+            Event::StepSkipped { .. }
+            | Event::TimerFired { .. }
+            | Event::ChildTaken { .. }
+            | Event::RunInterrupted
+            | Event::RunCancelled => {}
             Event::RunCompleted { output } => record.payload = Some(output.clone()),
             Event::RunFailed { failure } => {
                 record.reason = Some(failure.message.clone());

@@ -22,6 +22,12 @@ pub enum Error {
         /// The names that are.
         known: Vec<String>,
     },
+    /// The workflow does not take that input.
+    #[error("the run was not started: {why}")]
+    InvalidInput {
+        /// What is wrong with it.
+        why: String,
+    },
     /// Larger than allowed.
     #[error("the input has {bytes} bytes, at most {max} are allowed; keep large data elsewhere and pass its address")]
     PayloadTooLarge {
@@ -73,6 +79,7 @@ impl Error {
             Error::Refused(refusal) => refusal.code(),
             Error::InvalidId(_) => code::INVALID_ID,
             Error::UnknownWorkflow { .. } => code::UNKNOWN_WORKFLOW,
+            Error::InvalidInput { .. } => code::INVALID_INPUT,
             Error::PayloadTooLarge { .. } => code::PAYLOAD_TOO_LARGE,
             Error::InvalidSetting(_) => code::INVALID_SETTING,
             Error::Busy { .. } => code::BUSY,

@@ -16,6 +16,7 @@ mod committer;
 mod config;
 mod engine;
 mod error;
+mod feed;
 mod health;
 pub mod host;
 #[doc(hidden)]
@@ -28,8 +29,9 @@ mod timers;
 pub use config::Config;
 pub use engine::{Builder, Engine, Start};
 pub use error::Error;
+pub use feed::{Fed, Feed, Follow, Position};
 pub use health::Health;
-pub use host::{Registered, Replayed};
+pub use host::{Code, Registered, Registry, Replayed, Terms};
 pub use retention::Retention;
 pub use shard::RunView;
 pub use timers::Role;

@@ -20,7 +20,9 @@ use steadfast_runtime::host::{CannotAsk, Context, Fork, Probe, SignalCall, Sleep
 pub struct Ctx(Context);
 
 impl Ctx {
-    pub(crate) fn new(context: Context) -> Self {
+    /// For code that is hosted in another way than by `#[workflow]`.
+    #[doc(hidden)]
+    pub fn new(context: Context) -> Self {
         Ctx(context)
     }
 
@@ -110,6 +112,24 @@ impl Ctx {
     /// When [`within`](Signal::within) is over, with the code `DEADLINE_EXCEEDED`; or if what was sent is not a `T`.
     pub fn signal<T: DeserializeOwned>(&self, name: &str) -> Signal<T> {
         Signal { call: self.0.signal(name), payload: PhantomData }
+    }
+
+    /// Waits for a person's yes or no: a signal of that name, which one in those roles may send, or everybody if there are none. Until then the run waits with the
+    /// reason `APPROVAL`.
+    ///
+    /// # Errors
+    /// As [`signal`](Ctx::signal).
+    pub fn approval<T: DeserializeOwned>(&self, name: &str, roles: impl IntoIterator<Item = impl Into<String>>) -> Signal<T> {
+        Signal { call: self.0.approval(name, roles.into_iter().map(Into::into).collect()), payload: PhantomData }
+    }
+
+    /// Leaves a step out that is not needed this time, and says so: the journal has `STEP_SKIPPED` for it. It costs no commit.
+    ///
+    /// # Panics
+    /// If its name is not allowed, or it is said outside of the workflow's own future.
+    #[track_caller]
+    pub fn skip(&self, name: &str) {
+        self.0.skip(name).unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// Which version of a change this run is on, for changing code while runs of it are under way.

@@ -2,7 +2,7 @@
 
 use crate::operate::{Act, Retry, Verb};
 use crate::workflow::{Hosted, Workflow};
-use crate::{Clock, Config, Error, Health, Replayed, Retention, RunView, Store};
+use crate::{Clock, Config, Error, Feed, Follow, Health, Replayed, Retention, RunView, Store};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
@@ -41,7 +41,7 @@ impl EngineBuilder {
                 Some(runtime::Error::InvalidSetting(format!("the limit of workflow {} is 0; it needs at least one slot", W::NAME)));
         }
         match WorkflowName::new(W::NAME) {
-            Ok(name) if self.inner.registry.contains_key(&name) => {
+            Ok(name) if self.inner.registry.get(&name).is_some() => {
                 self.wrong = Some(runtime::Error::InvalidSetting(format!("workflow {name} is registered twice")));
             }
             Ok(name) => {
@@ -184,6 +184,15 @@ impl Engine {
     pub async fn limit_of(&self, workflow: &str) -> Result<Option<Limit>, Error> {
         let workflow = WorkflowName::new(workflow).map_err(runtime::Error::from)?;
         Ok(self.inner.limit(&LimitKey::of_workflow(&workflow)).await?)
+    }
+
+    /// Follows what is written, in its order: of all runs, limits and letter boxes, or of one of them. Nothing is queued for who follows, and nobody waits for it: one that is
+    /// slow falls behind, and can come back later with the [`position`](crate::Feed::position) it had.
+    ///
+    /// # Errors
+    /// If the store cannot be read, or the engine has stopped.
+    pub async fn feed(&self, follow: Follow) -> Result<Feed, Error> {
+        Ok(self.inner.feed(follow).await?)
     }
 
     /// How many durable commits were made since the store was opened; zero once the engine has stopped.

@@ -68,12 +68,12 @@ pub use operate::{Act, Retry};
 pub use steadfast_kernel::limit::Limit;
 pub use steadfast_kernel::run::{Ended, Preview, RetryContext};
 pub use steadfast_kernel::{
-    Class, Code, Entry, Event, Failure, FailureError, Jitter, LimitKey, MaxRetriesExceeded, Policy, Recovery, RunId, Status, StepId,
-    Strategy, Timestamp, Wait,
+    Class, Code, EntityId, Entry, Event, Failure, FailureError, Jitter, LimitKey, MaxRetriesExceeded, Policy, Recovery, RunId, Status,
+    StepId, Strategy, Timestamp, Wait,
 };
 pub use steadfast_macros::workflow;
 pub use steadfast_runtime::clock::{Clock, SystemClock, VirtualClock};
-pub use steadfast_runtime::{Config, Health, Replayed, Retention, RunView};
+pub use steadfast_runtime::{Config, Fed, Feed, Follow, Health, Position, Replayed, Retention, RunView};
 pub use steadfast_store::{LetterRow, RunRow, Store, memory};
 pub use workflow::{Workflow, WorkflowResult};
 

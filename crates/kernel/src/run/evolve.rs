@@ -186,7 +186,8 @@ fn record(open: &mut Open, entry: &Entry) {
         },
         Event::SignalAwaited { wait, name, until, approval } => {
             let (name, approval) = (name.clone(), approval.clone());
-            open.awaits.insert(wait.clone(), Await { name, until: *until, approval, since, revision, settled: None });
+            open.awaits
+                .insert(wait.clone(), Await { name, until: *until, approval, since, revision, settled: None });
         }
         Event::SignalReceived { name, id, .. } => {
             open.signal_ids.extend(id.clone().map(|id| (id, revision)));

@@ -6,6 +6,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::committer::Committer;
 use crate::config::Config;
 use crate::error::Error;
+use crate::feed::Followers;
 use crate::health::Health;
 use crate::host::{Host, Registry};
 use crate::retention::Sweeper;
@@ -35,7 +36,14 @@ pub struct Builder {
 impl Builder {
     /// An engine on that store, without workflows, with the default limits and the machine's clock.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Builder { store, registry: Registry::new(), config: Config::default(), clock: Arc::new(SystemClock), leadership: None, seed: None }
+        Builder {
+            store,
+            registry: Registry::default(),
+            config: Config::default(),
+            clock: Arc::new(SystemClock),
+            leadership: None,
+            seed: None,
+        }
     }
 
     /// Starts the engine: takes the shard over, arms its timers, and goes on with every run that was under way.
@@ -60,6 +68,7 @@ impl Builder {
         let (timers, timers_in) = mpsc::unbounded_channel();
         let (health, health_out) = watch::channel(Health::default());
 
+        let followers = Arc::new(Followers::default());
         let host = Host {
             registry: self.registry.clone(),
             clock: Arc::clone(&self.clock),
@@ -76,6 +85,7 @@ impl Builder {
             batches,
             timers,
             health,
+            followers: Arc::clone(&followers),
         };
         let (config, clock, store) = (self.config.clone(), Arc::clone(&self.clock), Arc::clone(&self.store));
         let mut shard = Shard { id: SHARD, config, clock, store, host, ports, committed, state: State::default() };
@@ -101,11 +111,12 @@ impl Builder {
             control,
             requests,
             store: Arc::downgrade(&self.store),
-            registry: Arc::new(self.registry),
+            registry: self.registry,
             config: Arc::new(self.config),
             clock: self.clock,
             chance,
             health: health_out,
+            followers: Arc::downgrade(&followers),
             tasks: Arc::new(tokio::sync::Mutex::new(Some(tasks))),
         })
     }

@@ -10,15 +10,15 @@ use crate::chance::Chance;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::Error;
+use crate::feed::Followers;
 use crate::health::Health;
-use crate::host::{Registered, Registry};
+use crate::host::{Registered, Registry, Terms};
 use crate::shard::{Control, Request};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::run::{Ended, Preview};
 use steadfast_kernel::{
-    Answer, CancelRun, Command, LimitKey, Limiting, Origin, Payload, Recovery, RetryRun, RunId, RunOptions, SendSignal, StartRun,
-    WorkflowName,
+    Answer, CancelRun, Command, LimitKey, Limiting, Origin, Payload, RetryRun, RunId, RunOptions, SendSignal, StartRun, WorkflowName,
 };
 use steadfast_store::{ShardId, Store};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -36,11 +36,13 @@ pub struct Engine {
     requests: mpsc::Sender<Request>,
     /// The shard and the committer own the store, so that a handle that is kept somewhere does not keep the data folder locked.
     store: Weak<dyn Store>,
-    registry: Arc<Registry>,
+    registry: Registry,
     config: Arc<Config>,
     clock: Arc<dyn Clock>,
     chance: Arc<Chance>,
     health: watch::Receiver<Health>,
+    /// The shard owns it, so that those who follow hear of it when it stops.
+    followers: Weak<Followers>,
     tasks: Arc<tokio::sync::Mutex<Option<tokio::task::JoinHandle<()>>>>,
 }
 
@@ -70,17 +72,35 @@ impl Engine {
     /// # Cancellation
     /// Dropping the future does not take the request back.
     pub async fn start(&self, start: Start) -> Result<(RunId, Answer), Error> {
-        let workflow = self.known(&start.workflow)?;
+        let workflow = WorkflowName::new(&start.workflow)?;
+        let registered = self.registered(&workflow)?;
         self.check_size(&start.input)?;
-        let options = self.options(&workflow, start.tenant, start.limits)?;
+        let terms = registered
+            .code
+            .terms(&start.input)
+            .map_err(|failure| Error::InvalidInput { why: failure.message })?;
+        let deadline = start.deadline.into_iter().chain(terms.deadline).min();
+        let options = Self::options(&workflow, &registered, terms, start.tenant, start.limits)?;
         let (run, fresh) = match &start.id {
             Some(id) => (RunId::new(id)?, false),
             None => (self.chance.id(self.clock.now())?, true),
         };
         let seed = self.chance.seed(&run);
-        let command = StartRun { run: run.clone(), workflow, input: start.input, seed, deadline: start.deadline, options };
+        let command = StartRun { run: run.clone(), workflow, input: start.input, seed, deadline, options };
         let answer = self.request(|reply| Request::Start { command: Box::new(command), fresh, reply }).await?;
         Ok((run, answer))
+    }
+
+    /// Adds a workflow, or replaces the one of that name: runs that are opened from here on have the new code, and runs that waited for code of that name go on.
+    pub fn register(&self, name: WorkflowName, registered: Registered) {
+        self.registry.insert(name.clone(), registered);
+        let _it_has_stopped = self.control.send(Control::Registered(name));
+    }
+
+    /// The workflows that this process has the code of, by name.
+    pub fn workflows(&self) -> Vec<(WorkflowName, Registered)> {
+        let names = self.registry.names().into_iter();
+        names.filter_map(|name| self.registry.get(&name).map(|registered| (name, registered))).collect()
     }
 
     /// Tells a run something. It is durable when this returns, and is kept until the code asks for it. False if a signal of that id was there
@@ -169,20 +189,31 @@ impl Engine {
         self.request(|reply| Request::Tell { entity: run.into(), command: Box::new(command), reply }).await
     }
 
-    fn store(&self) -> Result<Arc<dyn Store>, Error> {
+    pub(crate) fn store(&self) -> Result<Arc<dyn Store>, Error> {
         self.store.upgrade().ok_or(Error::Stopped)
+    }
+
+    pub(crate) fn weak_store(&self) -> Weak<dyn Store> {
+        Weak::clone(&self.store)
+    }
+
+    pub(crate) fn followers(&self) -> Result<Arc<Followers>, Error> {
+        self.followers.upgrade().ok_or(Error::Stopped)
     }
 
     /// What goes for all runs of a workflow, and what the caller wants beside it. Slots are asked for in the order of their keys, so that no two runs
     /// wait for each other.
-    fn options(&self, workflow: &WorkflowName, tenant: Option<String>, keys: Vec<(String, u32)>) -> Result<RunOptions, Error> {
+    fn options(
+        workflow: &WorkflowName,
+        registered: &Registered,
+        terms: Terms,
+        tenant: Option<String>,
+        keys: Vec<(String, u32)>,
+    ) -> Result<RunOptions, Error> {
         tenant.as_deref().map(steadfast_kernel::check_tenant).transpose()?;
-        let registered = self.registry.get(workflow);
-        let of_workflow = registered
-            .and_then(|registered| registered.slots)
-            .map(|slots| (LimitKey::of_workflow(workflow), slots));
-        let mut limits: Vec<_> = of_workflow.into_iter().map(|(key, slots)| Limiting { key, slots }).collect();
-        for (key, slots) in keys {
+        let of_workflow = registered.slots.map(|slots| Limiting { key: LimitKey::of_workflow(workflow), slots });
+        let mut limits: Vec<_> = of_workflow.into_iter().collect();
+        for (key, slots) in terms.limits.into_iter().chain(keys) {
             if slots == 0 {
                 return Err(Error::InvalidSetting(format!("the limit {key:?} has no slots; it needs at least one")));
             }
@@ -190,8 +221,8 @@ impl Engine {
         }
         limits.sort_by(|a, b| a.key.cmp(&b.key));
         limits.dedup_by(|a, b| a.key == b.key);
-        let recovery = registered.map_or(Recovery::Automatic, |registered| registered.recovery);
-        Ok(RunOptions { tenant, recovery, limits, parent: None })
+        let recovery = terms.recovery.unwrap_or(registered.recovery);
+        Ok(RunOptions { tenant, recovery, limits, parent: None, definition: terms.definition })
     }
 
     fn check_size(&self, payload: &Payload) -> Result<(), Error> {
@@ -261,14 +292,8 @@ impl Engine {
         answer.await.unwrap_or(Err(Error::Stopped))
     }
 
-    fn known(&self, name: &str) -> Result<WorkflowName, Error> {
-        let name = WorkflowName::new(name)?;
-        self.registered(&name)?;
-        Ok(name)
-    }
-
-    fn registered(&self, name: &WorkflowName) -> Result<&Registered, Error> {
-        let known = || self.registry.keys().map(ToString::to_string).collect();
+    fn registered(&self, name: &WorkflowName) -> Result<Registered, Error> {
+        let known = || self.registry.names().iter().map(ToString::to_string).collect();
         self.registry
             .get(name)
             .ok_or_else(|| Error::UnknownWorkflow { name: name.to_string(), known: known() })

@@ -99,7 +99,7 @@ struct Op {
 pub(super) enum Ask {
     Step { policy: Policy, asked_at: Timestamp, undo: Option<Undo>, not_repeatable: bool },
     Sleep { due_at: Timestamp, recorded: bool },
-    Signal { name: String, until: Option<Timestamp>, recorded: bool },
+    Signal { name: String, until: Option<Timestamp>, approval: Option<Vec<String>>, recorded: bool },
     Child { started: Box<Event>, recorded: bool },
 }
 
@@ -194,7 +194,7 @@ struct Inner {
     details: BTreeMap<StepId, Payload>,
     /// Since when the run's own time stands still.
     still_since: Option<Timestamp>,
-    /// The notes on record.
+    /// The notes and the skipped steps on record.
     notes: BTreeSet<StepId>,
     /// The code wants to begin again with this.
     next_input: Option<Payload>,
@@ -328,6 +328,14 @@ impl Board {
         }
     }
 
+    /// Leaves a step out, once.
+    pub(super) fn skip(&self, step: StepId) {
+        let mut inner = self.inner.lock();
+        if inner.notes.insert(step.clone()) {
+            inner.asked.push((Key::Step(step.clone()), Some(Event::StepSkipped { step })));
+        }
+    }
+
     /// The code begins again with that input, once it has returned.
     pub(super) fn continue_with(&self, input: Payload) {
         self.inner.lock().next_input = Some(input);
@@ -443,8 +451,8 @@ impl Board {
 fn record(key: &Key, op: &Op) -> Option<Event> {
     match (key, &op.ask, &op.state) {
         (Key::Sleep(id), Ask::Sleep { due_at, .. }, _) => Some(Event::TimerSet { sleep: id.clone(), due_at: *due_at }),
-        (Key::Signal(id), Ask::Signal { name, until, .. }, _) => {
-            Some(Event::SignalAwaited { wait: id.clone(), name: name.clone(), until: *until })
+        (Key::Signal(id), Ask::Signal { name, until, approval, .. }, _) => {
+            Some(Event::SignalAwaited { wait: id.clone(), name: name.clone(), until: *until, approval: approval.clone() })
         }
         (Key::Child(_), Ask::Child { started, .. }, _) => Some((**started).clone()),
         (Key::Step(id), Ask::Step { not_repeatable: true, .. }, State::Asked(attempt)) => {

@@ -4,7 +4,7 @@ use super::board::{Board, Key};
 use super::branch::Branch;
 use super::signal::SignalCall;
 use super::step::{Attempts, StepCall, bounded};
-use super::{Fork, Heartbeat, SleepCall, StartChild, Until};
+use super::{Fork, Heartbeat, Opening, SleepCall, StartChild, Until};
 use crate::clock::Clock;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
@@ -21,6 +21,7 @@ pub struct Context {
 
 struct Inner {
     run: RunId,
+    definition: Option<String>,
     board: Arc<Board>,
     clock: Arc<dyn Clock>,
     payload_bytes_max: usize,
@@ -58,8 +59,9 @@ impl CannotAsk {
 }
 
 impl Context {
-    pub(super) fn new(run: RunId, board: Arc<Board>, clock: Arc<dyn Clock>, payload_bytes_max: usize) -> Self {
-        Context { inner: Arc::new(Inner { run, board, clock, payload_bytes_max, meddler: OnceLock::new() }) }
+    pub(super) fn new(opening: &Opening, board: Arc<Board>, clock: Arc<dyn Clock>, payload_bytes_max: usize) -> Self {
+        let (run, definition) = (opening.run.clone(), opening.definition.clone());
+        Context { inner: Arc::new(Inner { run, definition, board, clock, payload_bytes_max, meddler: OnceLock::new() }) }
     }
 
     /// Has somebody stand between the steps of the run and their attempts, from here on; who was first stays.
@@ -70,6 +72,11 @@ impl Context {
     /// The id of the run.
     pub fn run_id(&self) -> &RunId {
         &self.inner.run
+    }
+
+    /// The version of its definition that the run began with, by hash; nothing if its code is no definition.
+    pub fn definition(&self) -> Option<&str> {
+        self.inner.definition.as_deref()
     }
 
     /// The time of what was delivered last: the same in replay.
@@ -164,6 +171,16 @@ impl Context {
         Ok(self.call(Key::Step(id), attempts))
     }
 
+    /// Leaves a step of that name out. Nobody waits for that: it is on record with the turn that is being taken.
+    ///
+    /// # Errors
+    /// If its name is not allowed, or it is asked for outside of the workflow's own future.
+    pub fn skip(&self, name: &str) -> Result<(), CannotAsk> {
+        let branch = self.branch()?;
+        self.inner.board.skip(StepId::new(&branch.path, name, branch.count("step", name))?);
+        Ok(())
+    }
+
     /// The undo of a step.
     pub(super) fn undo<'a>(&self, step: StepId, attempts: Attempts<'a>, policy: Policy) -> StepCall<'a> {
         let mut call = self.call(Key::Undo(step), attempts);
@@ -198,6 +215,14 @@ impl Context {
         let branch = self.branch()?;
         let id = StepId::signal(&branch.path, name, branch.count("signal", name))?;
         Ok(SignalCall::new(Arc::clone(&self.inner.board), id, name.into()))
+    }
+
+    /// Waits for a person's yes or no: a signal that one in those roles may send, everybody if there are none.
+    ///
+    /// # Errors
+    /// As [`signal`](Self::signal).
+    pub fn approval(&self, name: &str, roles: Vec<String>) -> Result<SignalCall, CannotAsk> {
+        Ok(self.signal(name)?.of_approval(roles))
     }
 
     /// Waits for a person's word, under a name that no code can use.

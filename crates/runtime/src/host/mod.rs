@@ -10,6 +10,7 @@ mod child;
 mod context;
 mod doubt;
 mod heartbeat;
+mod registry;
 mod replay;
 mod session;
 mod signal;
@@ -22,42 +23,22 @@ pub use branch::{Fork, Scoped};
 pub use child::{Child, StartChild};
 pub use context::{CannotAsk, Context, Meddler};
 pub use heartbeat::Heartbeat;
+pub use registry::{Code, Registered, Registry, Terms};
 pub use signal::SignalCall;
 pub use sleep::{SleepCall, Until};
 pub use step::{Attempts, Probe, StepCall, UndoFn};
 
 use crate::clock::Clock;
-use futures_util::future::BoxFuture;
 use session::Session;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steadfast_kernel::run::Generations;
 use steadfast_kernel::{
-    Attempt, Completion, Entry, Epoch, Failure, Payload, RecordHeartbeat, Recovery, ReportFailure, Run, RunId, Seq, StepId, TakeTurn,
-    Timestamp, Wait, WorkflowName,
+    Attempt, Completion, Entry, Epoch, Payload, RecordHeartbeat, ReportFailure, Run, RunId, Seq, StepId, TakeTurn, Timestamp, Wait,
+    WorkflowName,
 };
 use tokio::sync::mpsc;
 use workflow::Workflow;
-
-/// The code of a workflow, as the host sees it: bytes in, bytes out.
-pub trait Code: Send + Sync + 'static {
-    /// Begins the workflow. The future is polled by turns, and is dropped when the run ends or is closed.
-    fn begin(&self, context: Context, input: Payload) -> BoxFuture<'static, Result<Payload, Failure>>;
-}
-
-/// A workflow that this process has the code of, and what goes for all runs of it that are started here.
-#[derive(Clone)]
-pub struct Registered {
-    /// Its code.
-    pub code: Arc<dyn Code>,
-    /// Whether its runs go on by themselves after their process died.
-    pub recovery: Recovery,
-    /// How many of its runs may be under way at once.
-    pub slots: Option<u32>,
-}
-
-/// The workflows that this process has the code of.
-pub type Registry = BTreeMap<WorkflowName, Registered>;
 
 /// Which opening of a run a message belongs to. What an older session says is dropped unread.
 pub(crate) type SessionId = u64;
@@ -132,6 +113,8 @@ pub(crate) struct Host {
 pub(crate) struct Opening {
     pub(crate) run: RunId,
     pub(crate) workflow: WorkflowName,
+    /// The version of its definition that it began with.
+    pub(crate) definition: Option<String>,
     pub(crate) epoch: Epoch,
     pub(crate) generations: Generations,
     /// Steps that are not executed, and what they are to have returned.
@@ -156,6 +139,7 @@ impl Opening {
         Opening {
             run: run.id.clone(),
             workflow: run.workflow.clone(),
+            definition: run.options.definition.clone(),
             epoch: run.epoch,
             generations: run.generations.clone(),
             supplied: run.supplied.clone(),
@@ -170,7 +154,7 @@ impl Opening {
 impl Host {
     /// Begins to host a run. The way to talk to the session, or nothing if its code is not here.
     pub(crate) fn open(&self, session: SessionId, opening: Opening) -> Option<mpsc::UnboundedSender<ToHost>> {
-        let code = Arc::clone(&self.registry.get(&opening.workflow)?.code);
+        let code = self.registry.code(&opening.workflow, opening.definition.as_deref())?;
         let (sender, inbox) = mpsc::unbounded_channel();
         let session = Session::new(self, &opening, session, inbox);
         tokio::spawn(Box::pin(session.host(code, opening))); // it is large, and a task is moved several times while it is made

@@ -63,9 +63,12 @@ pub(super) fn versions(journal: &[Entry]) -> BTreeMap<StepId, u32> {
     journal.iter().filter_map(version).collect()
 }
 
-/// The notes that are on record; the code does not wait for them either.
+/// The notes and the skipped steps that are on record; the code does not wait for them either.
 pub(super) fn notes(journal: &[Entry]) -> BTreeSet<StepId> {
-    let note = |entry: &Entry| if let Event::ProgressNoted { note, .. } = &entry.event { Some(note.clone()) } else { None };
+    let note = |entry: &Entry| match &entry.event {
+        Event::ProgressNoted { note: id, .. } | Event::StepSkipped { step: id } => Some(id.clone()),
+        _ => None,
+    };
     journal.iter().filter_map(note).collect()
 }
 
@@ -85,7 +88,7 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
             }
             (event, _) if is_arrival(event) => Ok(()),
             (Event::StepCompleted { step, output, .. }, _) if step.is_version() || workflow.board.adopt(step, output) => Ok(()),
-            (Event::ProgressNoted { .. }, _) => Ok(()), // said in the turn that it ended in
+            (Event::ProgressNoted { .. } | Event::StepSkipped { .. }, _) => Ok(()), // said in the turn that it ended in
             (Event::ChildStarted { child, .. }, _) if workflow.board.set_recorded(&Key::Child(child.clone())) => Ok(()),
             (Event::RunCompleted { .. }, Ok(_)) => Err(mismatch(entry, "the code returned another result".into())),
             (_, Err(found)) => Err(mismatch(entry, format!("the code has failed: {}", found.message))),
@@ -101,7 +104,7 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
         }
         Event::StepStarted { step, attempt } => board.begun_recorded(step, *attempt),
         Event::StepCompleted { step, .. } if step.is_version() => true, // the code has it from `versions`
-        Event::ProgressNoted { .. } => true,                            // likewise, from `notes`
+        Event::ProgressNoted { .. } | Event::StepSkipped { .. } => true, // likewise, from `notes`
         Event::StepCompleted { step, undoable, .. } if !board.undoable_recorded(step, *undoable) => {
             return Err(mismatch(entry, "the code no longer says how to undo it".into()));
         }

@@ -14,12 +14,18 @@ pub struct SignalCall {
     key: Key,
     name: String,
     within: Option<Duration>,
+    approval: Option<Vec<String>>,
     asked: bool,
 }
 
 impl SignalCall {
     pub(super) fn new(board: Arc<Board>, id: StepId, name: String) -> Self {
-        SignalCall { board, key: Key::Signal(id), name, within: None, asked: false }
+        SignalCall { board, key: Key::Signal(id), name, within: None, approval: None, asked: false }
+    }
+
+    pub(super) fn of_approval(mut self, roles: Vec<String>) -> Self {
+        self.approval = Some(roles);
+        self
     }
 
     /// How long to wait at the most. Has no effect once it is polled.
@@ -35,7 +41,8 @@ impl Future for SignalCall {
         if !self.asked {
             self.asked = true;
             let until = self.within.map(|within| self.board.now().saturating_add(within));
-            self.board.ask(&self.key, Ask::Signal { name: self.name.clone(), until, recorded: false });
+            let (name, approval) = (self.name.clone(), self.approval.take());
+            self.board.ask(&self.key, Ask::Signal { name, until, approval, recorded: false });
         }
         match self.board.poll(&self.key, cx.waker()) {
             Gate::Done(outcome) => Poll::Ready(outcome),

@@ -51,7 +51,7 @@ impl Workflow {
         let first = opening.script.first()?;
         let Event::RunStarted { input, seed, .. } = &first.event else { return None };
         let board = Arc::new(Board::new(*seed, first.at, opening));
-        let context = Context::new(opening.run.clone(), Arc::clone(&board), clock, payload_bytes_max);
+        let context = Context::new(opening, Arc::clone(&board), clock, payload_bytes_max);
         let mut workflow = Workflow {
             board,
             context: context.clone(),

@@ -34,6 +34,7 @@ use crate::clock::Clock;
 use crate::committer::Outcome;
 use crate::config::Config;
 use crate::error::Error;
+use crate::feed::Followers;
 use crate::health;
 use crate::host::{Host, Report, Says, SessionId, ToHost, What};
 use crate::outbox::Outbox;
@@ -50,7 +51,7 @@ use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::{Ended, Preview};
 use steadfast_kernel::{
     Answer, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, LimitKey, Refusal, RetryRun, Run, RunId, Seq, StartRun, StepId,
-    Timestamp, Wait,
+    Timestamp, Wait, WorkflowName,
 };
 use steadfast_store::{Batch, Head, ShardId, Store, Sweep};
 use tokio::sync::mpsc::error::TryRecvError;
@@ -78,6 +79,8 @@ pub(crate) enum Request {
 pub(crate) enum Control {
     /// Begin nothing new; answered when nothing is in flight.
     Drain { reply: oneshot::Sender<()> },
+    /// There is code of that name now, perhaps other code than before.
+    Registered(WorkflowName),
     /// Stop, whatever is in flight.
     Stop,
 }
@@ -107,6 +110,7 @@ pub(crate) struct Ports {
     pub(crate) batches: mpsc::UnboundedSender<Batch>,
     pub(crate) timers: mpsc::UnboundedSender<Order>,
     pub(crate) health: watch::Sender<health::Health>,
+    pub(crate) followers: Arc<Followers>,
 }
 
 /// What the shard knows beyond its settings.
@@ -289,6 +293,7 @@ impl Shard {
             biased;
             Some(control) = control.recv() => match control {
                 Control::Drain { reply } => self.drain(reply),
+                Control::Registered(workflow) => self.host_again(&workflow),
                 Control::Stop => return false,
             },
             Some(outcome) = outcomes.recv() => self.settle(outcome),

@@ -2,13 +2,15 @@
 
 use super::decide::not_found;
 use super::view::row;
-use super::{Ask, Follow, From, Memory, Pending, Reply, Session, Shard, Then};
+use super::{Ask, Follow, From, Memory, Pending, Reply, Seat, Session, Shard, Then};
 use crate::committer::Outcome;
 use crate::error::Error;
 use crate::host::{Opening, ToHost};
 use crate::timers::Order;
 use steadfast_kernel::run::Ended;
-use steadfast_kernel::{Answer, CancelRun, Command, Completion, Effect, Entity, EntityId, Entry, Envelope, Origin, Refusal, Wait};
+use steadfast_kernel::{
+    Answer, CancelRun, Command, Completion, Effect, Entity, EntityId, Entry, Envelope, Origin, Refusal, Wait, WorkflowName,
+};
 use steadfast_store::Batch;
 
 /// A host that is out of date this often in a row does not get right by replaying again.
@@ -20,6 +22,7 @@ impl Shard {
         match result {
             Ok(()) => {
                 self.committed.seq = upto;
+                self.ports.followers.committed();
                 while self.state.pending.front().is_some_and(|pending| pending.seq <= upto) {
                     if let Some(Pending { id, then, .. }) = self.state.pending.pop_front() {
                         match then {
@@ -43,6 +46,7 @@ impl Shard {
             Err(refusal) => return self.refuse(id, from, refusal),
         };
         if let Some(last) = entries.last() {
+            self.ports.followers.wrote(id);
             self.seat(id).told = last.seq;
         }
         let mut from = Some(from);
@@ -184,6 +188,16 @@ impl Shard {
     fn call_off(&mut self, id: &EntityId) {
         let again = Command::CancelRun(CancelRun { origin: Origin::default(), blocked: true });
         self.ask(id.clone(), Ask::Command(Box::new(again), From::Nobody));
+    }
+
+    /// There is code of that name now: runs that waited for it are opened.
+    pub(super) fn host_again(&mut self, workflow: &WorkflowName) {
+        let waits = |seat: &Seat| matches!(&seat.blocked, Some(Wait::NoWorker { workflow: name }) if name == workflow);
+        let blocked: Vec<EntityId> = self.state.seats.iter().filter(|(_, seat)| waits(seat)).map(|(id, _)| id.clone()).collect();
+        for id in blocked {
+            self.seat(&id).blocked = None;
+            self.ask(id, Ask::Resume);
+        }
     }
 
     /// Lists show why a run is blocked, though that is no part of its journal.

@@ -60,11 +60,17 @@ impl Shard {
 
     fn complete(&self, child: &mut StartChild) {
         if let Some(registered) = self.host.registry.get(&child.workflow) {
-            child.options.recovery = registered.recovery;
-            let key = LimitKey::of_workflow(&child.workflow);
-            child.options.limits.extend(registered.slots.map(|slots| Limiting { key, slots }));
+            let terms = registered.code.terms(&child.input).unwrap_or_default(); // what is wrong with the input its own code will say
+            let key = |key: &str| LimitKey::of_key(key).ok();
+            let of_terms = terms.limits.iter().filter_map(|(of, slots)| Some(Limiting { key: key(of)?, slots: *slots }));
+            let of_workflow = registered.slots.map(|slots| Limiting { key: LimitKey::of_workflow(&child.workflow), slots });
+            child.options.limits.extend(of_terms.chain(of_workflow));
+            child.options.recovery = terms.recovery.unwrap_or(registered.recovery);
+            child.options.definition = terms.definition;
+            child.deadline = child.deadline.into_iter().chain(terms.deadline).min();
         }
         child.options.limits.sort_by(|a, b| a.key.cmp(&b.key)); // in the same order as everybody else, or two could wait for each other
+        child.options.limits.dedup_by(|a, b| a.key == b.key);
     }
 
     /// It was heard, durably.

@@ -6,7 +6,7 @@ use std::future::{Future, pending, poll_fn};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use steadfast_kernel::{Failure, Payload, StepId};
-use steadfast_runtime::host::{Attempts, Code, Context, Meddler};
+use steadfast_runtime::host::{Attempts, Code, Context, Meddler, Terms};
 use steadfast_store::memory::Memory;
 
 /// A call of the closure of a step, or of its undo.
@@ -128,6 +128,14 @@ impl Code for Mortal {
     fn begin(&self, context: Context, input: Payload) -> BoxFuture<'static, Result<Payload, Failure>> {
         context.meddle(Arc::new(self.meddler.clone()));
         self.meddler.mortal(self.code.begin(context, input)).boxed()
+    }
+
+    fn terms(&self, input: &Payload) -> Result<Terms, Failure> {
+        self.code.terms(input)
+    }
+
+    fn knows(&self, definition: Option<&str>) -> bool {
+        self.code.knows(definition)
     }
 }
 

@@ -51,9 +51,10 @@ impl World {
         let meddler = OfLab { store: store.clone(), book: Arc::clone(&self.book) };
         let mut builder = Engine::on(store.clone()).config(self.config.clone()).clock(self.clock);
         builder.inner.seed = Some(Seed([7; 32])); // chance is the same in every lab
-        for (name, registered) in &self.registry {
+        for name in self.registry.names() {
+            let Some(registered) = self.registry.get(&name) else { continue };
             let code = Arc::new(Mortal { code: Arc::clone(&registered.code), meddler: meddler.clone() });
-            builder.inner.registry.insert(name.clone(), Registered { code, ..registered.clone() });
+            builder.inner.registry.insert(name.clone(), Registered { code, ..registered });
         }
         let engine = builder
             .start()

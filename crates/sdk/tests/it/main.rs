@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, reason = "seeds are printed")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+mod approvals;
 mod branches;
 mod changed;
 mod children;
@@ -14,6 +15,7 @@ mod doubt;
 mod epochs;
 mod every;
 mod faults;
+mod feed;
 mod full_disk;
 mod golden;
 mod graphs;

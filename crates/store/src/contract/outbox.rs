@@ -24,6 +24,7 @@ fn start_child() -> StartChild {
         recovery: Recovery::Manual,
         limits: vec![Limiting { key, slots: 2 }],
         parent: Some(parent),
+        definition: Some("1f".repeat(32)),
     };
     let input = Payload::json(vec![0xff, 0x00]);
     StartChild { workflow: workflow("ship"), input, seed: Seed([7; 32]), deadline: Some(Duration::from_secs(5)), options }

@@ -11,10 +11,8 @@ use steadfast_kernel::{Code, EntityId, Entry, Event, Failure, Payload, Record, R
 type Make = fn() -> Vec<Journal>;
 
 /// The files, all of which begin with `by-hand`.
-pub(super) const FILES: [(&str, Make); 2] = [
-    ("by-hand", || vec![journal("every-code", every_code())]),
-    ("by-hand-defined", || vec![journal("defined", defined())]),
-];
+pub(super) const FILES: [(&str, Make); 2] =
+    [("by-hand", || vec![journal("every-code", every_code())]), ("by-hand-defined", || vec![journal("defined", defined())])];
 
 fn journal(run: &str, entries: Vec<Entry>) -> Journal {
     (EntityId::from_stored(run).unwrap(), entries.iter().map(Record::from).collect())

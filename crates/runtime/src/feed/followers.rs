@@ -1,0 +1,89 @@
+//! Who is woken when something was written.
+
+use super::tail::Tail;
+use hashbrown::DefaultHashBuilder;
+use indexmap::IndexMap;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use steadfast_kernel::EntityId;
+use tokio::sync::watch;
+
+/// Who is woken when something was written.
+pub(crate) struct Followers {
+    /// Told after every commit, for those who follow everything.
+    all: watch::Sender<()>,
+    /// Told when that entity was written.
+    of: Mutex<IndexMap<EntityId, watch::Sender<()>, DefaultHashBuilder>>,
+    /// How many entities are followed, so that a commit need not ask if there are none.
+    count: AtomicUsize,
+    pub(super) tail: Tail,
+}
+
+impl Default for Followers {
+    fn default() -> Self {
+        Followers { all: watch::channel(()).0, of: Mutex::default(), count: AtomicUsize::new(0), tail: Tail::default() }
+    }
+}
+
+impl Followers {
+    /// How many follow something.
+    pub(crate) fn count(&self) -> usize {
+        self.all.receiver_count() + self.of.lock().values().map(watch::Sender::receiver_count).sum::<usize>()
+    }
+
+    /// That entity was written.
+    pub(crate) fn wrote(&self, entity: &EntityId) {
+        if self.count.load(Ordering::Acquire) > 0
+            && let Some(sender) = self.of.lock().get(entity)
+        {
+            sender.send_replace(());
+        }
+    }
+
+    /// Something was written.
+    pub(crate) fn committed(&self) {
+        if self.all.receiver_count() > 0 {
+            self.all.send_replace(());
+        }
+    }
+
+    /// A way to be woken.
+    pub(super) fn watch(self: &Arc<Self>, entity: Option<&EntityId>) -> Watch {
+        let Some(entity) = entity else { return Watch { receiver: self.all.subscribe(), of: None } };
+        let mut of = self.of.lock();
+        let receiver = of.entry(entity.clone()).or_insert_with(|| watch::channel(()).0).subscribe();
+        self.count.store(of.len(), Ordering::Release);
+        Watch { receiver, of: Some((Arc::downgrade(self), entity.clone())) }
+    }
+}
+
+/// Wakes a follower, and tells it when the engine has stopped.
+pub(super) struct Watch {
+    receiver: watch::Receiver<()>,
+    of: Option<(Weak<Followers>, EntityId)>,
+}
+
+impl Watch {
+    /// What was written until here is going to be read.
+    pub(super) fn mark(&mut self) {
+        self.receiver.mark_unchanged();
+    }
+
+    /// Waits until something was written since the mark. False if nothing will be.
+    pub(super) async fn changed(&mut self) -> bool {
+        self.receiver.changed().await.is_ok()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let Some((followers, entity)) = &self.of else { return };
+        let Some(followers) = followers.upgrade() else { return };
+        let mut of = followers.of.lock();
+        if of.get(entity).is_some_and(|sender| sender.receiver_count() <= 1) {
+            of.swap_remove(entity);
+            followers.count.store(of.len(), Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What was written last, read once for all who follow everything.
+
+use super::{Fed, PAGE};
+use crate::error::Error;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use steadfast_kernel::{EntityId, Entry};
+use steadfast_store::{Position, Store};
+
+/// How much is kept, in entries and in bytes of their payloads. Who is further behind reads for itself.
+const KEPT: usize = 4096;
+const KEPT_BYTES: usize = 8 << 20;
+
+/// A part of the feed.
+#[derive(Clone, Default)]
+pub(super) struct Page {
+    pub(super) items: Vec<Arc<Fed>>,
+    /// The place up to which it reaches.
+    pub(super) upto: Position,
+    /// There may be more already.
+    pub(super) more: bool,
+}
+
+/// The end of the feed.
+#[derive(Default)]
+pub(super) struct Tail {
+    kept: Mutex<Kept>,
+    /// Held by who reads the store for all.
+    reading: tokio::sync::Mutex<()>,
+}
+
+/// What was written after `after` and up to `upto`.
+#[derive(Default)]
+struct Kept {
+    after: Position,
+    upto: Position,
+    items: VecDeque<(Arc<Fed>, usize)>,
+    bytes: usize,
+}
+
+impl Tail {
+    /// What was written after a place.
+    pub(super) async fn read(&self, store: &dyn Store, after: Position) -> Result<Page, Error> {
+        if let Some(page) = self.kept.lock().page(after) {
+            return Ok(page);
+        }
+        let _alone = self.reading.lock().await;
+        if let Some(page) = self.kept.lock().page(after) {
+            return Ok(page); // somebody else has read it meanwhile
+        }
+        let page = read(store, after, None).await?;
+        self.kept.lock().add(after, &page);
+        Ok(page)
+    }
+}
+
+impl Kept {
+    /// What there is after that place, if it is known here and not just nothing.
+    fn page(&self, after: Position) -> Option<Page> {
+        if after < self.after || after >= self.upto {
+            return None;
+        }
+        let from = self.items.partition_point(|(fed, _)| fed.position <= after);
+        let items: Vec<_> = self.items.range(from..).take(PAGE).map(|(fed, _)| Arc::clone(fed)).collect();
+        let more = from + items.len() < self.items.len();
+        let upto = if more { items.last().map_or(after, |last| last.position) } else { self.upto };
+        Some(Page { items, upto, more })
+    }
+
+    /// Adds what was read from that place on, if that is later than what is here.
+    fn add(&mut self, after: Position, page: &Page) {
+        if page.upto <= self.upto {
+            return;
+        }
+        if after != self.upto {
+            *self = Kept { after, ..Kept::default() };
+        }
+        for fed in &page.items {
+            let bytes = size(fed);
+            self.bytes += bytes;
+            self.items.push_back((Arc::clone(fed), bytes));
+        }
+        self.upto = page.upto;
+        while self.items.len() > KEPT || self.bytes > KEPT_BYTES {
+            let Some((fed, bytes)) = self.items.pop_front() else { break };
+            self.bytes -= bytes;
+            self.after = fed.position;
+        }
+    }
+}
+
+/// Reads the store. An entry that cannot be read is left out: whoever asks for its journal is told.
+pub(super) async fn read(store: &dyn Store, after: Position, entity: Option<&EntityId>) -> Result<Page, Error> {
+    let rows = store.feed(after, entity, PAGE).await.map_err(Error::from_store)?;
+    let (more, upto) = (rows.len() == PAGE, rows.last().map_or(after, |last| last.position));
+    let mut items = Vec::with_capacity(rows.len());
+    for row in rows {
+        match Entry::try_from(&row.record) {
+            Ok(entry) => items.push(Arc::new(Fed { position: row.position, entity: row.entity, tenant: row.tenant, entry })),
+            Err(error) => tracing::error!(entity = %row.entity, seq = row.record.seq, %error, "an entry of the feed cannot be read"),
+        }
+    }
+    Ok(Page { items, upto, more })
+}
+
+/// About how many bytes it takes.
+fn size(fed: &Fed) -> usize {
+    use steadfast_kernel::Event;
+    let payload = match &fed.entry.event {
+        Event::RunStarted { input: payload, .. }
+        | Event::StepCompleted { output: payload, .. }
+        | Event::SignalReceived { payload, .. }
+        | Event::StepHeartbeat { details: payload, .. }
+        | Event::ChildStarted { input: payload, .. }
+        | Event::ChildEnded { outcome: Ok(payload), .. }
+        | Event::RunContinued { input: payload }
+        | Event::RunCompleted { output: payload } => payload.len(),
+        Event::LetterAdded(letter) => letter.payload.len(),
+        _ => 0,
+    };
+    512 + payload
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steadfast_kernel::{Event, RunId, Timestamp};
+
+    fn page(places: std::ops::RangeInclusive<u64>) -> Page {
+        let fed = |place| {
+            let entry = Entry::new(place, 1, Timestamp::from_micros(0), Event::RunInterrupted);
+            Arc::new(Fed { position: Position(place), entity: (&RunId::new("a").unwrap()).into(), tenant: None, entry })
+        };
+        let upto = Position(*places.end());
+        Page { items: places.map(fed).collect(), upto, more: false }
+    }
+
+    fn places(kept: &Kept, after: u64) -> Option<Vec<u64>> {
+        kept.page(Position(after)).map(|page| page.items.iter().map(|fed| fed.position.0).collect())
+    }
+
+    #[test]
+    fn what_was_read_is_there_for_others() {
+        let mut kept = Kept::default();
+        kept.add(Position(4), &page(5..=7));
+        kept.add(Position(7), &page(8..=9));
+        assert_eq!(places(&kept, 4), Some(vec![5, 6, 7, 8, 9]));
+        assert_eq!(places(&kept, 8), Some(vec![9]));
+        assert_eq!(places(&kept, 3), None, "that was not read");
+        assert_eq!(places(&kept, 9), None, "there may be more in the store");
+    }
+
+    #[test]
+    fn what_does_not_follow_on_takes_the_place_of_what_was_there() {
+        let mut kept = Kept::default();
+        kept.add(Position(4), &page(5..=7));
+        kept.add(Position(20), &page(21..=22));
+        assert_eq!((places(&kept, 4), places(&kept, 20)), (None, Some(vec![21, 22])));
+        kept.add(Position(4), &page(5..=7));
+        assert_eq!(places(&kept, 20), Some(vec![21, 22]), "who is behind does not take away what others need");
+    }
+
+    #[test]
+    fn only_so_much_is_kept() {
+        let mut kept = Kept::default();
+        let many = KEPT as u64 + 10;
+        kept.add(Position(0), &page(1..=many));
+        assert_eq!((kept.items.len(), places(&kept, 9)), (KEPT, None));
+        assert_eq!(places(&kept, 10).map(|places| places.len()), Some(PAGE));
+    }
+}
