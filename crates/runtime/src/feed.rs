@@ -8,8 +8,10 @@ mod tail;
 
 pub(crate) use followers::Followers;
 
+use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::metrics;
 use followers::Watch;
 use std::sync::{Arc, Weak};
 use steadfast_kernel::{EntityId, Entry};
@@ -48,6 +50,7 @@ pub struct Feed {
     watch: Watch,
     entity: Option<EntityId>,
     after: Position,
+    clock: Arc<dyn Clock>,
 }
 
 impl Engine {
@@ -62,7 +65,14 @@ impl Engine {
             Some(after) => after,
             None => self.store()?.last().await.map_err(Error::from_store)?,
         };
-        Ok(Feed { store: self.weak_store(), followers: Arc::downgrade(&followers), watch, entity: follow.entity, after })
+        Ok(Feed {
+            store: self.weak_store(),
+            followers: Arc::downgrade(&followers),
+            watch,
+            entity: follow.entity,
+            after,
+            clock: self.clock(),
+        })
     }
 }
 
@@ -80,6 +90,7 @@ impl Feed {
     /// # Cancellation
     /// Nothing is lost if the future is dropped.
     pub async fn next(&mut self) -> Result<Vec<Arc<Fed>>, Error> {
+        let mut waited = false;
         loop {
             let (Some(store), Some(followers)) = (self.store.upgrade(), self.followers.upgrade()) else { return Err(Error::Stopped) };
             self.watch.mark();
@@ -89,10 +100,14 @@ impl Feed {
             };
             drop((store, followers)); // who only waits keeps nothing open
             self.after = page.upto.max(self.after);
-            if !page.items.is_empty() {
+            if let Some(last) = page.items.last() {
+                if waited {
+                    metrics::fed(self.clock.now().saturating_since(last.entry.at)); // else it is behind on purpose
+                }
                 return Ok(page.items);
             }
-            if !page.more && !self.watch.changed().await {
+            waited = !page.more;
+            if waited && !self.watch.changed().await {
                 return Err(Error::Stopped);
             }
         }

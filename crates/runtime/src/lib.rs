@@ -21,6 +21,7 @@ mod health;
 pub mod host;
 #[doc(hidden)]
 pub mod measure;
+pub mod metrics;
 mod outbox;
 mod retention;
 mod shard;
@@ -34,4 +35,5 @@ pub use health::Health;
 pub use host::{Code, Registered, Registry, Replayed, Terms};
 pub use retention::Retention;
 pub use shard::RunView;
+pub use steadfast_kernel::run::{StepKind, StepStatus, StepView, Try};
 pub use timers::Role;

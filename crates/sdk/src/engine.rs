@@ -2,7 +2,7 @@
 
 use crate::operate::{Act, Retry, Verb};
 use crate::workflow::{Hosted, Workflow};
-use crate::{Clock, Config, Error, Feed, Follow, Health, Replayed, Retention, RunView, Store};
+use crate::{Clock, Config, Error, Feed, Follow, Health, Replayed, Retention, RunView, StepView, Store};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
@@ -360,6 +360,14 @@ impl Run {
         let (name, payload) = resolution.signal(step);
         self.engine.signal(&self.id, &name, Payload::json(payload.to_string()), None).await?;
         Ok(())
+    }
+
+    /// What the code did and does in its present life, step by step, each with its attempts.
+    ///
+    /// # Errors
+    /// If there is no such run, or it cannot be read now.
+    pub async fn steps(&self) -> Result<Vec<StepView>, Error> {
+        Ok(self.engine.steps(&self.id).await?)
     }
 
     /// Replays the journal against the code that is registered here, without carrying anything out.

@@ -73,7 +73,9 @@ pub use steadfast_kernel::{
 };
 pub use steadfast_macros::workflow;
 pub use steadfast_runtime::clock::{Clock, SystemClock, VirtualClock};
-pub use steadfast_runtime::{Config, Fed, Feed, Follow, Health, Position, Replayed, Retention, RunView};
+pub use steadfast_runtime::{
+    Config, Fed, Feed, Follow, Health, Position, Replayed, Retention, RunView, StepKind, StepStatus, StepView, Try,
+};
 pub use steadfast_store::{LetterRow, RunRow, Store, memory};
 pub use workflow::{Workflow, WorkflowResult};
 

@@ -20,6 +20,7 @@ mod signal;
 mod start;
 mod state;
 mod status;
+mod steps;
 mod terminate;
 mod turn;
 
@@ -31,6 +32,7 @@ pub use state::{
     Await, Child, Deadline, Ended, Generations, How, Open, Past, Paused, Phase, RetryContext, Run, Settled, Sleep, Slots, Stage, Step, Verb,
 };
 pub use status::{Recover, Status};
+pub use steps::{StepKind, StepStatus, StepView, Try, steps};
 
 use crate::machine::Decision;
 use crate::{Command, Entry, Event, Refusal, RunId, Seq, Timestamp};

@@ -11,4 +11,5 @@ mod facts;
 mod golden;
 mod journals;
 mod script;
+mod steps;
 mod support;

@@ -9,12 +9,14 @@ use crate::error::Error;
 use crate::feed::Followers;
 use crate::health::Health;
 use crate::host::{Host, Registry};
+use crate::metrics::{OfCommits, OfShard};
 use crate::retention::Sweeper;
 use crate::shard::{Ports, Shard, State, unsettled};
 use crate::timers::{Role, TimerKeeper};
+use futures_util::FutureExt;
 use std::sync::Arc;
 use steadfast_kernel::random::Seed;
-use steadfast_store::{RunCursor, RunRow, Store};
+use steadfast_store::{Batch, Commit, RunCursor, RunRow, Store};
 use tokio::sync::{mpsc, watch};
 
 /// What an engine is made of.
@@ -88,7 +90,8 @@ impl Builder {
             followers: Arc::clone(&followers),
         };
         let (config, clock, store) = (self.config.clone(), Arc::clone(&self.clock), Arc::clone(&self.store));
-        let mut shard = Shard { id: SHARD, config, clock, store, host, ports, committed, state: State::default() };
+        let metrics = OfShard::new();
+        let mut shard = Shard { id: SHARD, config, clock, store, host, ports, committed, metrics, state: State::default() };
         shard.finish_sweeping(half_swept);
         shard.resume(under_way);
         shard.relay_all(outbox);
@@ -97,8 +100,8 @@ impl Builder {
         let role = self.leadership.unwrap_or_else(always);
         let keeper = TimerKeeper::new(Arc::clone(&self.clock), Arc::clone(&self.store), SHARD, role, timers_in, fired);
         let keeper = tokio::spawn(keeper.run());
-        let store = Arc::clone(&self.store);
-        let committer = tokio::spawn(Committer { commit: move |batch| store.commit(batch), batches: batches_in, outcomes }.run());
+        let commit = measured(Arc::clone(&self.store), Arc::clone(&self.clock));
+        let committer = tokio::spawn(Committer { commit, batches: batches_in, outcomes }.run());
         let shard = tokio::spawn(shard.run());
         let (retention, clock, store) = (self.config.retention, Arc::clone(&self.clock), Arc::clone(&self.store));
         let sweeper = tokio::spawn(Sweeper { retention, clock, store, shard: SHARD, requests: requests.downgrade() }.run());
@@ -119,6 +122,16 @@ impl Builder {
             followers: Arc::downgrade(&followers),
             tasks: Arc::new(tokio::sync::Mutex::new(Some(tasks))),
         })
+    }
+}
+
+/// Commits to that store, and how long they took.
+fn measured(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> impl Fn(Batch) -> Commit {
+    let metrics = OfCommits::new();
+    move |batch| {
+        let (metrics, clock, began, events) = (metrics.clone(), Arc::clone(&clock), clock.now(), batch.events.len());
+        let count = move |outcome: &Result<(), _>| metrics.count(clock.now().saturating_since(began), events, outcome.is_ok());
+        store.commit(batch).inspect(count).boxed()
     }
 }
 

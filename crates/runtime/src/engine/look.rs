@@ -6,7 +6,7 @@ use crate::host::{self, Opening, Replayed};
 use crate::shard::{Request, RunView};
 use std::sync::Arc;
 use steadfast_kernel::limit::Limit;
-use steadfast_kernel::run;
+use steadfast_kernel::run::{self, StepView};
 use steadfast_kernel::{EntityId, Entry, LimitKey, Refusal, Run, RunId, Seq, Wait};
 use steadfast_store::{RunCursor, RunFilter, RunRow};
 
@@ -63,24 +63,37 @@ impl Engine {
             .collect()
     }
 
+    /// What the code of a run did and does in its present life, step by step.
+    ///
+    /// # Errors
+    /// If there is no such run, or it cannot be read.
+    pub async fn steps(&self, run: &RunId) -> Result<Vec<StepView>, Error> {
+        let in_flight = self.view(run).await?.in_flight; // first: what ends meanwhile is on record then
+        Ok(run::steps(&run::script(self.whole_journal(run).await?), &in_flight))
+    }
+
+    async fn whole_journal(&self, run: &RunId) -> Result<Vec<Entry>, Error> {
+        let mut journal: Vec<Entry> = Vec::new();
+        loop {
+            let page = self.journal(run, journal.last().map_or(0, |entry| entry.seq), PAGE).await?;
+            let last = page.len() < PAGE;
+            journal.extend(page);
+            if last {
+                return Ok(journal);
+            }
+        }
+    }
+
     /// Replays the journal of a run against the code that is registered here, without carrying anything out.
     ///
     /// # Errors
     /// If there is no such run, its code is not here, or it cannot be read.
     pub async fn replay(&self, run: &RunId) -> Result<Replayed, Error> {
-        let (mut state, mut journal): (Option<Run>, Vec<Entry>) = (None, Vec::new());
-        loop {
-            let page = self.journal(run, journal.last().map_or(0, |entry| entry.seq), PAGE).await?;
-            let last = page.len() < PAGE;
-            for entry in page {
-                let broken =
-                    |illegal: steadfast_kernel::IllegalTransition| Error::JournalBroken { entity: run.into(), why: illegal.to_string() };
-                state = Some(run::evolve(run, state, &entry).map_err(broken)?);
-                journal.push(entry);
-            }
-            if last {
-                break;
-            }
+        let journal = self.whole_journal(run).await?;
+        let broken = |illegal: steadfast_kernel::IllegalTransition| Error::JournalBroken { entity: run.into(), why: illegal.to_string() };
+        let mut state: Option<Run> = None;
+        for entry in &journal {
+            state = Some(run::evolve(run, state, entry).map_err(broken)?);
         }
         let Some(state) = state else { return Err(Refusal::RunNotFound { run: run.clone() }.into()) };
         let code = self.registered(&state.workflow)?.code;

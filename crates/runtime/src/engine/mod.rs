@@ -193,6 +193,10 @@ impl Engine {
         self.store.upgrade().ok_or(Error::Stopped)
     }
 
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
     pub(crate) fn weak_store(&self) -> Weak<dyn Store> {
         Weak::clone(&self.store)
     }

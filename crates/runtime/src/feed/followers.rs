@@ -16,25 +16,33 @@ pub(crate) struct Followers {
     /// Told when that entity was written.
     of: Mutex<IndexMap<EntityId, watch::Sender<()>, DefaultHashBuilder>>,
     /// How many entities are followed, so that a commit need not ask if there are none.
+    entities: AtomicUsize,
+    /// How many follow something.
     count: AtomicUsize,
     pub(super) tail: Tail,
 }
 
 impl Default for Followers {
     fn default() -> Self {
-        Followers { all: watch::channel(()).0, of: Mutex::default(), count: AtomicUsize::new(0), tail: Tail::default() }
+        Followers {
+            all: watch::channel(()).0,
+            of: Mutex::default(),
+            entities: AtomicUsize::new(0),
+            count: AtomicUsize::new(0),
+            tail: Tail::default(),
+        }
     }
 }
 
 impl Followers {
     /// How many follow something.
     pub(crate) fn count(&self) -> usize {
-        self.all.receiver_count() + self.of.lock().values().map(watch::Sender::receiver_count).sum::<usize>()
+        self.count.load(Ordering::Relaxed)
     }
 
     /// That entity was written.
     pub(crate) fn wrote(&self, entity: &EntityId) {
-        if self.count.load(Ordering::Acquire) > 0
+        if self.entities.load(Ordering::Acquire) > 0
             && let Some(sender) = self.of.lock().get(entity)
         {
             sender.send_replace(());
@@ -50,18 +58,21 @@ impl Followers {
 
     /// A way to be woken.
     pub(super) fn watch(self: &Arc<Self>, entity: Option<&EntityId>) -> Watch {
-        let Some(entity) = entity else { return Watch { receiver: self.all.subscribe(), of: None } };
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let followers = Arc::downgrade(self);
+        let Some(entity) = entity else { return Watch { receiver: self.all.subscribe(), followers, of: None } };
         let mut of = self.of.lock();
         let receiver = of.entry(entity.clone()).or_insert_with(|| watch::channel(()).0).subscribe();
-        self.count.store(of.len(), Ordering::Release);
-        Watch { receiver, of: Some((Arc::downgrade(self), entity.clone())) }
+        self.entities.store(of.len(), Ordering::Release);
+        Watch { receiver, followers, of: Some(entity.clone()) }
     }
 }
 
 /// Wakes a follower, and tells it when the engine has stopped.
 pub(super) struct Watch {
     receiver: watch::Receiver<()>,
-    of: Option<(Weak<Followers>, EntityId)>,
+    followers: Weak<Followers>,
+    of: Option<EntityId>,
 }
 
 impl Watch {
@@ -78,12 +89,13 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let Some((followers, entity)) = &self.of else { return };
-        let Some(followers) = followers.upgrade() else { return };
+        let Some(followers) = self.followers.upgrade() else { return };
+        followers.count.fetch_sub(1, Ordering::Relaxed);
+        let Some(entity) = &self.of else { return };
         let mut of = followers.of.lock();
         if of.get(entity).is_some_and(|sender| sender.receiver_count() <= 1) {
             of.swap_remove(entity);
-            followers.count.store(of.len(), Ordering::Release);
+            followers.entities.store(of.len(), Ordering::Release);
         }
     }
 }

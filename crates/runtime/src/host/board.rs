@@ -95,7 +95,6 @@ struct Op {
 }
 
 #[derive(Clone)]
-#[expect(clippy::large_enum_variant, reason = "nearly every ask is a step")]
 pub(super) enum Ask {
     Step { policy: Policy, asked_at: Timestamp, undo: Option<Undo>, not_repeatable: bool },
     Sleep { due_at: Timestamp, recorded: bool },

@@ -29,9 +29,10 @@ pub use sleep::{SleepCall, Until};
 pub use step::{Attempts, Probe, StepCall, UndoFn};
 
 use crate::clock::Clock;
+use board::Board;
 use session::Session;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use steadfast_kernel::run::Generations;
 use steadfast_kernel::{
     Attempt, Completion, Entry, Epoch, Payload, RecordHeartbeat, ReportFailure, Run, RunId, Seq, StepId, TakeTurn, Timestamp, Wait,
@@ -153,14 +154,31 @@ impl Opening {
 
 impl Host {
     /// Begins to host a run. The way to talk to the session, or nothing if its code is not here.
-    pub(crate) fn open(&self, session: SessionId, opening: Opening) -> Option<mpsc::UnboundedSender<ToHost>> {
+    pub(crate) fn open(&self, session: SessionId, opening: Opening) -> Option<Line> {
         let code = self.registry.code(&opening.workflow, opening.definition.as_deref())?;
         let (sender, inbox) = mpsc::unbounded_channel();
         let session = Session::new(self, &opening, session, inbox);
+        let board = session.board();
         tokio::spawn(Box::pin(session.host(code, opening))); // it is large, and a task is moved several times while it is made
-        Some(sender)
+        Some(Line { sender, board })
     }
 }
+
+/// The way to talk to a session, and to see what it does.
+pub(crate) struct Line {
+    pub(crate) sender: mpsc::UnboundedSender<ToHost>,
+    board: SharedBoard,
+}
+
+impl Line {
+    /// The attempts that are being made, of steps and undos.
+    pub(crate) fn attempts(&self) -> Vec<(StepId, Attempt)> {
+        self.board.get().and_then(Weak::upgrade).map(|board| board.attempts()).unwrap_or_default()
+    }
+}
+
+/// The board of a session, once its code has begun.
+type SharedBoard = Arc<OnceLock<Weak<Board>>>;
 
 /// What a replay found.
 #[derive(Clone, Debug, PartialEq)]

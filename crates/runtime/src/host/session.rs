@@ -9,7 +9,7 @@
 
 use super::board::{Handed, Key};
 use super::workflow::Workflow;
-use super::{Code, Host, Opening, Report, Says, SessionId, ToHost, What};
+use super::{Code, Host, Opening, Report, Says, SessionId, SharedBoard, ToHost, What};
 use crate::clock::Clock;
 use crate::error::STORE_RETRY_AFTER;
 use futures_util::future::BoxFuture;
@@ -28,6 +28,7 @@ pub(super) struct Session {
     clock: Arc<dyn Clock>,
     payload_bytes_max: usize,
     inbox: mpsc::UnboundedReceiver<ToHost>,
+    board: SharedBoard,
     reports: mpsc::UnboundedSender<Report>,
     /// The turn that was sent and is not yet committed.
     turn: Option<Turn>,
@@ -98,6 +99,7 @@ impl Session {
             clock: Arc::clone(&host.clock),
             payload_bytes_max: host.payload_bytes_max,
             inbox,
+            board: SharedBoard::default(),
             reports: host.reports.clone(),
             turn: None,
             stop: None,
@@ -110,10 +112,16 @@ impl Session {
         }
     }
 
+    /// Where its board is going to be.
+    pub(super) fn board(&self) -> SharedBoard {
+        Arc::clone(&self.board)
+    }
+
     /// Hosts the run until it ends, is closed, or cannot go on.
     pub(super) async fn host(mut self, code: Arc<dyn Code>, opening: Opening) {
         let mut farewell = Farewell { reports: self.reports.clone(), last: Some(self.report(Says::Closed)) };
         let Some(mut workflow) = Workflow::begin(&*code, &opening, Arc::clone(&self.clock), self.payload_bytes_max) else { return };
+        let _it_is_the_first = self.board.set(Arc::downgrade(&workflow.board));
         let exit = self.drive(&mut workflow, opening).await;
         workflow.close();
         if let Exit::Blocked(wait) = exit {

@@ -137,7 +137,10 @@ impl Shard {
         if self.state.is_draining() {
             return; // its row stays, and it fires after the next start
         }
-        let Timer { run, name, revision, .. } = fired.timer.clone();
+        let Timer { run, name, revision, due } = fired.timer.clone();
+        if let TimerName::Retry(_) = name {
+            self.metrics.late(self.clock.now().saturating_since(due));
+        }
         self.ask(EntityId::Run(run), Ask::Command(Box::new(Command::FireTimer(FireTimer { name, revision })), From::Keeper(fired)));
     }
 

@@ -36,7 +36,8 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::feed::Followers;
 use crate::health;
-use crate::host::{Host, Report, Says, SessionId, ToHost, What};
+use crate::host::{Host, Line, Report, Says, SessionId, ToHost, What};
+use crate::metrics::OfShard;
 use crate::outbox::Outbox;
 use crate::timers::{Fired, Order};
 use futures_util::StreamExt;
@@ -96,6 +97,7 @@ pub(crate) struct Shard {
     pub(crate) ports: Ports,
     /// Where the store stands, as far as is known for sure.
     pub(crate) committed: Head,
+    pub(crate) metrics: OfShard,
     pub(crate) state: State,
 }
 
@@ -196,7 +198,7 @@ struct Session {
     id: SessionId,
     /// The life of the run that it knows.
     epoch: Epoch,
-    sender: mpsc::UnboundedSender<ToHost>,
+    line: Line,
 }
 
 /// Something asked of one entity.
@@ -470,7 +472,7 @@ impl Seat {
             *told = true;
         }
         if let Some(session) = &self.session {
-            let _it_has_ended = session.sender.send(message);
+            let _it_has_ended = session.line.sender.send(message);
         }
     }
 }

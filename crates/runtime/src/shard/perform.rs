@@ -23,6 +23,7 @@ impl Shard {
             Ok(()) => {
                 self.committed.seq = upto;
                 self.ports.followers.committed();
+                self.show_levels();
                 while self.state.pending.front().is_some_and(|pending| pending.seq <= upto) {
                     if let Some(Pending { id, then, .. }) = self.state.pending.pop_front() {
                         match then {
@@ -40,11 +41,25 @@ impl Shard {
         self.heal_once_settled(upto);
     }
 
+    /// Shows how much is waiting.
+    fn show_levels(&self) {
+        let requests = self.ports.requests.len();
+        for (gauge, level) in [
+            (&self.metrics.requests, requests),
+            (&self.metrics.decisions, self.state.pending.len()),
+            (&self.metrics.live, self.state.live),
+            (&self.metrics.followers, self.ports.followers.count()),
+        ] {
+            gauge.set(level as f64);
+        }
+    }
+
     pub(super) fn perform(&mut self, id: &EntityId, from: From, outcome: Result<Follow, Refusal>) {
         let Follow { effects, mut entries, said } = match outcome {
             Ok(follow) => follow,
             Err(refusal) => return self.refuse(id, from, refusal),
         };
+        entries.iter().for_each(|entry| self.metrics.count(entry));
         if let Some(last) = entries.last() {
             self.ports.followers.wrote(id);
             self.seat(id).told = last.seq;
@@ -132,10 +147,10 @@ impl Shard {
         self.state.sessions += 1;
         let session = self.state.sessions;
         match self.host.open(session, opening) {
-            Some(sender) => {
+            Some(line) => {
                 self.state.live += 1;
                 let seat = self.seat(id);
-                (seat.session, seat.told, seat.leaving) = (Some(Session { id: session, epoch, sender }), told, None);
+                (seat.session, seat.told, seat.leaving) = (Some(Session { id: session, epoch, line }), told, None);
                 if self.seat(id).row_says_blocked {
                     self.write_row(id);
                 }

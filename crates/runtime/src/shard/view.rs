@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::{Ended, Open, Preview, Recover, RetryContext, preview};
 use steadfast_kernel::{
-    Entity, EntityId, Epoch, Recovery, Refusal, RetryRun, Run, RunId, Seq, Status, StepId, Timestamp, Wait, WorkflowName,
+    Attempt, Entity, EntityId, Epoch, Payload, Recovery, Refusal, RetryRun, Run, RunId, Seq, Status, StepId, Timestamp, Wait, WorkflowName,
 };
 use steadfast_store::{RunRow, ShardId};
 
@@ -45,6 +45,12 @@ pub struct RunView {
     pub children: Vec<(StepId, RunId)>,
     /// What the code said last of how far it has come.
     pub note: Option<String>,
+    /// The version of its definition that it began with, by hash.
+    pub definition: Option<String>,
+    /// What it was given.
+    pub input: Payload,
+    /// The attempts that are being made, of steps and undos.
+    pub in_flight: Vec<(StepId, Attempt)>,
 }
 
 impl RunView {
@@ -69,6 +75,9 @@ impl RunView {
             parent: run.options.parent.as_ref().map(|parent| parent.run.clone()),
             children: run.children().map(|(child, run)| (child.clone(), run.clone())).collect(),
             note: run.note.clone(),
+            definition: run.options.definition.clone(),
+            input: run.given.clone(),
+            in_flight: Vec::new(),
         }
     }
 }
@@ -122,7 +131,9 @@ impl Look {
     pub(super) fn at(self, seat: &Seat) -> Result<Seen, Look> {
         Ok(match (self, &seat.memory) {
             (Look::Run(reply), Memory::Ready(Some(Entity::Run(run)))) => {
-                Seen::Run(reply, Box::new(RunView::of(run, seat.blocked.as_ref(), &seat.begun)))
+                let in_flight = seat.session.as_ref().map(|session| session.line.attempts()).unwrap_or_default();
+                let view = RunView { in_flight, ..RunView::of(run, seat.blocked.as_ref(), &seat.begun) };
+                Seen::Run(reply, Box::new(view))
             }
             (Look::Preview(mut retry, reply), Memory::Ready(Some(Entity::Run(run)))) => {
                 seat.complete(&mut retry);

@@ -2,7 +2,7 @@
 
 use crate::support::{call, calls, engine, lines, until};
 use steadfast::memory::Memory;
-use steadfast::{Ctx, Engine, Failure, HOUR, Wait, workflow};
+use steadfast::{Ctx, Engine, Failure, HOUR, Policy, SECOND, Wait, workflow};
 
 #[workflow]
 async fn guarded(ctx: Ctx, _input: ()) -> Result<bool, Failure> {
@@ -73,4 +73,37 @@ async fn a_step_that_is_left_out_is_on_record() {
     assert_eq!(lines(&run).await, expected);
     assert!(commits <= 5, "{commits}: start, wait, arrival, skip, step");
     assert_eq!(calls("skipping", "go"), 0);
+}
+
+#[workflow]
+async fn in_stages(ctx: Ctx, _input: ()) -> Result<(), Failure> {
+    ctx.step("quick", || async { Ok::<_, Failure>(7) }).await?;
+    ctx.step("stuck", || {
+        let attempt = ctx.attempt();
+        async move {
+            match attempt {
+                1 => Err(Failure::transient("not yet")),
+                _ => std::future::pending::<Result<(), Failure>>().await,
+            }
+        }
+    })
+    .retry(Policy::constant(SECOND))
+    .await
+}
+
+/// That a first attempt has begun is no event, and that one has begun after its delay neither: the host knows.
+#[tokio::test(start_paused = true)]
+async fn the_steps_of_a_run_show_what_is_in_flight() {
+    let engine = engine(&Memory::new()).register(in_stages).start().await.unwrap();
+    let run = engine.start("in_stages", &()).id("in-stages").await.unwrap();
+    let shown = async || -> Vec<String> {
+        let steps = run.steps().await.unwrap();
+        steps
+            .iter()
+            .map(|step| format!("{} {} x{}", step.id, step.status.as_str(), step.attempts))
+            .collect()
+    };
+    until("it is in backoff", async || shown().await.contains(&"stuck#1 BACKOFF x1".to_string())).await;
+    tokio::time::sleep(2 * SECOND).await;
+    assert_eq!(shown().await, ["quick#1 COMPLETED x1", "stuck#1 RUNNING x2"]);
 }

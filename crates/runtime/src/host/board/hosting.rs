@@ -13,6 +13,16 @@ impl Board {
         !inner.failed.is_empty() || inner.beats.values().any(|beat| !beat.seen) || (of_turns && !turn_under_way)
     }
 
+    /// The attempts that are being made, of steps and undos.
+    pub(in crate::host) fn attempts(&self) -> Vec<(StepId, Attempt)> {
+        let inner = self.inner.lock();
+        let open = |(key, op): (&Key, &Op)| match op.state {
+            State::Open(attempt) => Some((key.attempted()?, attempt)),
+            _ => None,
+        };
+        inner.ops.iter().filter_map(open).collect()
+    }
+
     /// True if something is to be delivered.
     pub(in crate::host) fn has_handed(&self) -> bool {
         !self.inner.lock().handed.is_empty()

@@ -12,6 +12,7 @@ fn failed(attempt: Attempt) -> Board {
     let opening = Opening {
         run: RunId::new("order-17").unwrap(),
         workflow: steadfast_kernel::WorkflowName::new("checkout").unwrap(),
+        definition: None,
         epoch: 1,
         generations: Generations::default(),
         supplied: BTreeMap::new(),

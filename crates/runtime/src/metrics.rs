@@ -1,0 +1,172 @@
+//! Every metric: its name, its unit and what it means. All other places only count.
+//!
+//! Nothing is measured unless a recorder of the `metrics` crate was installed before the engine was started; a handle is then one atomic operation. No metric has the
+//! id of a run as a label: there would be as many as runs.
+
+use metrics::{Counter, Gauge, Histogram, Unit, counter, gauge, histogram};
+use std::time::Duration;
+use steadfast_kernel::{Class, Entry, Event};
+
+/// A metric, for whoever shows them.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// Its name.
+    pub name: &'static str,
+    /// What it counts or measures.
+    pub help: &'static str,
+    /// In what.
+    pub unit: Unit,
+    /// The limits of its buckets, if it is a distribution.
+    pub buckets: &'static [f64],
+}
+
+const SECONDS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+const SIZES: &[f64] = &[1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0];
+
+macro_rules! metrics {
+    ($($(#[doc = $help:literal])+ $name:ident = $public:literal, $unit:expr, $buckets:expr;)+) => {
+        $($(#[doc = $help])+ pub const $name: &str = $public;)+
+
+        /// All of them, in the order of this file.
+        pub const ALL: &[Metric] = &[$(Metric { name: $public, help: concat!($($help),+), unit: $unit, buckets: $buckets },)+];
+    };
+}
+
+metrics! {
+    /// Runs that were started.
+    RUNS_STARTED = "steadfast_runs_started_total", Unit::Count, &[];
+    /// Runs that have ended, by how: COMPLETED, FAILED or CANCELLED.
+    RUNS_ENDED = "steadfast_runs_ended_total", Unit::Count, &[];
+    /// Runs that were begun again by a person.
+    RUNS_RETRIED = "steadfast_runs_retried_total", Unit::Count, &[];
+    /// Attempts of steps that have ended, by how: success, or the class of the failure.
+    ATTEMPTS = "steadfast_attempts_total", Unit::Count, &[];
+    /// How much later than due the next attempt of a step began.
+    RETRY_LATENESS = "steadfast_retry_lateness_seconds", Unit::Seconds, SECONDS;
+    /// How long a durable commit took.
+    COMMIT_SECONDS = "steadfast_commit_seconds", Unit::Seconds, SECONDS;
+    /// How many journal entries one commit made durable.
+    COMMIT_EVENTS = "steadfast_commit_events", Unit::Count, SIZES;
+    /// Commits that failed.
+    COMMITS_FAILED = "steadfast_commits_failed_total", Unit::Count, &[];
+    /// Requests that wait to be looked at.
+    REQUESTS_WAITING = "steadfast_requests_waiting", Unit::Count, &[];
+    /// Decisions that wait for their commit.
+    DECISIONS_WAITING = "steadfast_decisions_waiting", Unit::Count, &[];
+    /// Runs that are in memory with their code.
+    RUNS_LIVE = "steadfast_runs_live", Unit::Count, &[];
+    /// Those who follow the change feed.
+    FEED_FOLLOWERS = "steadfast_feed_followers", Unit::Count, &[];
+    /// How old an entry was when a follower of the feed was given it.
+    FEED_LAG = "steadfast_feed_lag_seconds", Unit::Seconds, SECONDS;
+}
+
+/// The handles of a shard.
+pub(crate) struct OfShard {
+    started: Counter,
+    retried: Counter,
+    completed: Counter,
+    failed: Counter,
+    cancelled: Counter,
+    success: Counter,
+    transient: Counter,
+    permanent: Counter,
+    poison: Counter,
+    lateness: Histogram,
+    pub(crate) requests: Gauge,
+    pub(crate) decisions: Gauge,
+    pub(crate) live: Gauge,
+    pub(crate) followers: Gauge,
+}
+
+impl OfShard {
+    pub(crate) fn new() -> Self {
+        let ended = |status: &'static str| counter!(RUNS_ENDED, "status" => status);
+        let attempts = |outcome: &'static str| counter!(ATTEMPTS, "outcome" => outcome);
+        OfShard {
+            started: counter!(RUNS_STARTED),
+            retried: counter!(RUNS_RETRIED),
+            completed: ended("COMPLETED"),
+            failed: ended("FAILED"),
+            cancelled: ended("CANCELLED"),
+            success: attempts("success"),
+            transient: attempts(Class::Transient.as_str()),
+            permanent: attempts(Class::Permanent.as_str()),
+            poison: attempts(Class::Poison.as_str()),
+            lateness: histogram!(RETRY_LATENESS),
+            requests: gauge!(REQUESTS_WAITING),
+            decisions: gauge!(DECISIONS_WAITING),
+            live: gauge!(RUNS_LIVE),
+            followers: gauge!(FEED_FOLLOWERS),
+        }
+    }
+
+    /// An entry is durable.
+    pub(crate) fn count(&self, entry: &Entry) {
+        match &entry.event {
+            Event::RunStarted { .. } => self.started.increment(1),
+            Event::RunRetried(_) => self.retried.increment(1),
+            Event::RunCompleted { .. } => self.completed.increment(1),
+            Event::RunFailed { .. } => self.failed.increment(1),
+            Event::RunCancelled => self.cancelled.increment(1),
+            Event::StepCompleted { step, .. } if !step.is_version() => self.success.increment(1),
+            Event::UndoCompleted { .. } => self.success.increment(1),
+            Event::StepFailed { failure, .. } | Event::UndoFailed { failure, .. } | Event::RetryScheduled { failure, .. } => {
+                match failure.class {
+                    Class::Transient => self.transient.increment(1),
+                    Class::Permanent => self.permanent.increment(1),
+                    Class::Poison => self.poison.increment(1),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The next attempt of a step began so much later than it was due.
+    pub(crate) fn late(&self, by: Duration) {
+        self.lateness.record(by);
+    }
+}
+
+/// The handles of the committer.
+#[derive(Clone)]
+pub(crate) struct OfCommits {
+    seconds: Histogram,
+    events: Histogram,
+    failed: Counter,
+}
+
+impl OfCommits {
+    pub(crate) fn new() -> Self {
+        OfCommits { seconds: histogram!(COMMIT_SECONDS), events: histogram!(COMMIT_EVENTS), failed: counter!(COMMITS_FAILED) }
+    }
+
+    pub(crate) fn count(&self, took: Duration, events: usize, worked: bool) {
+        self.seconds.record(took);
+        if worked {
+            self.events.record(events as f64);
+        } else {
+            self.failed.increment(1);
+        }
+    }
+}
+
+/// A follower of the feed was given entries, the last of which is that old.
+pub fn fed(age: Duration) {
+    histogram!(FEED_LAG).record(age);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_what_they_are_and_are_unique() {
+        for (index, metric) in ALL.iter().enumerate() {
+            assert!(metric.name.starts_with("steadfast_"), "{metric:?}");
+            assert_eq!(metric.unit == Unit::Seconds, metric.name.ends_with("_seconds"), "{metric:?}: the unit goes last");
+            assert!(metric.help.trim().ends_with('.'), "{metric:?}");
+            assert!(ALL[..index].iter().all(|other| other.name != metric.name), "{metric:?}");
+        }
+    }
+}
