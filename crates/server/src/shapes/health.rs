@@ -1,0 +1,35 @@
+//! Whether the server lives, and whether it can do its work.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The server answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Alive {
+    /// Always `ok`.
+    pub status: String,
+}
+
+/// The server can do its work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Ready {
+    /// Always true; what is not ready answers with a problem.
+    pub ready: bool,
+    /// What it depends on, one by one.
+    pub dependencies: Vec<Dependency>,
+}
+
+/// Something that the server depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Dependency {
+    /// Its name: `store`, `role`, …
+    pub name: String,
+    /// Whether it does its work.
+    pub ready: bool,
+    /// What is to be said about it; only to those who may know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}

@@ -1,0 +1,35 @@
+//! What goes over the wire, one file per shape: plain structs that the server writes, and that clients in Rust read.
+//!
+//! JSON is camelCase, times are RFC 3339 in UTC, durations end in `Ms`.
+
+mod answer;
+mod data;
+mod event;
+mod failure;
+mod feed;
+mod health;
+mod letter;
+mod page;
+mod problem;
+mod request;
+mod run;
+mod step;
+mod time;
+mod wait;
+mod workflow;
+
+pub use answer::{Mismatch, Replayed, Retried, RetryPreview, SignalReceived};
+pub use data::Data;
+pub use event::{Event, EventPayload};
+pub use failure::Failure;
+pub use feed::Change;
+pub use health::{Alive, Dependency, Ready};
+pub use letter::Letter;
+pub use page::Page;
+pub use problem::Problem;
+pub use request::{CancelRun, Reason, RetryRun, SendSignal, StartRun};
+pub use run::{Child, RetryContext, Run, RunResult, RunSummary, Status};
+pub use step::{Step, StepStatus, Try, step_name};
+pub use time::Time;
+pub use wait::Wait;
+pub use workflow::{Version, Workflow, Workflows};

@@ -1,0 +1,102 @@
+//! What is asked of the server: bodies of requests. Unknown fields are errors.
+
+use super::Data;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// Start a run, or find the one of that id.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StartRun {
+    /// The workflow to execute.
+    #[schema(examples("checkout"))]
+    pub workflow: String,
+    /// What the code is given; `null` if it is left out.
+    #[serde(default = "Data::null")]
+    pub input: Data,
+    /// The id; one is made if it is left out. It makes the start idempotent: the same id and input again is the same run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(examples("order-17"))]
+    pub id: Option<String>,
+    /// How long the run may take in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+    /// Whose work it is; lists can be asked for one tenant's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// How long the answer may wait for the end of the run. The server has a bound for it, 60 seconds unless it is configured otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+}
+
+/// Why something is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Reason {
+    /// Why; kept on record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 4096)]
+    pub reason: Option<String>,
+}
+
+/// Call a run off.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CancelRun {
+    /// Why; kept on record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 4096)]
+    pub reason: Option<String>,
+    /// End it at once: nothing is undone.
+    #[serde(default)]
+    pub terminate: bool,
+}
+
+/// Begin another life of a run that has ended, is interrupted, or waits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RetryRun {
+    /// The step from which it begins again, named as in the journal (`BRANCH/NAME#OCCURRENCE`; a name alone is its first occurrence outside of
+    /// branches). Without it the run begins at the step that failed, or where it stopped; an empty text means from the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(examples("charge"))]
+    pub from_step: Option<String>,
+    /// Only say what would happen; nothing changes.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// What the code is given instead of its input; then it begins from the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Data)]
+    pub input: Option<Data>,
+    /// Steps that are not executed, and what they are to have returned.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outputs: BTreeMap<String, Data>,
+    /// Why; kept on record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 4096)]
+    pub reason: Option<String>,
+}
+
+/// Tell a run something.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SendSignal {
+    /// What it says; `null` if it is left out. For an approval: `{"approved": true}`.
+    #[serde(default = "Data::null")]
+    pub payload: Data,
+    /// What tells it from others: the same again is dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 256)]
+    pub signal_id: Option<String>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 4096)]
+    pub reason: Option<String>,
+}
+
+impl Default for SendSignal {
+    fn default() -> Self {
+        SendSignal { payload: Data::null(), signal_id: None, reason: None }
+    }
+}

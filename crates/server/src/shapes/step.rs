@@ -1,0 +1,94 @@
+//! The steps of a run, with their attempts.
+
+use super::{Data, Failure, Time};
+use serde::{Deserialize, Serialize};
+use steadfast_kernel::StepId;
+use utoipa::ToSchema;
+
+/// A step of a run that has begun, or that the run's definition names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    /// Its name in the code or the definition.
+    #[schema(examples("charge"))]
+    pub name: String,
+    /// Its place in the run: `BRANCH/NAME#OCCURRENCE`.
+    #[schema(examples("charge#1"))]
+    pub path: String,
+    /// Where it stands.
+    pub status: StepStatus,
+    /// How many attempts were begun.
+    pub attempts: u32,
+    /// When its first attempt began.
+    pub started_at: Option<Time>,
+    /// When it had its outcome.
+    pub ended_at: Option<Time>,
+    /// When it is tried again.
+    pub next_attempt_at: Option<Time>,
+    /// What it returned.
+    #[serde(default)]
+    #[schema(value_type = Data)]
+    pub output: Option<Data>,
+    /// Why it, or its last attempt, failed.
+    pub failure: Option<Failure>,
+    /// Its attempts, one by one, as far as they are on record.
+    #[serde(default)]
+    pub tries: Vec<Try>,
+}
+
+/// Where a step stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum StepStatus {
+    /// It has not begun.
+    Pending,
+    /// An attempt is in flight.
+    Running,
+    /// An attempt has failed, and the next one has its time.
+    Backoff,
+    /// It has its result.
+    Completed,
+    /// It has failed for good.
+    Failed,
+    /// It is not executed.
+    Skipped,
+    /// It is being undone.
+    Undoing,
+    /// It was undone.
+    Undone,
+    /// Nobody knows whether its last attempt happened.
+    InDoubt,
+}
+
+/// One attempt of a step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Try {
+    /// Its number, counted from 1.
+    pub attempt: u32,
+    /// When it began.
+    pub started_at: Option<Time>,
+    /// When it ended.
+    pub ended_at: Option<Time>,
+    /// Why it failed.
+    pub failure: Option<Failure>,
+    /// The delay before the next one.
+    pub backoff_ms: Option<u64>,
+}
+
+/// The name of a step without its branch and its occurrence.
+pub fn step_name(step: &StepId) -> &str {
+    let last = step.as_str().rsplit('/').next().unwrap_or_default();
+    last.rsplit_once('#').map_or(last, |(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_neither_branch_nor_occurrence() {
+        assert_eq!(step_name(&StepId::new("all#1.2/left", "charge", 3).unwrap()), "charge");
+        assert_eq!(step_name(&StepId::new("", "ship", 1).unwrap()), "ship");
+    }
+}

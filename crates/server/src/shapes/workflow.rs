@@ -1,0 +1,50 @@
+//! Workflows that can be started here.
+
+use super::{Data, Time};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Every workflow that can be started here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Workflows {
+    /// In the order of their names.
+    pub items: Vec<Workflow>,
+}
+
+/// A workflow: registered by code, or read from a definition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Workflow {
+    /// Its name.
+    pub name: String,
+    /// Where it comes from: `code` or `definition`.
+    pub source: String,
+    /// Whether its runs go on by themselves after their process died: `automatic` or `manual`.
+    pub recovery: String,
+    /// How many of its runs may be under way at once.
+    pub slots: Option<u32>,
+    /// What it is for, in the words of who wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The JSON Schema of its input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Data)]
+    pub input: Option<Data>,
+    /// The names of its steps, in the order of the definition.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<String>,
+    /// The versions of its definition, newest first; the first is the one that new runs get.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<Version>,
+}
+
+/// A version of a definition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Version {
+    /// The hash of its text.
+    pub hash: String,
+    /// Since when it is kept.
+    pub kept_at: Time,
+}
