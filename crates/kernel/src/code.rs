@@ -64,4 +64,30 @@ codes! {
     STORE_FULL = "SF0308",
     /// The store may be read but not written.
     STORE_READ_ONLY = "SF0309",
+    /// A request that cannot be understood.
+    BAD_REQUEST = "SF0501",
+    /// The token is missing or wrong.
+    UNAUTHORISED = "SF0502",
+    /// A host or site that the server does not know.
+    HOST_NOT_ALLOWED = "SF0503",
+    /// Nothing is at that path.
+    NO_SUCH_PATH = "SF0504",
+    /// That method is not for that path.
+    METHOD_NOT_ALLOWED = "SF0505",
+    /// A body that is not JSON.
+    MEDIA_TYPE = "SF0506",
+    /// The server has as many requests as it takes at once.
+    TOO_MANY_REQUESTS = "SF0507",
+    /// The answer took too long.
+    TIMED_OUT = "SF0508",
+    /// A mistake of ours.
+    INTERNAL = "SF0509",
+    /// The server is not ready to work.
+    NOT_READY = "SF0510",
+    /// An address that others can reach needs a token.
+    TOKEN_NEEDED = "SF0511",
+    /// The token file cannot be used.
+    TOKEN_UNUSABLE = "SF0512",
+    /// The address cannot be listened on.
+    CANNOT_LISTEN = "SF0513",
 }
