@@ -47,7 +47,7 @@ pub struct RunView {
     pub note: Option<String>,
     /// The version of its definition that it began with, by hash.
     pub definition: Option<String>,
-    /// What it was given.
+    /// What the code is given.
     pub input: Payload,
     /// The attempts that are being made, of steps and undos.
     pub in_flight: Vec<(StepId, Attempt)>,
@@ -76,7 +76,7 @@ impl RunView {
             children: run.children().map(|(child, run)| (child.clone(), run.clone())).collect(),
             note: run.note.clone(),
             definition: run.options.definition.clone(),
-            input: run.given.clone(),
+            input: run.input.clone(),
             in_flight: Vec::new(),
         }
     }
