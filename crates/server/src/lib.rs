@@ -1,3 +1,27 @@
 //! The HTTP API, the change feed, metrics and the console.
+//!
+//! [`Server`] listens and hands every request to the front (`front.rs`), which says who may come in, how many at once and for how long, and gives every
+//! answer what it has to carry. Behind it are the paths, a file per kind of thing in `api/`; `ask/` reads requests, [`shapes`] are what goes over the
+//! wire, and `problem.rs` is the one place where errors become answers. `access/` has the rules of who may reach the server at all.
+//!
+//! Everything is asked of [`steadfast_runtime::Engine`]: nothing is decided or kept here.
 
+mod access;
+mod api;
+mod app;
+mod ask;
+mod config;
+mod cursor;
+mod error;
+mod front;
+mod problem;
+mod server;
 pub mod shapes;
+mod wire;
+
+pub use api::openapi;
+pub use app::Catalogue;
+pub use config::Config;
+pub use error::Error;
+pub use problem::PROBLEM_JSON;
+pub use server::{Parts, Server};

@@ -97,6 +97,10 @@ payload! {
     signal_id: String,
     /// The sequence of the signal that was taken.
     signal_sequence: u64,
+    /// Who may say yes or no; everybody if it names nobody.
+    roles: Vec<String>,
+    /// The version of the definition that a run began with, by hash.
+    definition: String,
     /// The limit.
     key: String,
     /// How many slots a limit has.
@@ -139,13 +143,14 @@ impl EventPayload {
                 deadline_at: deadline_at.map(Time),
                 tenant: options.tenant.clone(),
                 parent: options.parent.as_ref().map(|parent| parent.run.to_string()),
+                definition: options.definition.clone(),
                 ..none()
             },
             E::SlotAcquired { key } => EventPayload { key: Some(key.to_string()), ..none() },
             E::StepCompleted { step, output, undoable, .. } => {
                 EventPayload { undoable: Some(*undoable).filter(|undoable| *undoable), ..Self::about(step).returned(output) }
             }
-            E::StepStarted { step, .. } | E::UndoCompleted { step, .. } => Self::about(step),
+            E::StepStarted { step, .. } | E::StepSkipped { step } | E::UndoCompleted { step, .. } => Self::about(step),
             E::StepFailed { step, failure, .. } | E::UndoFailed { step, failure, .. } => Self::about(step).failed(failure),
             E::RetryScheduled { step, of, due_at, failure, details, .. } => EventPayload {
                 of: Some(*of),
@@ -157,8 +162,8 @@ impl EventPayload {
             E::ProgressNoted { note, text } => EventPayload { note: Some(text.clone()), path: Some(note.to_string()), ..none() },
             E::TimerSet { sleep, due_at } => EventPayload { due_at: Some(Time(*due_at)), ..Self::about(sleep) },
             E::TimerFired { sleep } => Self::about(sleep),
-            E::SignalAwaited { wait, name, until } => {
-                EventPayload { signal: Some(name.clone()), due_at: until.map(Time), ..Self::about(wait) }
+            E::SignalAwaited { wait, name, until, approval } => {
+                EventPayload { signal: Some(name.clone()), due_at: until.map(Time), roles: approval.clone(), ..Self::about(wait) }
             }
             E::SignalReceived { name, id, payload } => {
                 EventPayload { signal: Some(name.clone()), signal_id: id.clone(), payload: Some(payload.into()), ..none() }
@@ -208,6 +213,82 @@ impl EventPayload {
 }
 
 impl Event {
+    /// Every type of event, those of plans, tasks, locks and keys included.
+    pub const TYPES: [&str; 72] = [
+        "RUN_STARTED",
+        "STEP_STARTED",
+        "STEP_COMPLETED",
+        "STEP_FAILED",
+        "STEP_SKIPPED",
+        "RETRY_SCHEDULED",
+        "TIMER_SET",
+        "TIMER_FIRED",
+        "SIGNAL_AWAITED",
+        "SIGNAL_RECEIVED",
+        "SIGNAL_TAKEN",
+        "RUN_CANCEL_REQUESTED",
+        "RUN_COMPENSATING",
+        "UNDO_COMPLETED",
+        "UNDO_FAILED",
+        "RUN_CANCELLED",
+        "RUN_COMPLETED",
+        "RUN_FAILED",
+        "SLOT_ACQUIRED",
+        "STEP_HEARTBEAT",
+        "PROGRESS_NOTED",
+        "CHILD_STARTED",
+        "CHILD_ENDED",
+        "CHILD_TAKEN",
+        "RUN_PAUSED",
+        "RUN_RESUMED",
+        "RUN_INTERRUPTED",
+        "RUN_RETRIED",
+        "RUN_CONTINUED",
+        "SLOT_REQUESTED",
+        "SLOT_GRANTED",
+        "SLOT_RELEASED",
+        "LETTER_ADDED",
+        "LETTER_REDRIVEN",
+        "LETTER_DROPPED",
+        "PLAN_CREATED",
+        "PLAN_STARTED",
+        "PLAN_PAUSED",
+        "PLAN_RESUMED",
+        "PLAN_COMPLETED",
+        "PLAN_FAILED",
+        "PLAN_CANCELLED",
+        "TASK_CREATED",
+        "TASK_STARTED",
+        "TASK_PROGRESS",
+        "STAGE_STARTED",
+        "STAGE_COMPLETED",
+        "STAGE_FAILED",
+        "CHECKPOINT_SAVED",
+        "TASK_PAUSED",
+        "TASK_RESUMED",
+        "TASK_INTERRUPTED",
+        "TASK_COMPLETED",
+        "TASK_FAILED",
+        "TASK_CANCELLED",
+        "TASK_RETRY_STARTED",
+        "TASK_ROLLING_BACK",
+        "TASK_ROLLED_BACK",
+        "TASK_ROLLBACK_FAILED",
+        "TASK_HANDED_OVER",
+        "LOCK_ACQUIRED",
+        "LOCK_RENEWED",
+        "LOCK_RELEASED",
+        "LOCK_LOST",
+        "LOCK_BROKEN",
+        "KEY_PUT",
+        "KEY_RENEWED",
+        "KEY_DELETED",
+        "KEY_EXPIRED",
+        "CALLBACK_SETTLED",
+        "DEGRADED",
+        "RESTORED",
+    ];
+
     /// What an entry of that run's journal says in public.
     pub fn of(run: &str, entry: &Entry) -> Self {
         let payload = EventPayload::of(&entry.event);

@@ -33,3 +33,5 @@ pub use step::{Step, StepStatus, Try, step_name};
 pub use time::Time;
 pub use wait::Wait;
 pub use workflow::{Version, Workflow, Workflows};
+
+pub(crate) use run::recovery;

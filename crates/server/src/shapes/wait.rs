@@ -36,9 +36,9 @@ pub enum Wait {
     },
     /// A person has to say yes or no.
     Approval {
-        /// The step, which is also the name of the signal that answers it.
-        step: String,
-        /// Who may.
+        /// The name of the signal that says it, which is also the step's.
+        name: String,
+        /// Who may say it; everybody if it names nobody.
         roles: Vec<String>,
         /// Until then at the most.
         until: Option<Time>,
@@ -87,6 +87,12 @@ pub enum Wait {
     },
 }
 
+impl Wait {
+    /// The public names of the reasons.
+    pub const REASONS: [&str; 10] =
+        ["BACKOFF", "TIMER", "SIGNAL", "APPROVAL", "IN_DOUBT", "PAUSED", "SLOT", "CHILD", "NO_WORKER", "MISMATCH"];
+}
+
 impl From<&kernel::Wait> for Wait {
     fn from(wait: &kernel::Wait) -> Self {
         match wait {
@@ -95,6 +101,9 @@ impl From<&kernel::Wait> for Wait {
             }
             kernel::Wait::Timer { due_at } => Wait::Timer { due_at: Time(*due_at) },
             kernel::Wait::Signal { name, until } => Wait::Signal { name: name.clone(), until: until.map(Time) },
+            kernel::Wait::Approval { name, roles, until } => {
+                Wait::Approval { name: name.clone(), roles: roles.clone(), until: until.map(Time) }
+            }
             kernel::Wait::InDoubt { step, attempt } => Wait::InDoubt { step: step.to_string(), attempt: *attempt },
             kernel::Wait::Paused { by, why, since } => Wait::Paused { by: by.clone(), why: why.clone(), since: Time(*since) },
             kernel::Wait::Slot { key, position } => Wait::Slot { key: key.to_string(), position: position.map(|position| position as u64) },

@@ -1,0 +1,197 @@
+//! The change feed over SSE. It is pulled: what a reader has not asked for is in the store and nowhere else, so a slow one only falls behind.
+
+use crate::app::App;
+use crate::ask::{Query, nearest};
+use crate::cursor;
+use crate::problem::Problem;
+use crate::shapes::{Change, Event};
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use serde::Deserialize;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use steadfast_kernel::{EntityId, LetterId, RunId, code};
+use steadfast_runtime::clock::{Clock, SystemClock};
+use steadfast_runtime::{Error, Fed, Feed, Follow, Position};
+use tokio::sync::OwnedSemaphorePermit;
+use utoipa::IntoParams;
+
+/// What to follow.
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Asked {
+    /// The cursor after which to begin; from now on if it is left out. `0` is the very beginning.
+    after: Option<String>,
+    /// Only events of these types, separated by commas.
+    #[param(example = "RUN_COMPLETED,RUN_FAILED")]
+    types: Option<String>,
+    /// Only what happens to things of that kind: run, plan, task, lock, key or letter.
+    kind: Option<String>,
+    /// Only what happens to the thing of that id; a run, unless `kind` says otherwise.
+    id: Option<String>,
+    /// Only what is that tenant's.
+    tenant: Option<String>,
+}
+
+/// Everything that happens, as it happens: server-sent events whose data is `{kind, id, event}`. The order is that of the journal for each thing. The
+/// `id` of an event is a cursor: a reader that comes back with it in `Last-Event-ID` (or `after`) misses nothing. A reader that does not read is
+/// cut off.
+#[utoipa::path(get, path = "/v1/events", tag = "events",
+    params(Asked, ("Last-Event-ID" = Option<String>, Header, description = "The cursor of the last event that was seen; it goes before `after`.")),
+    responses(
+        (status = 200, description = "A stream without an end.", body = Change, content_type = "text/event-stream"),
+        (status = 400, description = "A parameter or the cursor cannot be understood."),
+    ))]
+pub(super) async fn follow(State(app): State<Arc<App>>, headers: HeaderMap, Query(asked): Query<Asked>) -> Result<Response, Problem> {
+    let after = place(&headers, asked.after.as_deref())?;
+    let filter = Filter::new(asked)?;
+    let too_many =
+        |_| Problem::new(code::TOO_MANY_REQUESTS, "as many as may follow the feed already do (feed_readers_max); come back later");
+    let permit = Arc::clone(&app.readers).try_acquire_owned().map_err(too_many)?;
+    let feed = app.engine.feed(Follow { after, entity: filter.entity.clone() }).await?;
+    let mut waiting = VecDeque::new();
+    waiting.push_back(Bytes::from(format!("retry: 1000\nid: {}\n\n", cursor::encode(&feed.position()))));
+    let reader = Reader { told: feed.position(), feed, filter, app, waiting, _permit: permit };
+    Ok(([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(reader.stream())).into_response())
+}
+
+/// Where to begin. What a browser sends by itself when it comes back goes before what its page asked for at first.
+fn place(headers: &HeaderMap, after: Option<&str>) -> Result<Option<Position>, Problem> {
+    let unreadable = |_| Problem::bad_request("Last-Event-ID is not a cursor that this feed has given");
+    let last = headers.get("last-event-id").map(|last| last.to_str().map_err(unreadable)).transpose()?;
+    match (last.filter(|last| !last.is_empty()), after) {
+        (Some(last), _) => cursor::decode("Last-Event-ID", last).map(Some),
+        (None, Some("0")) => Ok(Some(Position(0))),
+        (None, Some(after)) => cursor::decode("after", after).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+/// What a reader wants to hear of.
+struct Filter {
+    types: Vec<String>,
+    kind: Option<String>,
+    id: Option<String>,
+    tenant: Option<String>,
+    /// Where the engine itself can leave out the rest.
+    entity: Option<EntityId>,
+}
+
+impl Filter {
+    fn new(Asked { types, kind, id, tenant, .. }: Asked) -> Result<Self, Problem> {
+        let types: Vec<String> = types.iter().flat_map(|types| types.split(',')).map(str::to_string).collect();
+        for kind in &types {
+            known("types", kind, &Event::TYPES)?;
+        }
+        if let Some(kind) = &kind {
+            known("kind", kind, &Change::KINDS)?;
+        }
+        let entity = match (kind.as_deref(), &id) {
+            (None | Some("run"), Some(id)) => Some(EntityId::Run(RunId::new(id)?)),
+            (Some("letter"), Some(id)) => {
+                let letter = LetterId::parse(id).ok_or_else(|| Problem::bad_request("the id of a dead letter is WORKFLOW.NUMBER"))?;
+                Some(EntityId::Letters(letter.workflow))
+            }
+            _ => None,
+        };
+        Ok(Filter { types, kind, id, tenant, entity })
+    }
+
+    /// What is said of it, if it is wanted.
+    fn take(&self, fed: &Fed) -> Option<Change> {
+        let wanted = self.types.is_empty() || self.types.iter().any(|kind| kind == fed.entry.event.kind());
+        if !wanted || self.tenant.as_ref().is_some_and(|tenant| fed.tenant.as_ref() != Some(tenant)) {
+            return None;
+        }
+        let change = Change::of(&fed.entity, &fed.entry)?;
+        let fits = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
+        (fits(&self.kind, &change.kind) && fits(&self.id, &change.id)).then_some(change)
+    }
+}
+
+fn known(name: &str, value: &str, known: &[&str]) -> Result<(), Problem> {
+    if known.contains(&value) {
+        return Ok(());
+    }
+    let value: String = value.chars().take(100).collect();
+    let meant = nearest(&value, known).map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
+    Err(Problem::bad_request(format!("{name} has {value:?}; {meant}there are: {}", known.join(", "))))
+}
+
+/// One reader.
+struct Reader {
+    feed: Feed,
+    filter: Filter,
+    app: Arc<App>,
+    /// What is to be sent before anything else is read.
+    waiting: VecDeque<Bytes>,
+    /// The place that the reader knows of.
+    told: Position,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Reader {
+    fn stream(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
+        stream::unfold(self, |mut reader| async move {
+            let bytes = reader.next().await?;
+            Some((Ok(bytes), reader))
+        })
+    }
+
+    /// What is sent next; nothing at the end of the stream. The reader can come back.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(bytes) = self.waiting.pop_front() {
+                return Some(bytes);
+            }
+            let keep_alive = self.app.config.feed_keep_alive;
+            tokio::select! {
+                biased;
+                () = self.app.closing.cancelled() => return None,
+                next = tokio::time::timeout(keep_alive, self.feed.next()) => match next {
+                    Ok(Ok(page)) => self.write(&page),
+                    Ok(Err(Error::Unavailable { retry_after, .. })) => SystemClock.sleep(retry_after).await,
+                    Ok(Err(_)) => return None,
+                    Err(_) => {
+                        let still_here = self.still_here();
+                        self.waiting.push_back(still_here);
+                    }
+                },
+            }
+        }
+    }
+
+    fn write(&mut self, page: &[Arc<Fed>]) {
+        let mut text = Vec::new();
+        for fed in page {
+            let Some(change) = self.filter.take(fed) else { continue };
+            text.extend_from_slice(b"id: ");
+            text.extend_from_slice(cursor::encode(&fed.position).as_bytes());
+            text.extend_from_slice(b"\ndata: ");
+            if serde_json::to_writer(&mut text, &change).is_ok() {
+                text.extend_from_slice(b"\n\n");
+            }
+            self.told = fed.position;
+        }
+        if !text.is_empty() {
+            self.waiting.push_back(text.into());
+        }
+    }
+
+    /// Nothing has happened that the reader wants to hear of; it need not read all of that again when it comes back.
+    fn still_here(&mut self) -> Bytes {
+        let position = self.feed.position();
+        if position == self.told {
+            return Bytes::from_static(b": still here\n\n");
+        }
+        self.told = position;
+        Bytes::from(format!(": still here\nid: {}\n\n", cursor::encode(&position)))
+    }
+}

@@ -1,0 +1,57 @@
+//! How the server is: alive, ready, and in numbers.
+
+use crate::app::App;
+use crate::problem::Problem;
+use crate::shapes::{Alive, Dependency, Ready};
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use std::sync::Arc;
+use steadfast_runtime::Health;
+
+/// Whether the server answers.
+#[utoipa::path(get, path = "/healthz", tag = "server", responses((status = 200, description = "It does.", body = Alive)))]
+pub(super) async fn healthz() -> Json<Alive> {
+    Json(Alive { status: "ok".into() })
+}
+
+/// Whether the server can do its work, with a line per dependency. Why something does not is only told to those who have the token.
+#[utoipa::path(get, path = "/readyz", tag = "server", responses(
+    (status = 200, description = "It can.", body = Ready),
+    (status = 503, description = "Something that it depends on does not do its work."),
+))]
+pub(super) async fn readyz(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Json<Ready>, Problem> {
+    let mut dependencies = vec![store(&app.engine.health()), engine(&app)];
+    if !app.access.may_know(&headers) {
+        dependencies.iter_mut().for_each(|dependency| dependency.detail = None);
+    }
+    if dependencies.iter().all(|dependency| dependency.ready) {
+        Ok(Json(Ready { ready: true, dependencies }))
+    } else {
+        Err(Problem::not_ready(dependencies))
+    }
+}
+
+fn store(health: &Health) -> Dependency {
+    let detail = match health {
+        Health::Well => None,
+        Health::Healing { since, error } => Some(format!("{error} ({}), since {since}", error.code())),
+        Health::Over { error } => Some(format!("{error} ({}); start the server again", error.code())),
+        _ => Some("it is not known how it is".into()),
+    };
+    Dependency { name: "store".into(), ready: health.is_well(), detail }
+}
+
+fn engine(app: &App) -> Dependency {
+    let closing = app.closing.is_cancelled();
+    Dependency { name: "server".into(), ready: !closing, detail: closing.then(|| "it is stopping".into()) }
+}
+
+/// Numbers for Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "server", responses((status = 200, description = "Prometheus text.", body = String, content_type = "text/plain")))]
+pub(super) async fn metrics(State(app): State<Arc<App>>) -> Response {
+    let text = app.metrics.as_ref().map(|metrics| metrics.render()).unwrap_or_default();
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}

@@ -1,0 +1,34 @@
+//! What all requests share.
+
+use crate::access::Access;
+use crate::config::Config;
+use crate::shapes::Workflow;
+use bytes::Bytes;
+use metrics_exporter_prometheus::PrometheusHandle;
+use std::sync::{Arc, OnceLock};
+use steadfast_runtime::Engine;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+/// Knows what the engine does not: which workflows come from definitions, and what is to be said about them.
+pub trait Catalogue: Send + Sync + 'static {
+    /// Workflows from definitions, with their versions.
+    fn describe(&self) -> Vec<Workflow>;
+}
+
+/// What all requests share.
+pub(crate) struct App {
+    pub(crate) config: Config,
+    pub(crate) engine: Engine,
+    pub(crate) access: Access,
+    pub(crate) catalogue: Option<Arc<dyn Catalogue>>,
+    pub(crate) metrics: Option<PrometheusHandle>,
+    /// The OpenAPI document.
+    pub(crate) openapi: OnceLock<Bytes>,
+    /// How many more requests may begin.
+    pub(crate) in_flight: Semaphore,
+    /// How many more may follow the feed.
+    pub(crate) readers: Arc<Semaphore>,
+    /// The server is about to stop: nobody is kept waiting any more.
+    pub(crate) closing: CancellationToken,
+}

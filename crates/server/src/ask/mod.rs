@@ -1,0 +1,11 @@
+//! How requests are read: paths, parameters, bodies and headers. Whatever cannot be understood is a problem that says what was expected.
+
+mod body;
+mod origin;
+mod path;
+mod query;
+
+pub(crate) use body::{Body, Optional};
+pub(crate) use origin::Command;
+pub(crate) use path::{LetterPath, RunPath, SignalPath, canonical};
+pub(crate) use query::{Nothing, Query, nearest, within};

@@ -1,0 +1,106 @@
+//! Ids in paths. They may have slashes, written as they are or as `%2F`.
+//!
+//! A path is brought into one form before it is routed: everything after `/v1/runs/` is the id, unless its last part is the name of a verb, which then is
+//! the verb, whatever the method. A run whose id ends like a verb (`orders/retry`) is reached with its slashes written as `%2F`.
+
+use crate::problem::Problem;
+use axum::extract::{FromRequestParts, RawPathParams};
+use http::request::Parts;
+use steadfast_kernel::{LetterId, RunId};
+
+const RUN_VERBS: [&str; 7] = ["events", "result", "pause", "resume", "cancel", "retry", "replay"];
+const LETTER_VERBS: [&str; 1] = ["redrive"];
+
+/// The path in its one form, where it is not yet.
+pub(crate) fn canonical(path: &str) -> Option<String> {
+    if let Some(rest) = path.strip_prefix("/v1/runs/") {
+        return joined("/v1/runs/", rest, &RUN_VERBS);
+    }
+    path.strip_prefix("/v1/letters/").and_then(|rest| joined("/v1/letters/", rest, &LETTER_VERBS))
+}
+
+fn joined(prefix: &str, rest: &str, verbs: &[&str]) -> Option<String> {
+    if !rest.contains('/') {
+        return None;
+    }
+    let parts: Vec<&str> = rest.split('/').collect();
+    let signals = parts.iter().rposition(|part| *part == "signals").filter(|at| (1..parts.len() - 1).contains(at));
+    let (id, verb) = match (parts.last(), signals) {
+        (Some(last), _) if verbs.contains(last) => (&parts[..parts.len() - 1], format!("/{last}")),
+        (_, Some(at)) if verbs.len() > 1 => (&parts[..at], format!("/signals/{}", parts[at + 1..].join("%2F"))),
+        _ => (&parts[..], String::new()),
+    };
+    Some(format!("{prefix}{}{verb}", id.join("%2F")))
+}
+
+async fn part(parts: &mut Parts, name: &str) -> Result<String, Problem> {
+    let params = RawPathParams::from_request_parts(parts, &()).await;
+    let params = params.map_err(|_| Problem::bad_request("the path has %XX parts that are not UTF-8"))?;
+    let found = params.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string());
+    found.ok_or_else(|| Problem::bad_request(format!("the path has no {name}")))
+}
+
+/// The run that a path names.
+pub(crate) struct RunPath(pub(crate) RunId);
+
+impl<S: Sync> FromRequestParts<S> for RunPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Ok(RunPath(RunId::new(part(parts, "id").await?)?))
+    }
+}
+
+/// The run and the signal that a path names.
+pub(crate) struct SignalPath(pub(crate) RunId, pub(crate) String);
+
+impl<S: Sync> FromRequestParts<S> for SignalPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let (run, name) = (RunId::new(part(parts, "id").await?)?, part(parts, "name").await?);
+        steadfast_kernel::check_signal(&name)?;
+        Ok(SignalPath(run, name))
+    }
+}
+
+/// The dead letter that a path names.
+pub(crate) struct LetterPath(pub(crate) LetterId);
+
+impl<S: Sync> FromRequestParts<S> for LetterPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let id = part(parts, "id").await?;
+        let wrong = || Problem::bad_request("the id of a dead letter is WORKFLOW.NUMBER, for example checkout.17");
+        LetterId::parse(&id).map(LetterPath).ok_or_else(wrong)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_may_have_slashes_and_the_last_part_may_be_a_verb() {
+        for (path, one_form) in [
+            ("/v1/runs/a", None),
+            ("/v1/runs/a%2Fb", None),
+            ("/v1/runs/a/b", Some("/v1/runs/a%2Fb")),
+            ("/v1/runs/a/b/c/pause", Some("/v1/runs/a%2Fb%2Fc/pause")),
+            ("/v1/runs/a/pause", Some("/v1/runs/a/pause")),
+            ("/v1/runs/pause", None),
+            ("/v1/runs/a%2Fpause", None),
+            ("/v1/runs/a/signals/go", Some("/v1/runs/a/signals/go")),
+            ("/v1/runs/a/b/signals/left/go", Some("/v1/runs/a%2Fb/signals/left%2Fgo")),
+            ("/v1/runs/signals/go", Some("/v1/runs/signals%2Fgo")),
+            ("/v1/runs/a/signals", Some("/v1/runs/a%2Fsignals")),
+            ("/v1/letters/a/b.1/redrive", Some("/v1/letters/a%2Fb.1/redrive")),
+            ("/v1/letters/a/b.1", Some("/v1/letters/a%2Fb.1")),
+            ("/v1/runs", None),
+            ("/v1/workflows/x/y", None),
+        ] {
+            assert_eq!(canonical(path).as_deref(), one_form, "{path}");
+        }
+    }
+}
