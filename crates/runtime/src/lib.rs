@@ -32,7 +32,7 @@ pub use engine::{Builder, Engine, Start};
 pub use error::Error;
 pub use feed::{Fed, Feed, Follow, Position};
 pub use health::Health;
-pub use host::{Code, Registered, Registry, Replayed, Terms};
+pub use host::{Attempted, Code, Observer, Registered, Registry, Replayed, RunEnded, Span, Terms};
 pub use retention::Retention;
 pub use shard::RunView;
 pub use steadfast_kernel::run::{StepKind, StepStatus, StepView, Try};

@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::feed::Followers;
 use crate::health::Health;
-use crate::host::{Host, Registry};
+use crate::host::{Host, Observer, Registry};
 use crate::metrics::{OfCommits, OfShard};
 use crate::retention::Sweeper;
 use crate::shard::{Ports, Shard, State, unsettled};
@@ -31,6 +31,8 @@ pub struct Builder {
     pub clock: Arc<dyn Clock>,
     /// Whether this instance may fire timers, as it changes; always if there is none.
     pub leadership: Option<watch::Receiver<Role>>,
+    /// Who hears of attempts and ends, for traces.
+    pub observer: Option<Arc<dyn Observer>>,
     /// What the seeds of runs follow from, together with their ids, so that chance is the same each time; for tests. They are drawn if there is none.
     pub seed: Option<Seed>,
 }
@@ -44,6 +46,7 @@ impl Builder {
             config: Config::default(),
             clock: Arc::new(SystemClock),
             leadership: None,
+            observer: None,
             seed: None,
         }
     }
@@ -77,6 +80,7 @@ impl Builder {
             reports,
             payload_bytes_max: self.config.payload_bytes_max,
             heartbeat_every: self.config.heartbeat_every,
+            observer: self.observer,
         };
         let ports = Ports {
             control: control_in,

@@ -4,11 +4,11 @@ use super::board::{Board, Key};
 use super::branch::Branch;
 use super::signal::SignalCall;
 use super::step::{Attempts, StepCall, bounded};
-use super::{Fork, Heartbeat, Opening, SleepCall, StartChild, Until};
+use super::{Fork, Heartbeat, Observer, Opening, SleepCall, Span, StartChild, Until};
 use crate::clock::Clock;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
-use steadfast_kernel::{Attempt, Code, Failure, InvalidId, Payload, Policy, RunId, StepId, Timestamp, WorkflowName};
+use steadfast_kernel::{Attempt, Code, Epoch, Failure, InvalidId, Payload, Policy, RunId, StepId, Timestamp, WorkflowName};
 
 /// The longest note, in characters; the rest is cut off.
 const NOTE_MAX: usize = 1000;
@@ -22,6 +22,8 @@ pub struct Context {
 struct Inner {
     run: RunId,
     definition: Option<String>,
+    epoch: Epoch,
+    observer: Option<Arc<dyn Observer>>,
     board: Arc<Board>,
     clock: Arc<dyn Clock>,
     payload_bytes_max: usize,
@@ -59,9 +61,15 @@ impl CannotAsk {
 }
 
 impl Context {
-    pub(super) fn new(opening: &Opening, board: Arc<Board>, clock: Arc<dyn Clock>, payload_bytes_max: usize) -> Self {
-        let (run, definition) = (opening.run.clone(), opening.definition.clone());
-        Context { inner: Arc::new(Inner { run, definition, board, clock, payload_bytes_max, meddler: OnceLock::new() }) }
+    pub(super) fn new(
+        opening: &Opening,
+        board: Arc<Board>,
+        clock: Arc<dyn Clock>,
+        payload_bytes_max: usize,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Self {
+        let (run, definition, epoch) = (opening.run.clone(), opening.definition.clone(), opening.epoch);
+        Context { inner: Arc::new(Inner { run, definition, epoch, observer, board, clock, payload_bytes_max, meddler: OnceLock::new() }) }
     }
 
     /// Has somebody stand between the steps of the run and their attempts, from here on; who was first stays.
@@ -92,6 +100,21 @@ impl Context {
     /// The key that is equal for all attempts of this execution of the step or undo, and for no other; nothing outside of a step.
     pub fn idempotency_key(&self) -> Option<String> {
         self.inner.board.attempt().map(|(key, _)| self.inner.board.idempotency_key(&key))
+    }
+
+    /// The span of the attempt that is being made, to be passed on to whoever is called; nothing outside of a step, or if nobody follows traces.
+    pub fn span(&self) -> Option<Span> {
+        self.inner.observer.as_ref()?;
+        let (key, attempt) = self.inner.board.attempt()?;
+        Some(self.span_of(&key, attempt))
+    }
+
+    pub(super) fn span_of(&self, key: &Key, attempt: Attempt) -> Span {
+        Span::of_attempt(&self.inner.run, &self.inner.board.idempotency_key(key), self.inner.epoch, attempt)
+    }
+
+    pub(super) fn observer(&self) -> Option<&Arc<dyn Observer>> {
+        self.inner.observer.as_ref()
     }
 
     /// How the attempt that is being made says how far it has come; nothing outside of a step.
@@ -194,7 +217,7 @@ impl Context {
             (Some(meddler), Some(step)) => meddler.attempts(step, self, attempts),
             _ => attempts,
         };
-        StepCall::new(board, clock, key, self.inner.payload_bytes_max, attempts)
+        StepCall::new(self.clone(), board, clock, key, self.inner.payload_bytes_max, attempts)
     }
 
     /// Sleeps, durably.

@@ -16,6 +16,7 @@ mod session;
 mod signal;
 mod sleep;
 mod step;
+mod trace;
 mod undo;
 mod workflow;
 
@@ -27,6 +28,7 @@ pub use registry::{Code, Registered, Registry, Terms};
 pub use signal::SignalCall;
 pub use sleep::{SleepCall, Until};
 pub use step::{Attempts, Probe, StepCall, UndoFn};
+pub use trace::{Attempted, Observer, RunEnded, Span};
 
 use crate::clock::Clock;
 use board::Board;
@@ -107,6 +109,7 @@ pub(crate) struct Host {
     pub(crate) reports: mpsc::UnboundedSender<Report>,
     pub(crate) payload_bytes_max: usize,
     pub(crate) heartbeat_every: std::time::Duration,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
 }
 
 /// What a session is opened with.
@@ -191,7 +194,7 @@ pub struct Replayed {
 
 /// Replays a journal against code. Nothing is carried out: steps begin only in a session.
 pub(crate) async fn compare(code: &dyn Code, opening: Opening, clock: Arc<dyn Clock>, payload_bytes_max: usize) -> Option<Wait> {
-    let mut workflow = Workflow::begin(code, &opening, clock, payload_bytes_max)?;
+    let mut workflow = Workflow::begin(code, &opening, clock, payload_bytes_max, None)?;
     let mismatch = replay::replay(&mut workflow, opening.script, opening.retried).await.err();
     workflow.close();
     mismatch

@@ -9,7 +9,7 @@
 
 use super::board::{Handed, Key};
 use super::workflow::Workflow;
-use super::{Code, Host, Opening, Report, Says, SessionId, SharedBoard, ToHost, What};
+use super::{Code, Host, Observer, Opening, Report, Says, SessionId, SharedBoard, ToHost, What};
 use crate::clock::Clock;
 use crate::error::STORE_RETRY_AFTER;
 use futures_util::future::BoxFuture;
@@ -41,6 +41,7 @@ pub(super) struct Session {
     /// Nothing is begun; what may begin once the run goes on.
     paused: Option<Vec<Key>>,
     heartbeat_every: Duration,
+    observer: Option<Arc<dyn Observer>>,
     /// When the heartbeat of a step was last said.
     said_at: BTreeMap<StepId, Timestamp>,
 }
@@ -108,6 +109,7 @@ impl Session {
             draining: false,
             paused: opening.paused.then(Vec::new),
             heartbeat_every: host.heartbeat_every,
+            observer: host.observer.clone(),
             said_at: BTreeMap::new(),
         }
     }
@@ -120,7 +122,10 @@ impl Session {
     /// Hosts the run until it ends, is closed, or cannot go on.
     pub(super) async fn host(mut self, code: Arc<dyn Code>, opening: Opening) {
         let mut farewell = Farewell { reports: self.reports.clone(), last: Some(self.report(Says::Closed)) };
-        let Some(mut workflow) = Workflow::begin(&*code, &opening, Arc::clone(&self.clock), self.payload_bytes_max) else { return };
+        let Some(mut workflow) = Workflow::begin(&*code, &opening, Arc::clone(&self.clock), self.payload_bytes_max, self.observer.take())
+        else {
+            return;
+        };
         let _it_is_the_first = self.board.set(Arc::downgrade(&workflow.board));
         let exit = self.drive(&mut workflow, opening).await;
         workflow.close();

@@ -2,6 +2,7 @@
 
 use super::board::{Ask, Board, Gate, Key, Undo};
 use super::doubt::{Doubt, Word};
+use super::{Attempted, Context};
 use crate::clock::Clock;
 use futures_util::future::BoxFuture;
 use std::any::Any;
@@ -11,7 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
-use steadfast_kernel::{Attempt, Code, Failure, Payload, Policy};
+use steadfast_kernel::{Attempt, Code, Failure, Payload, Policy, Timestamp};
 
 /// Makes the attempts of a step, one at a time.
 pub type Attempts<'a> = Box<dyn FnMut() -> BoxFuture<'a, Result<Payload, Failure>> + Send + 'a>;
@@ -24,6 +25,7 @@ pub type UndoFn = Arc<dyn Fn(Payload) -> BoxFuture<'static, Result<(), Failure>>
 
 /// A step that the code waits for. It ends with the recorded outcome; attempts that fail on the way are between host and engine.
 pub struct StepCall<'a> {
+    context: Context,
     board: Arc<Board>,
     clock: Arc<dyn Clock>,
     key: Key,
@@ -43,6 +45,8 @@ pub struct StepCall<'a> {
 /// An attempt in flight.
 struct Running<'a> {
     number: Attempt,
+    /// When it began, if somebody wants to know.
+    began_at: Option<Timestamp>,
     future: BoxFuture<'a, Result<Payload, Failure>>,
     timeout: Option<(Duration, BoxFuture<'static, ()>)>,
     /// How often it had said something when the wait for its next word began, and how long that may take.
@@ -58,8 +62,16 @@ enum Ended {
 }
 
 impl<'a> StepCall<'a> {
-    pub(super) fn new(board: Arc<Board>, clock: Arc<dyn Clock>, key: Key, payload_bytes_max: usize, attempts: Attempts<'a>) -> Self {
+    pub(super) fn new(
+        context: Context,
+        board: Arc<Board>,
+        clock: Arc<dyn Clock>,
+        key: Key,
+        payload_bytes_max: usize,
+        attempts: Attempts<'a>,
+    ) -> Self {
         StepCall {
+            context,
             doubt: Doubt::new(Arc::clone(&board), key.id().clone()),
             board,
             clock,
@@ -124,7 +136,10 @@ impl<'a> StepCall<'a> {
     fn attempt(&mut self, number: Attempt, cx: &mut TaskContext<'_>) -> Poll<Ended> {
         if self.running.as_ref().is_none_or(|running| running.number != number) {
             match catch_unwind(AssertUnwindSafe(|| (self.attempts)())) {
-                Ok(future) => self.running = Some(Running { number, future, timeout: self.timeout(), silence: self.silence() }),
+                Ok(future) => {
+                    let began_at = self.context.observer().map(|_| self.clock.now());
+                    self.running = Some(Running { number, began_at, future, timeout: self.timeout(), silence: self.silence() });
+                }
                 Err(panic) => return Poll::Ready(Ended::CutOff(panicked("a step", &*panic))),
             }
         }
@@ -170,6 +185,17 @@ impl<'a> StepCall<'a> {
                 running.silence = silence;
             }
         }
+    }
+
+    /// Tells who follows traces that an attempt has ended.
+    fn observe(&self, attempt: Attempt, began_at: Option<Timestamp>, ended: &Ended) {
+        let (Some(observer), Some(began_at), Some(step)) = (self.context.observer(), began_at, self.key.attempted()) else { return };
+        let failure = match ended {
+            Ended::Told(outcome) => outcome.as_ref().err(),
+            Ended::CutOff(failure) => Some(failure),
+        };
+        let (run, span, ended_at) = (self.context.run_id(), self.context.span_of(&self.key, attempt), self.clock.now());
+        observer.attempted(&Attempted { run, step: &step, attempt, span: &span, began_at, ended_at, failure });
     }
 
     /// An attempt has come to its end. One that was cut off may have happened all the same, which matters if it may not be repeated.
@@ -229,7 +255,8 @@ impl Future for StepCall<'_> {
                 let polled = this.attempt(number, cx);
                 this.board.attempting(None);
                 if let Poll::Ready(ended) = polled {
-                    this.running = None;
+                    let running = this.running.take();
+                    this.observe(number, running.and_then(|running| running.began_at), &ended);
                     this.end(number, ended, cx);
                 }
                 Poll::Pending

@@ -4,7 +4,7 @@ use super::board::Board;
 use super::branch::Branch;
 use super::step::{bounded, panicked};
 use super::undo::compensate;
-use super::{Code, Context, Opening};
+use super::{Code, Context, Observer, Opening};
 use crate::clock::Clock;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -47,11 +47,17 @@ impl ArcWake for Woken {
 
 impl Workflow {
     /// Begins the code of a run from the first entry of its journal.
-    pub(super) fn begin(code: &dyn Code, opening: &Opening, clock: Arc<dyn Clock>, payload_bytes_max: usize) -> Option<Self> {
+    pub(super) fn begin(
+        code: &dyn Code,
+        opening: &Opening,
+        clock: Arc<dyn Clock>,
+        payload_bytes_max: usize,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Option<Self> {
         let first = opening.script.first()?;
         let Event::RunStarted { input, seed, .. } = &first.event else { return None };
         let board = Arc::new(Board::new(*seed, first.at, opening));
-        let context = Context::new(opening, Arc::clone(&board), clock, payload_bytes_max);
+        let context = Context::new(opening, Arc::clone(&board), clock, payload_bytes_max, observer);
         let mut workflow = Workflow {
             board,
             context: context.clone(),

@@ -5,7 +5,7 @@ use super::view::row;
 use super::{Ask, Follow, From, Memory, Pending, Reply, Seat, Session, Shard, Then};
 use crate::committer::Outcome;
 use crate::error::Error;
-use crate::host::{Opening, ToHost};
+use crate::host::{Opening, RunEnded, ToHost};
 use crate::timers::Order;
 use steadfast_kernel::run::Ended;
 use steadfast_kernel::{
@@ -85,7 +85,10 @@ impl Shard {
                 Effect::Deliver(Completion::Stopped { failure: None }) if self.seat(id).blocked.is_some() => self.call_off(id),
                 Effect::Deliver(completion) => self.seat(id).tell(ToHost::Deliver(Box::new(completion))),
                 Effect::Close => self.close(id),
-                Effect::AnnounceEnd => self.announce_end(id),
+                Effect::AnnounceEnd => {
+                    self.observe_end(id);
+                    self.announce_end(id);
+                }
                 Effect::Answer(answer) => {
                     if let Some(from) = from.take() {
                         self.tell(id, from, answer);
@@ -262,6 +265,14 @@ impl Shard {
     pub(super) fn see_off(&mut self, id: &EntityId) {
         self.close(id);
         self.announce_end(id);
+    }
+
+    /// Tells who follows traces.
+    fn observe_end(&mut self, id: &EntityId) {
+        let Some(observer) = self.host.observer.clone() else { return };
+        let Some((run, ended)) = self.seat(id).run().and_then(|run| Some((run, run.ended()?))) else { return };
+        let (began_at, ended_at, status, failure) = (run.started_at, ended.at, run.status(), ended.outcome.as_ref().err());
+        observer.ended(&RunEnded { run: &run.id, workflow: &run.workflow, epoch: run.epoch, began_at, ended_at, status, failure });
     }
 
     fn announce_end(&mut self, id: &EntityId) {
