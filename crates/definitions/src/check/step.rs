@@ -1,0 +1,153 @@
+//! The fields of a step.
+
+use crate::definition::{Foreach, Undo};
+use crate::document::{At, Fields, Node, Value};
+use crate::kinds::Kind;
+use crate::problem::Report;
+use crate::retry::Retry;
+use crate::template::{Place, Template};
+use serde_json::Value as Json;
+use std::time::Duration;
+use steadfast_kernel::StepId;
+
+/// A step as it was read: what is missing was reported.
+pub(super) struct Draft {
+    pub(super) at: At,
+    pub(super) index: usize,
+    pub(super) name: Option<String>,
+    pub(super) after: Option<Vec<(At, String)>>,
+    pub(super) kind: Option<Kind>,
+    pub(super) when: Option<(At, Template)>,
+    pub(super) foreach: Option<Foreach>,
+    pub(super) retry: Option<Retry>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) not_repeatable: bool,
+    pub(super) undo: Option<Undo>,
+}
+
+impl Draft {
+    /// What it is called in messages.
+    pub(super) fn shown(&self) -> String {
+        shown(self.name.as_deref(), self.index)
+    }
+
+    /// It fails whenever it is carried out, and it always is.
+    pub(super) fn always_fails(&self) -> bool {
+        matches!(self.kind, Some(Kind::Fail(_))) && self.when.is_none() && self.foreach.is_none()
+    }
+}
+
+fn shown(name: Option<&str>, index: usize) -> String {
+    name.map_or_else(|| format!("step number {}", index + 1), |name| format!("step `{name}`"))
+}
+
+pub(super) fn read(node: &Node, index: usize, report: &mut Report) -> Draft {
+    let mut draft = Draft {
+        at: node.at,
+        index,
+        name: None,
+        after: None,
+        kind: None,
+        when: None,
+        foreach: None,
+        retry: None,
+        timeout: None,
+        not_repeatable: false,
+        undo: None,
+    };
+    let Some(mut fields) = Fields::of(node, shown(None, index), report) else { return draft };
+    draft.name = fields.need("name", report).and_then(|node| read_name(node, report));
+    fields.what = draft.shown();
+    let place = Place::step(index);
+    draft.after = fields.take("after").and_then(|node| read_after(node, report));
+    draft.when = fields.take("when").map(|node| (node.at, read_when(node, place, report)));
+    draft.foreach = fields.take("foreach").and_then(|node| read_foreach(node, place, report));
+    let place = place.each_item(draft.foreach.is_some());
+    draft.kind = Kind::read(&mut fields, place, report);
+    draft.retry = fields.take("retry").and_then(|node| Retry::read(node, report));
+    draft.timeout = fields.duration("timeout", report);
+    draft.not_repeatable = fields.truth("not_repeatable", report).unwrap_or(false);
+    draft.undo = fields.take("undo").and_then(|node| read_undo(node, place.undo(), report));
+    check_fit(&draft, &fields, report);
+    fields.end(report);
+    draft
+}
+
+/// Fields that have no meaning for what the step does.
+fn check_fit(draft: &Draft, fields: &Fields<'_>, report: &mut Report) {
+    let Some(kind) = &draft.kind else { return };
+    let name = kind.name();
+    for (field, is_there) in [("retry", draft.retry.is_some()), ("timeout", draft.timeout.is_some()), ("not_repeatable", draft.not_repeatable)] {
+        if is_there && !kind.is_retried() {
+            let help = if field == "timeout" && name == "approve" { "say `within` in `approve`" } else { "leave it out" };
+            report.wrong_with_help(fields.at(field), format!("`{field}` is for `http` and `run`; `{name}` makes no attempts"), help);
+        }
+    }
+    if draft.undo.is_some() && !matches!(kind, Kind::Http(_) | Kind::Run(_) | Kind::Set(_)) {
+        let message = format!("`undo` is for `http`, `run` and `set`; there is nothing to undo of `{name}`");
+        report.wrong(fields.at("undo"), message);
+    }
+    if draft.foreach.is_some() && matches!(kind, Kind::Approve(_)) {
+        let help = "ask once for the whole list, or start a workflow per item that asks";
+        report.wrong_with_help(fields.at("foreach"), "approvals of several items could not be told apart", help);
+    }
+}
+
+fn read_name(node: &Node, report: &mut Report) -> Option<String> {
+    let name = node.text("name", report)?;
+    match StepId::new("", name, 1) {
+        Ok(_) => Some(name.into()),
+        Err(invalid) => {
+            report.wrong(node.at, invalid.to_string());
+            None
+        }
+    }
+}
+
+fn read_after(node: &Node, report: &mut Report) -> Option<Vec<(At, String)>> {
+    let items = node.list("after", report)?;
+    Some(items.iter().filter_map(|item| Some((item.at, item.text("after", report)?.to_string()))).collect())
+}
+
+fn read_when(node: &Node, place: Place, report: &mut Report) -> Template {
+    let when = Template::read(node, place, report);
+    match when.constant() {
+        Some(Json::Bool(false)) => report.wrong(node.at, "this step is never carried out: its `when` is always false"),
+        Some(Json::Bool(true)) | None => {}
+        Some(_) => report.wrong_with_help(node.at, "`when` is not true or false", "write a condition: \"{{ input.amount > 100 }}\""),
+    }
+    when
+}
+
+fn read_foreach(node: &Node, place: Place, report: &mut Report) -> Option<Foreach> {
+    let (items, concurrency) = if let Value::Map(_) = &node.value {
+        let mut fields = Fields::of(node, "foreach", report)?;
+        let items = fields.need("items", report);
+        let concurrency = fields.whole("concurrency", report);
+        if concurrency == Some(0) {
+            report.wrong(fields.at("concurrency"), "`concurrency` is 0, so no item would ever be begun");
+        }
+        fields.end(report);
+        (items?, concurrency)
+    } else {
+        (node, None)
+    };
+    let template = Template::read(items, place, report);
+    if template.constant().is_some_and(|value| !value.is_array()) {
+        report.wrong_with_help(items.at, "`foreach` is not a list", "write a template that gives one: \"{{ input.items }}\"");
+    }
+    Some(Foreach { items: template, concurrency: concurrency.and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0) })
+}
+
+fn read_undo(node: &Node, place: Place, report: &mut Report) -> Option<Undo> {
+    let mut fields = Fields::of(node, "undo", report)?;
+    let kind = Kind::read(&mut fields, place, report);
+    let retry = fields.take("retry").and_then(|node| Retry::read(node, report));
+    let timeout = fields.duration("timeout", report);
+    if let Some(kind @ (Kind::Wait(_) | Kind::Approve(_) | Kind::Start(_))) = &kind {
+        let message = format!("`{}` cannot undo anything", kind.name());
+        report.wrong_with_help(fields.at(kind.name()), message, "an undo is one of: http, run, set, fail");
+    }
+    fields.end(report);
+    Some(Undo { kind: kind?, policy: retry.map(|retry| retry.policy).unwrap_or_default(), timeout })
+}

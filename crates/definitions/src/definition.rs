@@ -1,0 +1,127 @@
+//! A definition that was checked: what is carried out.
+
+use crate::kinds::Kind;
+use crate::schema::Schema;
+use crate::template::Template;
+use serde::Serialize;
+use std::time::Duration;
+use steadfast_kernel::{Policy, Recovery, Timestamp, WorkflowName};
+
+/// A workflow as a file defines it.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// The workflow's name.
+    pub name: WorkflowName,
+    /// What tells this version from all others: SHA-256 of the text, in hexadecimal.
+    pub hash: String,
+    /// The file it came from.
+    pub file: String,
+    /// The text, as it stands in the file.
+    pub text: String,
+    pub(crate) description: Option<String>,
+    pub(crate) input: Option<Schema>,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) recovery: Recovery,
+    pub(crate) concurrency: Option<Concurrency>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) output: Option<Template>,
+}
+
+/// Of all runs with the same key, so many may be under way at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Concurrency {
+    pub(crate) key: Template,
+    pub(crate) limit: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    /// The steps that it comes after, by number.
+    pub(crate) after: Vec<usize>,
+    /// The steps whose outputs its templates use, by number: all of them come before it.
+    pub(crate) sees: Vec<usize>,
+    pub(crate) when: Option<Template>,
+    pub(crate) foreach: Option<Foreach>,
+    pub(crate) policy: Policy,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) not_repeatable: bool,
+    pub(crate) undo: Option<Undo>,
+}
+
+/// A branch per item of a list.
+#[derive(Clone, Debug)]
+pub(crate) struct Foreach {
+    pub(crate) items: Template,
+    /// How many at once; all if it is not said.
+    pub(crate) concurrency: Option<usize>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Undo {
+    pub(crate) kind: Kind,
+    pub(crate) policy: Policy,
+    pub(crate) timeout: Option<Duration>,
+}
+
+impl Definition {
+    /// What is shown of it.
+    pub fn describe(&self) -> Description {
+        let names = |after: &[usize]| after.iter().map(|index| self.steps[*index].name.clone()).collect();
+        let steps = self.steps.iter().map(|step| DescribedStep {
+            name: step.name.clone(),
+            kind: step.kind.name(),
+            after: names(&step.after),
+        });
+        Description {
+            name: self.name.to_string(),
+            version: self.hash.clone(),
+            file: self.file.clone(),
+            description: self.description.clone(),
+            steps: steps.collect(),
+            input: self.input.as_ref().map(|schema| schema.json.clone()),
+            deadline_ms: self.deadline.map(|deadline| u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX)),
+        }
+    }
+
+    /// What the store keeps of it.
+    pub fn kept(&self, at: Timestamp) -> steadfast_store::Definition {
+        steadfast_store::Definition { hash: self.hash.clone(), workflow: self.name.clone(), text: self.text.clone(), kept_at: at }
+    }
+}
+
+/// What is shown of a definition.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Description {
+    /// The workflow's name.
+    pub name: String,
+    /// What tells this version from all others.
+    pub version: String,
+    /// The file it came from.
+    pub file: String,
+    /// What it is for, in the words of its author.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Its steps, in the order in which they stand in the file.
+    pub steps: Vec<DescribedStep>,
+    /// The JSON Schema of its input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<serde_json::Value>,
+    /// How long a run may take in all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+}
+
+/// What is shown of a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DescribedStep {
+    /// Its name.
+    pub name: String,
+    /// What it does: `http`, `run`, `wait`, `approve`, `start`, `set` or `fail`.
+    pub kind: &'static str,
+    /// The steps that it comes after.
+    pub after: Vec<String>,
+}
