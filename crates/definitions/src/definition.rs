@@ -4,6 +4,7 @@ use crate::kinds::Kind;
 use crate::schema::Schema;
 use crate::template::Template;
 use serde::Serialize;
+use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{Policy, Recovery, Timestamp, WorkflowName};
 
@@ -37,7 +38,7 @@ pub(crate) struct Concurrency {
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: Arc<Kind>,
     /// The steps that it comes after, by number.
     pub(crate) after: Vec<usize>,
     /// The steps whose outputs its templates use, by number: all of them come before it.
@@ -60,7 +61,7 @@ pub(crate) struct Foreach {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Undo {
-    pub(crate) kind: Kind,
+    pub(crate) kind: Arc<Kind>,
     pub(crate) policy: Policy,
     pub(crate) timeout: Option<Duration>,
 }

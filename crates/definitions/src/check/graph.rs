@@ -58,7 +58,7 @@ impl Graph {
 
 /// The number of each name. One that is given twice is a mistake.
 fn names<'d>(drafts: &'d [Draft], report: &mut Report) -> BTreeMap<&'d str, usize> {
-    let mut names = BTreeMap::new();
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     for draft in drafts {
         let Some(name) = draft.name.as_deref() else { continue };
         if let Some(first) = names.get(name) {

@@ -7,6 +7,7 @@ use crate::problem::Report;
 use crate::retry::Retry;
 use crate::template::{Place, Template};
 use serde_json::Value as Json;
+use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::StepId;
 
@@ -149,5 +150,5 @@ fn read_undo(node: &Node, place: Place, report: &mut Report) -> Option<Undo> {
         report.wrong_with_help(fields.at(kind.name()), message, "an undo is one of: http, run, set, fail");
     }
     fields.end(report);
-    Some(Undo { kind: kind?, policy: retry.map(|retry| retry.policy).unwrap_or_default(), timeout })
+    Some(Undo { kind: Arc::new(kind?), policy: retry.map(|retry| retry.policy).unwrap_or_default(), timeout })
 }

@@ -13,6 +13,7 @@ use crate::schema::Schema;
 use crate::suggest;
 use crate::template::{Place, Template};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{Recovery, WorkflowName};
 
@@ -56,7 +57,7 @@ fn finish(draft: Draft, after: Vec<usize>, sees: BTreeSet<usize>, retry: Option<
     let policy = draft.retry.as_ref().or(retry).map(|retry| retry.policy.clone()).unwrap_or_default();
     Some(Step {
         name: draft.name?,
-        kind: draft.kind?,
+        kind: Arc::new(draft.kind?),
         after,
         sees: sees.into_iter().collect(),
         when: draft.when.map(|(_, when)| when),

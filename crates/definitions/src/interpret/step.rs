@@ -1,0 +1,188 @@
+//! One step: whether it is carried out, how often, and how.
+
+use super::{Play, decode, encode, recorded};
+use crate::definition::{Foreach, Step, Undo};
+use crate::kinds::{Approve, Call, Kind, Start, Wait};
+use crate::template::{Scope, invalid, value};
+use futures_util::future::{BoxFuture, ready};
+use futures_util::{FutureExt, StreamExt, stream};
+use minijinja::Value;
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_kernel::{Failure, Payload, Policy, RunId};
+use steadfast_runtime::host::{CannotAsk, UndoFn};
+
+/// The most items of one `foreach`.
+const ITEMS_MAX: usize = 10_000;
+
+impl Play {
+    /// The output of a step, after all its attempts; null if it is skipped.
+    pub(super) async fn carry_out(&self, index: usize, scope: Scope) -> Result<Value, Failure> {
+        let step = self.step(index);
+        if !is_wanted(step, &scope)? {
+            self.context.skip(&step.name).map_err(|error| error.failure())?;
+            return Ok(Value::from(()));
+        }
+        let output = match &step.foreach {
+            None => self.once(index, scope).await,
+            Some(foreach) => self.for_each(index, foreach, scope).await,
+        };
+        output.map(|output| value(&output))
+    }
+
+    async fn once(&self, index: usize, scope: Scope) -> Result<Json, Failure> {
+        let step = self.step(index);
+        match &*step.kind {
+            Kind::Http(_) | Kind::Run(_) | Kind::Set(_) | Kind::Fail(_) => self.attempted(index, scope).await,
+            Kind::Wait(_) | Kind::Approve(_) | Kind::Start(_) => {
+                let branch = self.context.fork(&step.name).map_err(|error| error.failure())?;
+                branch.only(self.waited(step, scope)).await
+            }
+        }
+    }
+
+    /// A branch per item. Items that do not fail go on to their end when another one has failed, as steps do.
+    async fn for_each(&self, index: usize, foreach: &Foreach, scope: Scope) -> Result<Json, Failure> {
+        let step = self.step(index);
+        let Json::Array(items) = foreach.items.render(&scope, &step.name, "foreach")? else {
+            return Err(invalid(&step.name, "foreach", "it gave no list"));
+        };
+        if items.len() > ITEMS_MAX {
+            return Err(invalid(&step.name, "foreach", &format!("it gave {} items, at most {ITEMS_MAX} are allowed", items.len())));
+        }
+        let side_by_side = foreach.concurrency.unwrap_or(items.len()).max(1);
+        let branch = self.context.fork(&step.name).map_err(|error| error.failure())?;
+        branch.only(self.items(index, items, side_by_side, scope)).await
+    }
+
+    async fn items(&self, index: usize, items: Vec<Json>, side_by_side: usize, scope: Scope) -> Result<Json, Failure> {
+        let fork = self.context.fork("all").map_err(|error| error.failure())?; // what the engine calls branches that do not depend on each other
+        let (mut outputs, mut failure) = (vec![Json::Null; items.len()], None);
+        let branches = items.into_iter().enumerate().map(|(number, item)| {
+            let scope = scope.clone().with("item", value(&item)).with("index", number);
+            fork.branch(number, async move { (number, self.item(index, scope).await) })
+        });
+        let mut done = stream::iter(branches).buffer_unordered(side_by_side);
+        while let Some((number, outcome)) = done.next().await {
+            match outcome {
+                Ok(output) => outputs[number] = output,
+                Err(failed) => drop(failure.get_or_insert(failed)),
+            }
+        }
+        failure.map_or(Ok(Json::Array(outputs)), Err)
+    }
+
+    async fn item(&self, index: usize, scope: Scope) -> Result<Json, Failure> {
+        let step = self.step(index);
+        match &*step.kind {
+            Kind::Wait(_) | Kind::Approve(_) | Kind::Start(_) => self.waited(step, scope).await,
+            Kind::Http(_) | Kind::Run(_) | Kind::Set(_) | Kind::Fail(_) => self.attempted(index, scope).await,
+        }
+    }
+
+    /// A step of the engine, with its attempts, its policy and its undo.
+    async fn attempted(&self, index: usize, scope: Scope) -> Result<Json, Failure> {
+        let step = self.step(index);
+        let (play, kind, name, of_attempts) = (self.clone(), Arc::clone(&step.kind), step.name.clone(), scope.clone());
+        let (_, timeout) = self.timing(&step.kind, step.timeout, step.not_repeatable);
+        let attempts = Box::new(move || play.attempt(&name, &kind, timeout, of_attempts.clone()));
+        let mut call = self.context.step(&step.name, attempts).map_err(|error| error.failure())?;
+        call.set_policy(self.policy(&step.kind, &step.policy, step.timeout, step.not_repeatable));
+        if step.not_repeatable {
+            call.set_not_repeatable();
+        }
+        if let Some(undo) = &step.undo {
+            let policy = self.policy(&undo.kind, &undo.policy, undo.timeout, false);
+            call.set_undo(self.undo(step, undo, scope), policy);
+        }
+        decode(&call.await?, "the recorded output")
+    }
+
+    /// One attempt, as the engine knows it while it is being made.
+    fn attempt(&self, step: &str, kind: &Arc<Kind>, timeout: Option<Duration>, scope: Scope) -> BoxFuture<'static, Result<Payload, Failure>> {
+        let attempt = self.context.attempt().unwrap_or(1);
+        let idempotency_key = self.context.idempotency_key().unwrap_or_default();
+        let call = Call { run: self.context.run_id().clone(), step: step.into(), attempt, idempotency_key, timeout };
+        let (kind, tools, scope) = (Arc::clone(kind), Arc::clone(&self.tools), scope.with("attempt", attempt));
+        async move { Ok(encode(&kind.attempt(&scope, &call, &tools).await?)) }.boxed()
+    }
+
+    fn undo(&self, step: &Step, undo: &Undo, scope: Scope) -> UndoFn {
+        let (play, kind, name) = (self.clone(), Arc::clone(&undo.kind), step.name.clone());
+        let (_, timeout) = self.timing(&undo.kind, undo.timeout, false);
+        Arc::new(move |output| match recorded(&output, "the recorded output") {
+            Ok(output) => play.attempt(&name, &kind, timeout, scope.clone().with("output", output)).map(|done| done.map(drop)).boxed(),
+            Err(failure) => ready(Err(failure)).boxed(),
+        })
+    }
+
+    fn policy(&self, kind: &Kind, policy: &Policy, timeout: Option<Duration>, not_repeatable: bool) -> Policy {
+        if !kind.is_retried() {
+            return Policy::once();
+        }
+        match self.timing(kind, timeout, not_repeatable) {
+            (Some(timeout), _) => policy.clone().attempt_timeout(timeout),
+            (None, _) => policy.clone(),
+        }
+    }
+
+    /// How long an attempt may take: by the engine's clock, and by that of the kind itself. A command ends itself, so that its whole group is gone
+    /// before the next attempt; but one that is not repeatable is in doubt when it took too long, and only the engine can say that.
+    fn timing(&self, kind: &Kind, timeout: Option<Duration>, not_repeatable: bool) -> (Option<Duration>, Option<Duration>) {
+        match kind {
+            Kind::Run(_) if !not_repeatable => (None, timeout),
+            Kind::Http(_) => (timeout.or(Some(self.tools.settings.http_timeout)), None),
+            _ => (timeout, None),
+        }
+    }
+
+    /// What is not attempted but waited for, in a branch of its own.
+    async fn waited(&self, step: &Step, scope: Scope) -> Result<Json, Failure> {
+        match &*step.kind {
+            Kind::Wait(wait) => self.wait(step, wait, &scope).await,
+            Kind::Approve(approve) => self.approval(step, approve).await,
+            Kind::Start(start) => self.child(step, start, &scope).await,
+            Kind::Http(_) | Kind::Run(_) | Kind::Set(_) | Kind::Fail(_) => Ok(Json::Null),
+        }
+    }
+
+    async fn wait(&self, step: &Step, wait: &Wait, scope: &Scope) -> Result<Json, Failure> {
+        let until = wait.until(scope, &step.name)?;
+        self.context.sleep(until).map_err(cannot)?.await;
+        Ok(Json::Null)
+    }
+
+    async fn approval(&self, step: &Step, approve: &Approve) -> Result<Json, Failure> {
+        let mut call = self.context.approval(&step.name, approve.roles.clone()).map_err(cannot)?;
+        if let Some(within) = approve.within {
+            call.set_within(within);
+        }
+        decode(&call.await?, "the answer")
+    }
+
+    async fn child(&self, step: &Step, start: &Start, scope: &Scope) -> Result<Json, Failure> {
+        let input = start.input.as_ref().map(|input| input.render(scope, &step.name, "start.input")).transpose()?;
+        let id = start.id.as_ref().map(|id| id.text(scope, &step.name, "start.id")).transpose()?;
+        let id = id.map(RunId::new).transpose().map_err(|invalid_id| invalid(&step.name, "start.id", invalid_id.why))?;
+        let mut child = self.context.start(&start.workflow, encode(&input.unwrap_or_default())).map_err(cannot)?;
+        (child.run, child.detached) = (id, !start.wait);
+        let child = child.start()?;
+        if !start.wait {
+            return Ok(json!({ "runId": child.run_id().as_str() }));
+        }
+        decode(&child.await?, "the result of the run that was started")
+    }
+}
+
+fn cannot(error: CannotAsk) -> Failure {
+    error.failure()
+}
+
+fn is_wanted(step: &Step, scope: &Scope) -> Result<bool, Failure> {
+    let Some(when) = &step.when else { return Ok(true) };
+    match when.render(scope, &step.name, "when")? {
+        Json::Bool(wanted) => Ok(wanted),
+        _ => Err(invalid(&step.name, "when", "it gave neither true nor false")),
+    }
+}
