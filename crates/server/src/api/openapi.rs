@@ -27,8 +27,11 @@ const WITH_BODY: [(&str, &str); 3] = [
     ("415", "The body is not JSON."),
 ];
 
-/// Paths that are always answered.
+/// Paths that are answered without a token and however much is going on.
 const ALWAYS: [&str; 2] = ["/healthz", "/readyz"];
+
+/// Paths that ask nothing of the engine.
+const BY_ITSELF: [&str; 3] = ["/metrics", "/openapi.json", "/v1/workflows"];
 
 /// The OpenAPI document, as it is served.
 pub fn openapi() -> String {
@@ -51,7 +54,7 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
         let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.delete];
         for operation in operations.into_iter().flatten() {
             if !ALWAYS.contains(&path.as_str()) {
-                add(operation, &COMMON);
+                add(operation, if BY_ITSELF.contains(&path.as_str()) { &COMMON[..3] } else { &COMMON });
                 operation.security = Some(vec![SecurityRequirement::default(), SecurityRequirement::new("token", [""; 0])]);
             } else {
                 add(operation, &COMMON[1..2]);

@@ -1,8 +1,10 @@
 //! The steps of a run, with their attempts.
 
+use super::time::millis;
 use super::{Data, Failure, Time};
 use serde::{Deserialize, Serialize};
 use steadfast_kernel::StepId;
+use steadfast_runtime::{self as runtime, StepView};
 use utoipa::ToSchema;
 
 /// A step of a run that has begun, or that the run's definition names.
@@ -15,6 +17,10 @@ pub struct Step {
     /// Its place in the run: `BRANCH/NAME#OCCURRENCE`.
     #[schema(examples("charge#1"))]
     pub path: String,
+    /// What it is: `step`, `sleep`, `signal` or `child`.
+    #[serde(default)]
+    #[schema(examples("step"))]
+    pub kind: String,
     /// Where it stands.
     pub status: StepStatus,
     /// How many attempts were begun.
@@ -74,6 +80,52 @@ pub struct Try {
     pub failure: Option<Failure>,
     /// The delay before the next one.
     pub backoff_ms: Option<u64>,
+}
+
+impl From<&StepView> for Step {
+    fn from(view: &StepView) -> Self {
+        Step {
+            name: step_name(&view.id).into(),
+            path: view.id.to_string(),
+            kind: view.kind.as_str().into(),
+            status: view.status.into(),
+            attempts: view.attempts,
+            started_at: Some(Time(view.started_at)),
+            ended_at: view.ended_at.map(Time),
+            next_attempt_at: view.next_attempt_at.map(Time),
+            output: view.output.as_ref().map(Data::from),
+            failure: view.failure.as_ref().map(Failure::from),
+            tries: view.tries.iter().map(Try::from).collect(),
+        }
+    }
+}
+
+impl From<&runtime::Try> for Try {
+    fn from(made: &runtime::Try) -> Self {
+        Try {
+            attempt: made.attempt,
+            started_at: Some(Time(made.started_at)),
+            ended_at: made.ended_at.map(Time),
+            failure: made.failure.as_ref().map(Failure::from),
+            backoff_ms: made.backoff.map(millis),
+        }
+    }
+}
+
+impl From<runtime::StepStatus> for StepStatus {
+    fn from(status: runtime::StepStatus) -> Self {
+        match status {
+            runtime::StepStatus::Pending => StepStatus::Pending,
+            runtime::StepStatus::Running => StepStatus::Running,
+            runtime::StepStatus::Backoff => StepStatus::Backoff,
+            runtime::StepStatus::Completed => StepStatus::Completed,
+            runtime::StepStatus::Failed => StepStatus::Failed,
+            runtime::StepStatus::Skipped => StepStatus::Skipped,
+            runtime::StepStatus::Undoing => StepStatus::Undoing,
+            runtime::StepStatus::Undone => StepStatus::Undone,
+            runtime::StepStatus::InDoubt => StepStatus::InDoubt,
+        }
+    }
 }
 
 /// The name of a step without its branch and its occurrence.

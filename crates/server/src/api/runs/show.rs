@@ -8,7 +8,6 @@ use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
 use std::sync::Arc;
-use steadfast_kernel::RunId;
 use utoipa::IntoParams;
 
 /// How many entries are read at once.
@@ -22,14 +21,8 @@ const PAGE: usize = 1000;
 ))]
 pub(in crate::api) async fn show(State(app): State<Arc<App>>, RunPath(run): RunPath, _: Query<Nothing>) -> Result<Json<Run>, Problem> {
     let view = app.engine.view(&run).await?;
-    let steps = app.steps(&run).await?;
-    Ok(Json(Run { steps: Some(steps), ..Run::from(&view) }))
-}
-
-impl App {
-    async fn steps(&self, _run: &RunId) -> Result<Vec<Step>, Problem> {
-        Ok(Vec::new())
-    }
+    let steps = app.engine.steps(&run).await?;
+    Ok(Json(Run { steps: Some(steps.iter().map(Step::from).collect()), ..Run::from(&view) }))
 }
 
 /// Which part of a journal.
