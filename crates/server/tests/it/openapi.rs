@@ -1,0 +1,232 @@
+//! The OpenAPI document: it is the committed one, and the server does all that it says.
+
+use crate::schema::Document;
+use crate::support::{Got, Site, TOKEN, config};
+use reqwest::{Method, RequestBuilder};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use steadfast_server::{Config, Parts};
+use steadfast_store::memory::Fault;
+
+#[test]
+fn the_committed_document_is_what_the_code_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+    if std::env::var_os("STEADFAST_REWRITE").is_some() {
+        std::fs::write(&path, steadfast_server::openapi()).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(committed == steadfast_server::openapi(), "docs/openapi.json is out of date; write it anew with STEADFAST_REWRITE=1");
+}
+
+#[tokio::test]
+async fn it_is_served() {
+    assert_eq!(Site::new().await.get("/openapi.json").await.text, steadfast_server::openapi());
+}
+
+/// What was seen: method, path as in the document, status.
+type Seen = BTreeSet<(String, String, u16)>;
+
+struct Tour {
+    document: Document,
+    seen: Seen,
+}
+
+impl Tour {
+    /// Sends a request to a path of the document, whose answer has to be as it says.
+    async fn go(
+        &mut self,
+        site: &Site,
+        operation: &str,
+        path: &str,
+        status: u16,
+        with: impl FnOnce(RequestBuilder) -> RequestBuilder,
+    ) -> Got {
+        let (method, template) = operation.split_once(' ').unwrap();
+        let request = site.request(Method::from_bytes(method.as_bytes()).unwrap(), path);
+        let streams = operation == "GET /v1/events" && status == 200;
+        let got = if streams { stream(with(request)).await } else { site.send(with(request)).await };
+        assert_eq!(got.status, status, "{operation} {path}: {}", got.text);
+        self.document.check(&method.to_lowercase(), template, &got);
+        self.seen.insert((method.into(), template.into(), status));
+        got
+    }
+}
+
+/// The head of an answer that has no end.
+async fn stream(request: RequestBuilder) -> Got {
+    let answer = request.send().await.unwrap();
+    Got { status: answer.status(), headers: answer.headers().clone(), text: String::new() }
+}
+
+/// Every operation, with a path that is good for it.
+const OPERATIONS: [(&str, &str); 21] = [
+    ("GET /healthz", "/healthz"),
+    ("GET /readyz", "/readyz"),
+    ("GET /metrics", "/metrics"),
+    ("GET /openapi.json", "/openapi.json"),
+    ("GET /v1/workflows", "/v1/workflows"),
+    ("GET /v1/events", "/v1/events"),
+    ("GET /v1/runs", "/v1/runs"),
+    ("POST /v1/runs", "/v1/runs"),
+    ("GET /v1/runs/{id}", "/v1/runs/done"),
+    ("GET /v1/runs/{id}/events", "/v1/runs/done/events"),
+    ("GET /v1/runs/{id}/result", "/v1/runs/done/result"),
+    ("POST /v1/runs/{id}/pause", "/v1/runs/held/pause"),
+    ("POST /v1/runs/{id}/resume", "/v1/runs/held/resume"),
+    ("POST /v1/runs/{id}/cancel", "/v1/runs/held/cancel"),
+    ("POST /v1/runs/{id}/retry", "/v1/runs/failed/retry"),
+    ("POST /v1/runs/{id}/signals/{name}", "/v1/runs/told/signals/go"),
+    ("POST /v1/runs/{id}/replay", "/v1/runs/done/replay"),
+    ("GET /v1/letters", "/v1/letters"),
+    ("GET /v1/letters/{id}", "/v1/letters/team/poison.1"),
+    ("DELETE /v1/letters/{id}", "/v1/letters/team/poison.1"),
+    ("POST /v1/letters/{id}/redrive", "/v1/letters/team/poison.1/redrive"),
+];
+
+/// A site on which every path has something to show.
+async fn furnished(config: Config) -> Site {
+    let site = Site::with(config, Parts::default()).await;
+    let start = async |workflow: &str, id: &str| {
+        let body = json!({"workflow": workflow, "id": id, "waitMs": if ["hold", "stuck"].contains(&workflow) { 0 } else { 30000 }});
+        site.send(site.request(Method::POST, "/v1/runs").bearer_auth(TOKEN).json(&body)).await;
+    };
+    start("echo", "done").await;
+    start("fail", "failed").await;
+    start("hold", "held").await;
+    start("hold", "told").await;
+    start("stuck", "stuck").await;
+    start("team/poison", "poisoned").await;
+    while site.engine.letters(None, 2).await.unwrap().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    site
+}
+
+fn same(request: RequestBuilder) -> RequestBuilder {
+    request
+}
+
+#[tokio::test]
+async fn every_documented_answer_of_every_path_is_given() {
+    let mut tour = Tour { document: Document::new(), seen: Seen::new() };
+    successes(&mut tour).await;
+    what_is_not_there(&mut tour).await;
+    what_cannot_be_understood(&mut tour).await;
+    conflicts(&mut tour).await;
+    closed_doors(&mut tour).await;
+    trouble(&mut tour).await;
+    let documented = tour.document.answers();
+    let missing: Vec<_> = documented.difference(&tour.seen).collect();
+    assert!(missing.is_empty(), "documented, but in no case here: {missing:?}");
+    let listed: BTreeSet<String> = OPERATIONS.iter().map(|(operation, _)| operation.to_string()).collect();
+    let operations = documented.iter().map(|(method, path, _)| format!("{method} {path}")).collect();
+    assert_eq!(listed, operations);
+}
+
+async fn successes(tour: &mut Tour) {
+    let site = furnished(config()).await;
+    let start =
+        json!({"workflow": "echo", "input": {"deep": [1, 2.5, null]}, "id": "new", "deadlineMs": 60000, "tenant": "acme", "waitMs": 30000});
+    tour.go(&site, "POST /v1/runs", "/v1/runs", 201, |request| request.json(&start)).await;
+    tour.go(&site, "POST /v1/runs", "/v1/runs", 200, |request| request.json(&start)).await;
+    tour.go(&site, "GET /v1/runs/{id}/result", "/v1/runs/held/result", 202, same).await;
+    tour.go(&site, "GET /v1/runs/{id}", "/v1/runs/held", 200, same).await;
+    tour.go(&site, "GET /v1/runs/{id}", "/v1/runs/failed", 200, same).await;
+    tour.go(&site, "POST /v1/runs/{id}/retry", "/v1/runs/failed/retry", 200, |request| request.json(&json!({"dryRun": true})))
+        .await;
+    for (operation, path) in OPERATIONS {
+        let status = match operation {
+            "POST /v1/runs" => continue,
+            "POST /v1/letters/{id}/redrive" => continue,
+            "DELETE /v1/letters/{id}" => 204,
+            _ => 200,
+        };
+        tour.go(&site, operation, path, status, same).await;
+    }
+    let site = furnished(config()).await;
+    tour.go(&site, "POST /v1/letters/{id}/redrive", "/v1/letters/team/poison.1/redrive", 204, same)
+        .await;
+}
+
+async fn what_is_not_there(tour: &mut Tour) {
+    let site = furnished(config()).await;
+    for (operation, path) in OPERATIONS.into_iter().filter(|(operation, _)| operation.contains('{')) {
+        let gone = path
+            .replace("done", "gone")
+            .replace("held", "gone")
+            .replace("told", "gone")
+            .replace("failed", "gone")
+            .replace("poison.1", "poison.7");
+        tour.go(&site, operation, &gone, 404, same).await;
+    }
+    tour.go(&site, "POST /v1/runs", "/v1/runs", 404, |request| request.json(&json!({"workflow": "gone"})))
+        .await;
+}
+
+async fn what_cannot_be_understood(tour: &mut Tour) {
+    let site = Site::with(Config { body_bytes_max: 1000, ..config() }, Parts::default()).await;
+    for (method, template, _) in tour.document.answers().into_iter().filter(|(_, _, status)| *status == 400) {
+        let operation = format!("{method} {template}");
+        let (_, path) = OPERATIONS.into_iter().find(|(listed, _)| *listed == operation).unwrap();
+        tour.go(&site, &operation, &format!("{path}?nonsense=1"), 400, |request| request.json(&json!({})))
+            .await;
+    }
+    for (operation, path) in OPERATIONS.into_iter().filter(|(operation, _)| operation.starts_with("POST")) {
+        tour.go(&site, operation, path, 415, |request| request.body("{}")).await;
+        tour.go(&site, operation, path, 413, |request| request.json(&json!({"reason": "x".repeat(2000)})))
+            .await;
+    }
+}
+
+async fn conflicts(tour: &mut Tour) {
+    let site = furnished(config()).await;
+    for verb in ["pause", "resume", "cancel"] {
+        tour.go(&site, &format!("POST /v1/runs/{{id}}/{verb}"), &format!("/v1/runs/done/{verb}"), 409, same)
+            .await;
+    }
+    tour.go(&site, "POST /v1/runs/{id}/signals/{name}", "/v1/runs/done/signals/go", 409, same).await;
+    tour.go(&site, "POST /v1/runs/{id}/retry", "/v1/runs/done/retry", 409, same).await;
+    tour.go(&site, "POST /v1/runs/{id}/retry", "/v1/runs/failed/retry", 422, |request| request.json(&json!({"fromStep": "nowhere"})))
+        .await;
+    tour.go(&site, "POST /v1/runs", "/v1/runs", 409, |request| request.json(&json!({"workflow": "echo", "id": "done", "input": 2})))
+        .await;
+    tour.go(&site, "POST /v1/runs", "/v1/runs", 422, |request| request.json(&json!({"workflow": "strict", "input": {}})))
+        .await;
+    assert_eq!(site.post("/v1/runs/stuck/pause", json!({})).await.status, 200);
+    tour.go(&site, "POST /v1/letters/{id}/redrive", "/v1/letters/stuck.1/redrive", 409, same).await;
+}
+
+async fn closed_doors(tour: &mut Tour) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    std::fs::write(&path, TOKEN).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let guarded = Site::with(Config { token_file: Some(path), ..config() }, Parts::default()).await;
+    let full = Site::with(Config { in_flight_max: 0, ..config() }, Parts::default()).await;
+    for (operation, path) in OPERATIONS {
+        tour.go(&guarded, operation, path, 403, |request| request.header("host", "evil.example")).await;
+        if !["GET /healthz", "GET /readyz"].contains(&operation) {
+            tour.go(&guarded, operation, path, 401, same).await;
+            tour.go(&full, operation, path, 429, same).await;
+        }
+    }
+}
+
+async fn trouble(tour: &mut Tour) {
+    let site = Site::new().await;
+    site.engine.clone().shutdown().await;
+    for (method, template, _) in tour.document.answers().into_iter().filter(|(_, path, status)| *status == 503 && path != "/readyz") {
+        let operation = format!("{method} {template}");
+        let (_, path) = OPERATIONS.into_iter().find(|(listed, _)| *listed == operation).unwrap();
+        let with_body = operation == "POST /v1/runs";
+        tour.go(&site, &operation, path, 503, |request| if with_body { request.json(&json!({"workflow": "echo"})) } else { request })
+            .await;
+    }
+    let sick = Site::new().await;
+    sick.store.faults().rule(|_| Some(Fault::Fail));
+    tour.go(&sick, "POST /v1/runs", "/v1/runs", 503, |request| request.json(&json!({"workflow": "echo"})))
+        .await;
+    tour.go(&sick, "GET /readyz", "/readyz", 503, same).await;
+}
