@@ -1,2 +1,56 @@
 //! The `steadfast` binary: the server and its command line.
-fn main() {}
+
+mod args;
+mod client;
+mod commands;
+mod config;
+mod duration;
+mod error;
+mod live;
+mod output;
+
+use args::{Cli, Command};
+use clap::{CommandFactory, Parser};
+use error::Error;
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            if !matches!(error, Error::Said(_)) {
+                output::say(format_args!("{} {error}", output::style::paint(output::style::BAD.bold(), "error:")));
+            }
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Error> {
+    let Cli { command, common } = cli;
+    match command {
+        Command::Serve(_args) => Err(Error::Failed("later".into())),
+        Command::Run(command) => in_client(commands::run::run(&common, command)),
+        Command::Letter(command) => in_client(commands::letter::run(&common, command)),
+        Command::Check(args) => commands::check::run(&common, &args),
+        Command::Config(args) => commands::config::run(&common, &args),
+        Command::Doctor(settings) => in_client(commands::doctor::run(&common, &settings)),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "steadfast", &mut std::io::stdout());
+            Ok(())
+        }
+    }
+}
+
+/// Commands that ask a server need one thread.
+fn in_client(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+    let _it_was_installed = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::failed("cannot start", &error))?;
+    runtime.block_on(work)
+}

@@ -1,0 +1,54 @@
+//! `steadfast letter …`.
+
+use super::run::Why;
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LetterCommand {
+    /// List dead letters, the newest first
+    #[command(
+        visible_alias = "ls",
+        after_help = "\
+Examples:
+  steadfast letter list
+  steadfast letter list --all --json"
+    )]
+    List {
+        /// How many at the most
+        #[arg(long, short = 'n', default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        limit: u32,
+        /// Go on where an earlier list ended
+        #[arg(long, conflicts_with = "all")]
+        cursor: Option<String>,
+        /// All of them, page by page
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show a dead letter with its failure and its input
+    #[command(after_help = "\
+Examples:
+  steadfast letter show checkout.17")]
+    Show {
+        /// The id of the letter
+        id: String,
+    },
+    /// Try again what the letter is about: its run begins another life at that step
+    #[command(after_help = "\
+Examples:
+  steadfast letter redrive checkout.17 --reason 'the template is mended'")]
+    Redrive(LetterId),
+    /// Forget a dead letter; its run stays as it is
+    #[command(after_help = "\
+Examples:
+  steadfast letter drop checkout.17 --reason 'the order is void'")]
+    Drop(LetterId),
+}
+
+/// Which letter, and why.
+#[derive(Args, Debug)]
+pub(crate) struct LetterId {
+    /// The id of the letter
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) why: Why,
+}

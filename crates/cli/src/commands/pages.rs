@@ -1,0 +1,55 @@
+//! Lists that come page by page, as one list.
+
+use crate::client::Client;
+use crate::client::shapes::Page;
+use crate::error::Error;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// How many are asked for at once when all of them are wanted.
+const PAGE: u32 = 500;
+
+/// A list as it was asked for.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Whole {
+    /// To the letter.
+    pub(crate) items: Vec<Box<RawValue>>,
+    pub(crate) next_cursor: Option<String>,
+}
+
+/// Which part of a list.
+pub(crate) struct Part {
+    pub(crate) limit: u32,
+    pub(crate) cursor: Option<String>,
+    pub(crate) all: bool,
+}
+
+/// Reads a page, or all of them.
+pub(crate) async fn read(client: &Client, path: &str, filter: Vec<(&'static str, String)>, part: Part) -> Result<Whole, Error> {
+    let mut whole = Whole { items: Vec::new(), next_cursor: part.cursor };
+    loop {
+        let mut query = filter.clone();
+        query.push(("limit", if part.all { PAGE } else { part.limit }.to_string()));
+        query.extend(whole.next_cursor.take().map(|cursor| ("cursor", cursor)));
+        let page: Page<Box<RawValue>> = client.get(path, query).await?.read()?;
+        whole.items.extend(page.items);
+        whole.next_cursor = page.next_cursor;
+        if !part.all || whole.next_cursor.is_none() {
+            return Ok(whole);
+        }
+    }
+}
+
+impl Whole {
+    /// Each item as what it is expected to be.
+    pub(crate) fn each<T: serde::de::DeserializeOwned>(&self) -> Result<Vec<T>, Error> {
+        let confused = |error| Error::failed("the server's answer cannot be understood", &error);
+        self.items.iter().map(|item| serde_json::from_str(item.get()).map_err(confused)).collect()
+    }
+
+    /// One JSON document.
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}

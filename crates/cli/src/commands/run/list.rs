@@ -1,0 +1,64 @@
+//! `steadfast run list`.
+
+use super::Context;
+use crate::args::List;
+use crate::client::shapes::Summary;
+use crate::commands::pages::{self, Part};
+use crate::duration;
+use crate::error::Error;
+use crate::output::table::{Cell, Column, Table};
+use crate::output::{self, style, time};
+use steadfast_kernel::Timestamp;
+
+pub(super) async fn run(context: &Context, args: List) -> Result<(), Error> {
+    let List { status, workflow, tenant, wait, q, limit, cursor, all } = args;
+    let upper = |text: Option<String>| text.map(|text| text.to_uppercase());
+    let filter = [("status", upper(status)), ("workflow", workflow), ("tenant", tenant), ("wait", upper(wait)), ("q", q)];
+    let filter = filter.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+    let whole = pages::read(&context.client, "/v1/runs", filter, Part { limit, cursor, all }).await?;
+    if context.json {
+        output::data(whole.to_json());
+        return Ok(());
+    }
+    let runs: Vec<Summary> = whole.each()?;
+    if runs.is_empty() {
+        output::say("no runs");
+        return Ok(());
+    }
+    output::data(table(&runs, time::now()).to_text());
+    if let Some(cursor) = whole.next_cursor {
+        output::hint(format_args!("\nthere are more: --all, or --cursor {cursor}"));
+    }
+    Ok(())
+}
+
+fn table(runs: &[Summary], now: Timestamp) -> Table {
+    let mut table = Table::new(vec![
+        Column::whole("RUN"),
+        Column::cut("WORKFLOW"),
+        Column::whole("STATUS"),
+        Column::cut("TENANT"),
+        Column::whole("STARTED"),
+        Column::whole("TOOK"),
+        Column::cut("WHY"),
+    ]);
+    for run in runs {
+        let relative = |at: &Option<String>| at.as_deref().map(|at| time::relative(at, now)).unwrap_or_default();
+        let took = run.ended_at.as_deref().and_then(|ended| time::took(run.started_at.as_deref(), Some(ended), now));
+        let why = match (&run.wait, &run.text) {
+            (Some(wait), Some(text)) => format!("{wait}: {text}"),
+            (Some(one), None) | (None, Some(one)) => one.clone(),
+            (None, None) => String::new(),
+        };
+        table.row(vec![
+            Cell::styled(run.id.clone(), style::BOLD),
+            run.workflow.clone().into(),
+            Cell::status(&run.status),
+            run.tenant.clone().unwrap_or_default().into(),
+            relative(&run.started_at).into(),
+            took.map(duration::rough).unwrap_or_default().into(),
+            why.into(),
+        ]);
+    }
+    table
+}

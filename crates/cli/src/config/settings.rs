@@ -1,0 +1,156 @@
+//! Every setting, in one table. Keys of the file, names in the environment, checks, `steadfast config` and the manual follow from it.
+
+use super::kind::Kind;
+
+/// One setting.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// Its key in the file; a dot stands between section and name.
+    pub(crate) key: &'static str,
+    /// Its name in the environment.
+    pub(crate) env: &'static str,
+    /// The flag that sets it, if it has one of its own; `--set KEY=VALUE` sets each of them.
+    pub(crate) flag: Option<&'static str>,
+    pub(crate) kind: Kind,
+    /// As it would be written; empty if it is not set by default.
+    pub(crate) default: &'static str,
+    /// Shown as dots.
+    pub(crate) secret: bool,
+    /// What it means, for people.
+    pub(crate) help: &'static str,
+}
+
+macro_rules! settings {
+    ($($name:ident = $key:literal, $env:literal, $flag:expr, $kind:expr, $default:literal, $secret:literal, $help:literal;)+) => {
+        $(pub(crate) const $name: &Setting =
+            &Setting { key: $key, env: $env, flag: $flag, kind: $kind, default: $default, secret: $secret, help: $help };)+
+
+        /// All of them, in the order in which they are shown.
+        pub(crate) const ALL: &[&Setting] = &[$($name,)+];
+    };
+}
+
+settings! {
+    SERVER = "server", "STEADFAST_SERVER", Some("--server"), Kind::Url, "http://127.0.0.1:7373", false,
+        "where commands find the server";
+    TOKEN = "token", "STEADFAST_TOKEN", None, Kind::Text, "", true,
+        "the token that commands show the server";
+    TOKEN_FILE = "token_file", "STEADFAST_TOKEN_FILE", Some("--token-file"), Kind::Path, "", false,
+        "the file with the token: the server asks for it, commands show it";
+    LISTEN = "listen", "STEADFAST_LISTEN", Some("--listen"), Kind::Address, "127.0.0.1:7373", false,
+        "where the server listens; any other than a loopback address needs a token";
+    DATA = "data", "STEADFAST_DATA", Some("--data"), Kind::Path, "data", false,
+        "the folder of the store; it is made if it is not there";
+    DEFINITIONS = "definitions", "STEADFAST_DEFINITIONS", Some("--definitions"), Kind::Path, "definitions", false,
+        "the folder of the workflow definitions";
+    ALLOWED_HOSTS = "allowed_hosts", "STEADFAST_ALLOWED_HOSTS", Some("--allowed-host"), Kind::List, "", false,
+        "names under which the server may be asked, beside its own address";
+    CORS_ORIGINS = "cors_origins", "STEADFAST_CORS_ORIGINS", Some("--cors-origin"), Kind::List, "", false,
+        "web origins whose pages may ask the server";
+    BODY_BYTES_MAX = "limits.body_bytes_max", "STEADFAST_LIMITS_BODY_BYTES_MAX", None, Kind::Bytes, "8MiB", false,
+        "how large the body of a request may be";
+    IN_FLIGHT_MAX = "limits.in_flight_max", "STEADFAST_LIMITS_IN_FLIGHT_MAX", None, Kind::Count, "1024", false,
+        "how many requests may be under way at once";
+    WAIT_MAX = "limits.wait_max", "STEADFAST_LIMITS_WAIT_MAX", None, Kind::Time, "60s", false,
+        "how long a request may wait for the end of a run";
+    FEED_READERS_MAX = "limits.feed_readers_max", "STEADFAST_LIMITS_FEED_READERS_MAX", None, Kind::Count, "4096", false,
+        "how many may follow the change feed at once";
+    REQUESTS_MAX = "engine.requests_max", "STEADFAST_ENGINE_REQUESTS_MAX", None, Kind::Count, "4096", false,
+        "how many requests may wait for the engine";
+    RUNS_LIVE_MAX = "engine.runs_live_max", "STEADFAST_ENGINE_RUNS_LIVE_MAX", None, Kind::Count, "100000", false,
+        "how many runs may be held in memory with their code";
+    RUNS_IDLE_MAX = "engine.runs_idle_max", "STEADFAST_ENGINE_RUNS_IDLE_MAX", None, Kind::Count, "10000", false,
+        "how many runs that only wait are kept in memory";
+    SNAPSHOT_EVERY = "engine.snapshot_every", "STEADFAST_ENGINE_SNAPSHOT_EVERY", None, Kind::Count, "100", false,
+        "after how many events the state of a run is saved";
+    PAYLOAD_BYTES_MAX = "engine.payload_bytes_max", "STEADFAST_ENGINE_PAYLOAD_BYTES_MAX", None, Kind::Bytes, "4MiB", false,
+        "how large an input, an output or a result may be";
+    HEARTBEAT_EVERY = "engine.heartbeat_every", "STEADFAST_ENGINE_HEARTBEAT_EVERY", None, Kind::Time, "5s", false,
+        "how often at most the heartbeats of a step are recorded";
+    SHUTDOWN_GRACE = "engine.shutdown_grace", "STEADFAST_ENGINE_SHUTDOWN_GRACE", None, Kind::Time, "10s", false,
+        "how long a shutdown waits for attempts in flight";
+    KEEP_COMPLETED = "retention.completed", "STEADFAST_RETENTION_COMPLETED", None, Kind::TimeOrForever, "forever", false,
+        "how long completed runs are kept";
+    KEEP_FAILED = "retention.failed", "STEADFAST_RETENTION_FAILED", None, Kind::TimeOrForever, "forever", false,
+        "how long failed runs are kept";
+    KEEP_CANCELLED = "retention.cancelled", "STEADFAST_RETENTION_CANCELLED", None, Kind::TimeOrForever, "forever", false,
+        "how long cancelled runs are kept";
+    LOG_LEVEL = "log.level", "STEADFAST_LOG", Some("--log"), Kind::Text, "info", false,
+        "what is logged: error, warn, info, debug, trace, or filters like info,steadfast_runtime=debug";
+    LOG_FORMAT = "log.format", "STEADFAST_LOG_FORMAT", Some("--log-format"), Kind::OneOf(&["human", "json"]), "human", false,
+        "how the log is written";
+    OTLP_ENDPOINT = "otlp.endpoint", "STEADFAST_OTLP_ENDPOINT", None, Kind::Url, "", false,
+        "where traces are sent (OTLP over gRPC); none are made if it is not set";
+}
+
+/// The section whose keys are free: what templates see as `vars`.
+pub(crate) const VARS: &str = "vars";
+/// What the environment calls it; the rest of the name, in lower case, is the variable's.
+pub(crate) const VARS_ENV: &str = "STEADFAST_VARS_";
+/// Names the file itself, so it cannot stand in it.
+pub(crate) const CONFIG_ENV: &str = "STEADFAST_CONFIG";
+
+/// The setting of that key.
+pub(crate) fn of_key(key: &str) -> Option<&'static Setting> {
+    ALL.iter().find(|setting| setting.key == key).copied()
+}
+
+/// The setting of that name in the environment.
+pub(crate) fn of_env(name: &str) -> Option<&'static Setting> {
+    ALL.iter().find(|setting| setting.env == name).copied()
+}
+
+/// The known name that somebody may have meant: a misspelt one, or one that was put into the wrong section.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let leaf = |name: &'a str| name.rsplit('.').next().unwrap_or(name);
+    let own = name.rsplit('.').next().unwrap_or(name);
+    known.clone().find(|other| leaf(other) == own).or_else(|| {
+        known
+            .map(|other| (strsim::damerau_levenshtein(name, other), other))
+            .min()
+            .filter(|(distance, other)| *distance <= (other.len() / 3).clamp(1, 4))
+            .map(|(_, other)| other)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_the_environment_follow_from_the_keys() {
+        for setting in ALL.iter().filter(|setting| setting.key != "log.level") {
+            assert_eq!(setting.env, format!("STEADFAST_{}", setting.key.to_uppercase().replace('.', "_")));
+        }
+    }
+
+    #[test]
+    fn defaults_can_be_read_and_are_those_of_the_engine() {
+        for setting in ALL {
+            assert!(setting.kind.parse(setting.default).is_ok(), "{}", setting.key);
+        }
+        let engine = steadfast_runtime::Config::default();
+        for (setting, is) in [
+            (REQUESTS_MAX, engine.requests_max.to_string()),
+            (RUNS_LIVE_MAX, engine.runs_live_max.to_string()),
+            (RUNS_IDLE_MAX, engine.runs_idle_max.to_string()),
+            (SNAPSHOT_EVERY, engine.snapshot_every.to_string()),
+            (PAYLOAD_BYTES_MAX, format!("{}MiB", engine.payload_bytes_max >> 20)),
+            (HEARTBEAT_EVERY, crate::duration::exact(engine.heartbeat_every)),
+            (SHUTDOWN_GRACE, crate::duration::exact(engine.shutdown_grace)),
+        ] {
+            assert_eq!(setting.default, is, "{}", setting.key);
+        }
+        assert_eq!(engine.retention, steadfast_runtime::Retention::new());
+    }
+
+    #[test]
+    fn a_misspelt_or_misplaced_key_is_recognised() {
+        let keys = || ALL.iter().map(|setting| setting.key);
+        assert_eq!(nearest("lisen", keys()), Some("listen"));
+        assert_eq!(nearest("body_bytes_max", keys()), Some("limits.body_bytes_max"));
+        assert_eq!(nearest("limit.wait_max", keys()), Some("limits.wait_max"));
+        assert_eq!(nearest("retention.complete", keys()), Some("retention.completed"));
+        assert_eq!(nearest("colour", keys()), None);
+    }
+}

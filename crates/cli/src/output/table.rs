@@ -1,0 +1,256 @@
+//! Tables that fit the width of the terminal. What can be copied is never cut; the rest gives way, or goes on in the next line.
+
+use super::style;
+use anstyle::Style;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Between two columns.
+const GAP: usize = 2;
+/// Below this a column says nothing any more.
+const WIDTH_MIN: usize = 8;
+
+/// What happens to a cell that has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fit {
+    Whole,
+    Cut,
+    Wrap,
+}
+
+/// A column: its title, and what happens when there is no room for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    title: &'static str,
+    fit: Fit,
+}
+
+impl Column {
+    /// Never cut, so that it can be copied.
+    pub(crate) fn whole(title: &'static str) -> Self {
+        Column { title, fit: Fit::Whole }
+    }
+
+    /// Cut with `…`.
+    pub(crate) fn cut(title: &'static str) -> Self {
+        Column { title, fit: Fit::Cut }
+    }
+
+    /// Goes on in the next line.
+    pub(crate) fn wrap(title: &'static str) -> Self {
+        Column { title, fit: Fit::Wrap }
+    }
+}
+
+/// A cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    /// The status of something, in its style.
+    pub(crate) fn status(status: &str) -> Self {
+        Cell { text: status.into(), style: style::of_status(status) }
+    }
+
+    pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
+        Cell { text: text.into(), style }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        // A cell is one line; what comes from outside may have more, or steer the terminal.
+        let text: String = text.into();
+        let text = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        Cell { text, style: style::PLAIN }
+    }
+}
+
+/// Rows under titles.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    pub(crate) fn new(columns: Vec<Column>) -> Self {
+        Table { columns, rows: Vec::new() }
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
+        self.rows.push(cells);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The table for whoever reads stdout.
+    pub(crate) fn to_text(&self) -> String {
+        self.within(width_of_terminal())
+    }
+
+    /// The table in that many columns of a terminal; without a bound if there is no terminal. Columns in which nothing stands are left out.
+    pub(crate) fn within(&self, width: Option<usize>) -> String {
+        let used: Vec<usize> = (0..self.columns.len()).filter(|at| self.rows.iter().any(|row| !row[*at].text.is_empty())).collect();
+        let widths = self.widths(&used, width);
+        let titles: Vec<Cell> = self.columns.iter().map(|column| Cell::styled(column.title, style::FAINT)).collect();
+        let mut lines = Vec::new();
+        for row in std::iter::once(&titles).chain(&self.rows) {
+            self.lines(row, &used, &widths, &mut lines);
+        }
+        lines.join("\n")
+    }
+
+    /// How wide each column is. The widest that may give way gives way first.
+    fn widths(&self, used: &[usize], width: Option<usize>) -> Vec<usize> {
+        let natural = |at: &usize| {
+            self.rows
+                .iter()
+                .map(|row| row[*at].text.width())
+                .max()
+                .unwrap_or(0)
+                .max(self.columns[*at].title.width())
+        };
+        let mut widths: Vec<usize> = used.iter().map(natural).collect();
+        let Some(width) = width else { return widths };
+        let gaps = GAP * used.len().saturating_sub(1);
+        while widths.iter().sum::<usize>() + gaps > width {
+            let flexible = (0..used.len()).filter(|at| self.columns[used[*at]].fit != Fit::Whole && widths[*at] > WIDTH_MIN);
+            let Some(widest) = flexible.max_by_key(|at| widths[*at]) else { break };
+            widths[widest] -= 1;
+        }
+        widths
+    }
+
+    /// The lines of one row: several if a cell goes on.
+    fn lines(&self, row: &[Cell], used: &[usize], widths: &[usize], lines: &mut Vec<String>) {
+        let parts: Vec<Vec<String>> = used
+            .iter()
+            .zip(widths)
+            .map(|(at, width)| match self.columns[*at].fit {
+                Fit::Whole => vec![row[*at].text.clone()],
+                Fit::Cut => vec![cut(&row[*at].text, *width)],
+                Fit::Wrap => wrap(&row[*at].text, *width),
+            })
+            .collect();
+        for line in 0..parts.iter().map(Vec::len).max().unwrap_or(0) {
+            let mut text = String::new();
+            for ((part, at), width) in parts.iter().zip(used).zip(widths) {
+                let part = part.get(line).map_or("", String::as_str);
+                let pad = width.saturating_sub(part.width()) + GAP;
+                text += &style::paint(row[*at].style, part);
+                text += &" ".repeat(pad);
+            }
+            lines.push(trimmed(&text));
+        }
+    }
+}
+
+/// Without the spaces at the end, which stand behind the last style.
+fn trimmed(text: &str) -> String {
+    text.trim_end().into()
+}
+
+/// The width of the terminal that shows stdout, if one does.
+pub(crate) fn width_of_terminal() -> Option<usize> {
+    terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0))
+}
+
+/// That text in that many columns, with `…` in the place of what is missing.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.into();
+    }
+    let mut short = String::new();
+    let mut room = width.saturating_sub(1);
+    for c in text.chars() {
+        let wide = c.width().unwrap_or(0);
+        if wide > room {
+            break;
+        }
+        room -= wide;
+        short.push(c);
+    }
+    short.trim_end().to_owned() + "…"
+}
+
+/// That text in lines of that many columns, between words where it can be.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let mut word = word.to_owned();
+        let used = lines.last().map_or(0, |line| line.width());
+        if used > 0 && used + 1 + word.width() > width {
+            lines.push(String::new());
+        } else if used > 0 {
+            word.insert(0, ' ');
+        }
+        for c in word.chars() {
+            if lines.last().is_some_and(|line| line.width() + c.width().unwrap_or(0) > width.max(1)) {
+                lines.push(String::new());
+            }
+            if let Some(line) = lines.last_mut() {
+                line.push(c);
+            }
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    fn table() -> Table {
+        let mut table = Table::new(vec![Column::whole("ID"), Column::cut("WORKFLOW"), Column::cut("NOTHING"), Column::wrap("WHY")]);
+        table.row(vec![
+            "0199-aaaa-bbbb-cccc".into(),
+            "a-workflow-with-a-long-name".into(),
+            "".into(),
+            "it waits for the word of a person".into(),
+        ]);
+        table.row(vec!["short".into(), "b".into(), "".into(), "".into()]);
+        table
+    }
+
+    #[test]
+    fn without_a_terminal_nothing_is_cut() {
+        let text = plain(&table().within(None));
+        assert!(text.contains("0199-aaaa-bbbb-cccc  a-workflow-with-a-long-name  it waits for the word of a person"), "{text}");
+        assert!(!text.contains("NOTHING"), "an empty column takes no room: {text}");
+    }
+
+    #[test]
+    fn a_table_fits_its_width_and_ids_stay_whole() {
+        for width in [40, 50, 60, 80] {
+            let text = plain(&table().within(Some(width)));
+            assert!(text.lines().all(|line| line.width() <= width), "{width}:\n{text}");
+            assert!(text.contains("0199-aaaa-bbbb-cccc"), "{text}");
+        }
+        let text = plain(&table().within(Some(50)));
+        assert!(text.contains('…'), "{text}");
+    }
+
+    #[test]
+    fn what_wraps_loses_nothing() {
+        let lines = wrap("it waits for the word of a person", 9);
+        assert!(lines.iter().all(|line| line.width() <= 9), "{lines:?}");
+        assert_eq!(lines.concat().replace(' ', ""), "itwaitsforthewordofaperson");
+        assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
+    }
+
+    #[test]
+    fn wide_letters_count_twice_and_control_letters_not_at_all() {
+        assert_eq!(cut("日本語テキスト", 7), "日本語…");
+        let cell: Cell = "a\u{1b}[31mb\nc".into();
+        assert_eq!(cell.text, "a [31mb c");
+    }
+}
