@@ -4,10 +4,12 @@ mod args;
 mod client;
 mod commands;
 mod config;
+mod demo;
 mod duration;
 mod error;
 mod live;
 mod output;
+mod serve;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
@@ -32,7 +34,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<(), Error> {
     let Cli { command, common } = cli;
     match command {
-        Command::Serve(_args) => Err(Error::Failed("later".into())),
+        Command::Serve(args) => serve::run(&common, &args),
         Command::Run(command) => in_client(commands::run::run(&common, command)),
         Command::Letter(command) => in_client(commands::letter::run(&common, command)),
         Command::Check(args) => commands::check::run(&common, &args),

@@ -67,6 +67,11 @@ pub(crate) struct Undo {
 }
 
 impl Definition {
+    /// Whether its runs go on by themselves after their process died.
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
     /// What is shown of it.
     pub fn describe(&self) -> Description {
         let names = |after: &[usize]| after.iter().map(|index| self.steps[*index].name.clone()).collect();

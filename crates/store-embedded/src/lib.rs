@@ -12,12 +12,15 @@
 mod checkpointer;
 mod error;
 mod header;
+mod look;
 mod open;
 mod readers;
 mod schema;
 mod tables;
 mod vacuum;
 mod writer;
+
+pub use look::{FORMAT, Look, look};
 
 use async_trait::async_trait;
 use checkpointer::Checkpointer;

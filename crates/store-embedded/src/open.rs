@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use steadfast_store::Error;
 
-const DATABASE: &str = "steadfast.db";
-const LOCK: &str = "steadfast.lock";
+pub(crate) const DATABASE: &str = "steadfast.db";
+pub(crate) const LOCK: &str = "steadfast.lock";
 /// A database in the making. It gets its name when it is complete, so a kill in between leaves nothing that could be misread.
 const DRAFT: &str = "steadfast.db.new";
 

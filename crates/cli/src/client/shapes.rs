@@ -111,7 +111,6 @@ pub(crate) struct Failure {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Step {
-    pub(crate) name: String,
     pub(crate) path: String,
     pub(crate) status: String,
     #[serde(default)]

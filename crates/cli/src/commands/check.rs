@@ -2,7 +2,143 @@
 
 use crate::args::{Check, Common};
 use crate::error::Error;
+use crate::output::{self, style};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use steadfast_definitions::Problem;
+use unicode_width::UnicodeWidthStr;
 
-pub(crate) fn run(_common: &Common, _args: &Check) -> Result<(), Error> {
-    Ok(())
+/// A problem, and the line of the file that it is about.
+#[derive(Debug, Serialize)]
+pub(crate) struct Located {
+    #[serde(flatten)]
+    problem: Problem,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+}
+
+pub(crate) fn run(common: &Common, args: &Check) -> Result<(), Error> {
+    let (files, problems) = problems_of(&args.paths)?;
+    if common.json {
+        output::data(serde_json::json!({ "files": files, "items": problems }));
+        return if problems.is_empty() { Ok(()) } else { Err(Error::Said(1)) };
+    }
+    for problem in &problems {
+        output::data(told(problem));
+    }
+    match (problems.len(), files) {
+        (0, 0) => Err(Error::Usage("there are no .yaml or .yml files there".into())),
+        (0, 1) => Ok(output::say("1 file is good")),
+        (0, files) => Ok(output::say(format_args!("{files} files are good"))),
+        (1, _) => Err(Error::Failed("1 problem was found".into())),
+        (count, _) => Err(Error::Failed(format!("{count} problems were found"))),
+    }
+}
+
+/// How many files there are, and everything that is wrong with them.
+///
+/// # Errors
+/// If a path cannot be read.
+pub(crate) fn problems_of(paths: &[PathBuf]) -> Result<(usize, Vec<Located>), Error> {
+    let files = files(paths)?;
+    let mut names = BTreeMap::new();
+    let mut problems = Vec::new();
+    for path in &files {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+        let checked = steadfast_definitions::check(&file, &text).and_then(|definition| {
+            match names.insert(definition.name.to_string(), file.clone()) {
+                Some(other) => Err(vec![twice(&file, &text, definition.name.as_str(), &other)]),
+                None => Ok(()),
+            }
+        });
+        let source = |problem: &Problem| text.lines().nth(usize::try_from(problem.line).unwrap_or(0).saturating_sub(1)).map(Into::into);
+        let located = checked.err().into_iter().flatten().map(|problem| Located { source: source(&problem), problem });
+        problems.extend(located);
+    }
+    Ok((files.len(), problems))
+}
+
+/// Two files for one workflow: nobody knows which is meant.
+fn twice(file: &str, text: &str, name: &str, other: &str) -> Problem {
+    let line = text.lines().position(|line| line.starts_with("workflow:")).map_or(1, |line| line as u64 + 1);
+    let message = format!("the workflow {name} is defined by {other} already");
+    Problem { file: file.into(), line, column: 1, message, help: Some("give one of them another name".into()) }
+}
+
+/// The files themselves, and those of folders.
+fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let entries: Result<Vec<PathBuf>, _> = std::fs::read_dir(path).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+        let mut inside = entries.map_err(|error| unreadable(path, &error))?;
+        inside.retain(|path| path.is_file() && path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml"));
+        inside.sort();
+        files.extend(inside);
+    }
+    Ok(files)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    Error::Usage(format!("cannot read {}: {error}", path.display()))
+}
+
+/// `file:line:column: message`, the line with a caret under the place, and what to do.
+fn told(located: &Located) -> String {
+    let Located { problem, source } = located;
+    let place = style::paint(style::BOLD, format_args!("{}:{}:{}", problem.file, problem.line, problem.column));
+    let mut text = format!("{place}: {}", style::paint(style::BAD, &problem.message));
+    let number = problem.line.to_string();
+    let margin = " ".repeat(number.len());
+    let bar = |number: &str| style::paint(style::FAINT, format_args!("  {number} | "));
+    if let Some(source) = source.as_deref().filter(|source| !source.trim().is_empty()) {
+        let before: String = source.chars().take(usize::try_from(problem.column).unwrap_or(1).saturating_sub(1)).collect();
+        let caret = style::paint(style::BAD, "^");
+        text += &format!("\n{}{source}\n{}{}{caret}", bar(&number), bar(&margin), " ".repeat(before.width()));
+    }
+    if let Some(help) = &problem.help {
+        text += &format!("\n{}{help}", style::paint(style::FAINT, format_args!("  {margin} = help: ")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_points_at_its_place() {
+        let problem = Problem {
+            file: "a.yaml".into(),
+            line: 12,
+            column: 11,
+            message: "`inptu` is not known".into(),
+            help: Some("did you mean `input`?".into()),
+        };
+        let source = Some("    set: \"é {{ inptu }}\"".into());
+        let text = anstream::adapter::strip_str(&told(&Located { problem, source })).to_string();
+        let expected = [
+            "a.yaml:12:11: `inptu` is not known",
+            "  12 |     set: \"é {{ inptu }}\"",
+            "     |           ^",
+            "     = help: did you mean `input`?",
+        ];
+        assert_eq!(text, expected.join("\n"));
+    }
+
+    #[test]
+    fn two_files_of_one_workflow_are_a_problem() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a.yaml", "b.yml", "c.txt"] {
+            std::fs::write(dir.path().join(name), "workflow: same\nsteps:\n  - name: x\n    set: 1\n").unwrap();
+        }
+        let (files, problems) = problems_of(&[dir.path().into()]).unwrap();
+        assert_eq!((files, problems.len()), (2, 1), "{problems:?}");
+        assert!(problems[0].problem.message.contains("defined by") && problems[0].problem.file.ends_with("b.yml"));
+    }
 }

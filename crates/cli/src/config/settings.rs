@@ -47,13 +47,15 @@ settings! {
         "names under which the server may be asked, beside its own address";
     CORS_ORIGINS = "cors_origins", "STEADFAST_CORS_ORIGINS", Some("--cors-origin"), Kind::List, "", false,
         "web origins whose pages may ask the server";
-    BODY_BYTES_MAX = "limits.body_bytes_max", "STEADFAST_LIMITS_BODY_BYTES_MAX", None, Kind::Bytes, "8MiB", false,
+    BODY_BYTES_MAX = "limits.body_bytes_max", "STEADFAST_LIMITS_BODY_BYTES_MAX", None, Kind::Bytes, "5MiB", false,
         "how large the body of a request may be";
     IN_FLIGHT_MAX = "limits.in_flight_max", "STEADFAST_LIMITS_IN_FLIGHT_MAX", None, Kind::Count, "1024", false,
         "how many requests may be under way at once";
+    REQUEST_TIME = "limits.request_time", "STEADFAST_LIMITS_REQUEST_TIME", None, Kind::Time, "30s", false,
+        "how long a request may take, beside what it asks to wait for";
     WAIT_MAX = "limits.wait_max", "STEADFAST_LIMITS_WAIT_MAX", None, Kind::Time, "60s", false,
         "how long a request may wait for the end of a run";
-    FEED_READERS_MAX = "limits.feed_readers_max", "STEADFAST_LIMITS_FEED_READERS_MAX", None, Kind::Count, "4096", false,
+    FEED_READERS_MAX = "limits.feed_readers_max", "STEADFAST_LIMITS_FEED_READERS_MAX", None, Kind::Count, "2000", false,
         "how many may follow the change feed at once";
     REQUESTS_MAX = "engine.requests_max", "STEADFAST_ENGINE_REQUESTS_MAX", None, Kind::Count, "4096", false,
         "how many requests may wait for the engine";

@@ -84,10 +84,6 @@ impl Table {
         self.rows.push(cells);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     /// The table for whoever reads stdout.
     pub(crate) fn to_text(&self) -> String {
         self.within(width_of_terminal())

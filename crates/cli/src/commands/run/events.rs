@@ -2,7 +2,7 @@
 
 use super::{Context, path};
 use crate::args::Events;
-use crate::client::shapes::{Event, Page};
+use crate::client::shapes::Event;
 use crate::duration;
 use crate::error::Error;
 use crate::live::Watch;
@@ -20,7 +20,7 @@ pub(super) async fn run(context: &Context, args: &Events) -> Result<(), Error> {
     }
     let events = read(context, args, args.after).await?;
     if context.json {
-        output::data(serde_json::json!({ "items": events }));
+        output::data(serde_json::to_string(&events).unwrap_or_default());
         return Ok(());
     }
     output::data(table(&parsed(&events)?).to_text());
@@ -34,10 +34,10 @@ async fn read(context: &Context, args: &Events, after: u64) -> Result<Vec<Box<Ra
     loop {
         let mut query = vec![("after", last.to_string()), ("limit", PAGE.to_string())];
         query.extend(args.attempt.map(|attempt| ("attempt", attempt.to_string())));
-        let page: Page<Box<RawValue>> = context.client.get(&path(&args.run.run, "events"), query).await?.read()?;
-        let more = page.next_cursor.is_some();
-        last = parsed(&page.items)?.last().map_or(last, |event| event.sequence);
-        all.extend(page.items);
+        let page: Vec<Box<RawValue>> = context.client.get(&path(&args.run.run, "events"), query).await?.read()?;
+        let more = page.len() == PAGE;
+        last = parsed(&page)?.last().map_or(last, |event| event.sequence);
+        all.extend(page);
         if !more {
             return Ok(all);
         }

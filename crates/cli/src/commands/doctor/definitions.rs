@@ -1,0 +1,25 @@
+//! The definitions folder: can all of it be used?
+
+use super::Finding;
+use crate::commands::check;
+use crate::config::{Config, Origin, settings};
+
+pub(super) fn check(config: &Config) -> Option<Finding> {
+    let folder = config.path(settings::DEFINITIONS)?;
+    let name = folder.display();
+    if !folder.is_dir() {
+        let found = format!("there is no folder {name}");
+        return Some(match config.origin(settings::DEFINITIONS) {
+            Origin::Default => Finding::warn("definitions", found, "make it and put workflow definitions into it"),
+            origin => Finding::fail("definitions", format!("{found} ({origin})"), "make it, or name another with --definitions"),
+        });
+    }
+    Some(match check::problems_of(&[folder.clone()]) {
+        Ok((files, problems)) if problems.is_empty() => Finding::ok("definitions", format!("{name}: {files} files, all of them good")),
+        Ok((_, problems)) => {
+            let found = format!("{name}: {} problems", problems.len());
+            Finding::fail("definitions", found, format!("see them with: steadfast check {name}"))
+        }
+        Err(error) => Finding::fail("definitions", error.to_string(), "see that it can be read"),
+    })
+}

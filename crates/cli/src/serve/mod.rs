@@ -1,0 +1,146 @@
+//! `steadfast serve`: the store, the engine, the definitions and the HTTP server in one process.
+
+mod catalogue;
+mod definitions;
+mod limits;
+mod logs;
+mod signals;
+
+use crate::args::{Common, Serve};
+use crate::config::{Config, Origin, settings};
+use crate::demo::Demo;
+use crate::error::{Error, chain};
+use crate::output::{self, style};
+use definitions::Definitions;
+use signals::Signals;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_runtime::{Builder, Engine};
+use steadfast_server::{Parts, Server};
+use steadfast_store::Store;
+use steadfast_store_embedded::Embedded;
+
+/// How often metrics are put in order; they would grow without it.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+
+pub(crate) fn run(common: &Common, args: &Serve) -> Result<(), Error> {
+    let mut config = Config::load(&args.settings.given(common))?;
+    logs::install(&config)?;
+    let _it_was_installed = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::failed("cannot start", &error))?;
+    runtime.block_on(Box::pin(async {
+        let demo = if args.demo { Some(Demo::bring(&mut config).await?) } else { None };
+        serve(&config, demo).await
+    }))
+}
+
+async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
+    let mut signals = Signals::new().map_err(|error| Error::failed("cannot listen for signals", &error))?;
+    let data = config.path(settings::DATA).unwrap_or_else(|| settings::DATA.default.into());
+    let store: Arc<dyn Store> = Arc::new(Embedded::open(&data).map_err(|error| with_code(&error, error.code()))?);
+    let folder = folder(config)?;
+    let mut definitions = Definitions::open(&folder, vars(config), Arc::clone(&store)).await?;
+    let mut builder = Builder::new(store);
+    builder.config = limits::of_engine(config);
+    builder.registry = definitions.registry();
+    let engine = builder.start().await.map_err(|error| with_code(&error, error.code()))?;
+    let parts = Parts { catalogue: Some(Arc::new(definitions.catalogue())), metrics: metrics(), ..Parts::default() };
+    let server = match Server::bind(limits::of_server(config)?, engine.clone(), parts).await {
+        Ok(server) => server,
+        Err(error) => {
+            engine.shutdown().await;
+            return Err(with_code(&error, error.code()));
+        }
+    };
+    let addr = server.addr();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(server.serve(async move { drop(stopped.await) }));
+    banner(addr, &data, &folder, &definitions);
+    if let Some(demo) = &demo {
+        demo.begin(&engine, addr).await?;
+    }
+    signals.until_stop(&mut definitions, &engine).await;
+    drop(stop);
+    output::say("stopping: what is in flight is let end; once more to stop at once");
+    tokio::select! {
+        biased;
+        () = signals.stop() => {
+            output::say("stopped at once; what was in flight is done again after the next start");
+            Err(Error::Said(130))
+        }
+        () = ended(serving, engine) => {
+            output::say("stopped; everything is kept");
+            Ok(())
+        }
+    }
+}
+
+/// Lets requests and then attempts end.
+async fn ended(serving: tokio::task::JoinHandle<()>, engine: Engine) {
+    let _it_has_ended = serving.await;
+    engine.shutdown().await;
+}
+
+fn with_code(error: &(dyn std::error::Error + 'static), code: &str) -> Error {
+    Error::Failed(format!("{} [{code}]\n  about this error: docs/errors/{code}.md", chain(error)))
+}
+
+/// The folder of the definitions. The usual one is made if it is not there, so that files can be put into it while the server runs.
+fn folder(config: &Config) -> Result<PathBuf, Error> {
+    let folder = config.path(settings::DEFINITIONS).unwrap_or_else(|| settings::DEFINITIONS.default.into());
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    let name = folder.display();
+    match config.origin(settings::DEFINITIONS) {
+        Origin::Default => match std::fs::create_dir_all(&folder) {
+            Ok(()) => Ok(folder),
+            Err(error) => Err(Error::Failed(format!("cannot make the folder {name}: {error}"))),
+        },
+        origin => Err(Error::Usage(format!("there is no folder {name} ({origin}); make it, or name another with --definitions"))),
+    }
+}
+
+fn vars(config: &Config) -> serde_json::Map<String, serde_json::Value> {
+    config.vars.iter().map(|(name, set)| (name.clone(), set.value.clone())).collect()
+}
+
+/// Numbers for `/metrics`.
+fn metrics() -> Option<metrics_exporter_prometheus::PrometheusHandle> {
+    let handle = match metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder() {
+        Ok(handle) => handle,
+        Err(error) => {
+            tracing::warn!(%error, "there are no metrics");
+            return None;
+        }
+    };
+    let kept = handle.clone();
+    tokio::spawn(async move {
+        loop {
+            output::time::pass(UPKEEP_EVERY).await;
+            kept.run_upkeep();
+        }
+    });
+    Some(handle)
+}
+
+/// What runs where, and how to stop it.
+fn banner(addr: SocketAddr, data: &Path, folder: &Path, definitions: &Definitions) {
+    let count = match definitions.count() {
+        1 => "1 workflow".into(),
+        count => format!("{count} workflows"),
+    };
+    let line = |name: &str, text: std::fmt::Arguments<'_>| {
+        output::say(format_args!("  {}{text}", style::paint(style::FAINT, format_args!("{name:<13}"))));
+    };
+    output::say(format_args!("{} {} is ready", style::paint(style::BOLD, "steadfast"), env!("CARGO_PKG_VERSION")));
+    line("address", format_args!("http://{addr}"));
+    line("data", format_args!("{}", data.display()));
+    line("definitions", format_args!("{} ({count})", folder.display()));
+    line("stop", format_args!("Ctrl-C"));
+}
