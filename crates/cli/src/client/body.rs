@@ -1,6 +1,7 @@
 //! What requests say. What the user wrote as JSON is sent to the letter.
 
 use crate::error::Error;
+use crate::output::time;
 use rand::TryRng;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -48,16 +49,16 @@ fn stdin() -> std::io::Result<String> {
     std::io::stdin().read_to_string(&mut text).map(|_| text)
 }
 
-/// A key that nobody else has.
+/// A key that nobody else has, and that sorts by time.
 ///
 /// # Errors
 /// If the system gives no random numbers.
 pub(crate) fn fresh_key() -> Result<String, Error> {
-    let mut bytes = [0; 16];
-    rand::rngs::SysRng
-        .try_fill_bytes(&mut bytes)
-        .map_err(|error| Error::failed("the system gives no random numbers", &error))?;
-    Ok(data_encoding::HEXLOWER.encode(&bytes))
+    let mut bytes = [0; 10];
+    let none = |error| Error::failed("the system gives no random numbers", &error);
+    rand::rngs::SysRng.try_fill_bytes(&mut bytes).map_err(none)?;
+    let millis = u64::try_from(time::now().as_micros() / 1000).unwrap_or_default();
+    Ok(uuid::Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid().to_string())
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ fn relative_to(time: Timestamp, now: Timestamp) -> String {
     if ahead > Duration::ZERO {
         format!("in {}", duration::rough(round(ahead)))
     } else if ago < Duration::from_secs(1) {
-        "now".into()
+        "just now".into()
     } else {
         format!("{} ago", duration::rough(round(ago)))
     }
@@ -66,7 +66,7 @@ mod tests {
         let now = parse("2026-01-01T12:00:00Z").unwrap();
         for (time, text) in [
             ("2026-01-01T11:58:00Z", "2 min ago"),
-            ("2026-01-01T11:59:59.7Z", "now"),
+            ("2026-01-01T11:59:59.7Z", "just now"),
             ("2026-01-01T11:59:12.345Z", "47 s ago"),
             ("2026-01-01T12:00:30Z", "in 30 s"),
             ("2026-01-01T12:00:00.250Z", "in 0.3 s"),

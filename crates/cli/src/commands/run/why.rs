@@ -101,9 +101,14 @@ pub(crate) fn waiting(run: &str, wait: &Wait, now: Timestamp) -> String {
 
 /// A failure in a few words.
 pub(crate) fn told(failure: &Failure) -> String {
-    let attempts = if failure.attempts > 1 { format!(" ({} attempts)", failure.attempts) } else { String::new() };
-    let cause = failure.causes.first().map(|cause| format!(": {cause}")).unwrap_or_default();
-    format!("{}{cause} [{}]{attempts}", failure.message, failure.code)
+    let Failure { message, causes, attempts, .. } = failure;
+    let attempts = if *attempts > 1 && !message.contains("attempts") { format!(" ({attempts} attempts)") } else { String::new() };
+    let cause = causes
+        .first()
+        .filter(|cause| !message.contains(*cause))
+        .map(|cause| format!(": {cause}"))
+        .unwrap_or_default();
+    format!("{message}{cause} [{}]{attempts}", failure.code)
 }
 
 /// The first occurrence of a step is known by its name alone.
