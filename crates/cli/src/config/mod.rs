@@ -73,6 +73,18 @@ impl Config {
         }
     }
 
+    /// Sets a text that nobody has set.
+    pub(crate) fn set_if_unset(&mut self, setting: &Setting, text: String, origin: Origin) {
+        if *self.origin(setting) == Origin::Default {
+            self.values.insert(setting.key, Set { value: Value::Text(text), origin });
+        }
+    }
+
+    /// Sets a variable of templates.
+    pub(crate) fn set_var(&mut self, name: &str, value: serde_json::Value, origin: Origin) {
+        self.vars.insert(name.into(), Set { value, origin });
+    }
+
     pub(crate) fn list(&self, setting: &Setting) -> Vec<String> {
         match &self.get(setting).value {
             Value::List(parts) => parts.clone(),

@@ -1,0 +1,109 @@
+//! A shop whose services are as unreliable as real ones: down for a while, slow, or answering something else than they were asked for.
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_runtime::clock::{Clock, SystemClock};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// How often the payment service fails for one order before it works.
+const CHARGES_FAILED: u32 = 2;
+
+/// How long the warehouse takes.
+const WAREHOUSE: Duration = Duration::from_millis(1500);
+
+/// The shop; it is closed when this is dropped.
+pub(super) struct Shop {
+    pub(super) addr: SocketAddr,
+    server: JoinHandle<()>,
+}
+
+/// What the services remember: how often each was asked for the same thing, by the key of the request.
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<BTreeMap<String, u32>>>);
+
+impl Memory {
+    /// Which call of it this is, from 1.
+    fn call(&self, service: &str, headers: &HeaderMap) -> u32 {
+        let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok()).unwrap_or_default();
+        self.count(&format!("{service} {key}"))
+    }
+
+    fn count(&self, what: &str) -> u32 {
+        let mut calls = self.0.lock();
+        let calls = calls.entry(what.to_string()).or_default();
+        *calls += 1;
+        *calls
+    }
+}
+
+impl Shop {
+    /// Opens it on a free port of this machine.
+    pub(super) async fn open() -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let addr = listener.local_addr()?;
+        let server = tokio::spawn(async move {
+            if let Err(error) = axum::serve(listener, services()).await {
+                tracing::warn!(%error, "the shop of the demonstration has closed");
+            }
+        });
+        Ok(Shop { addr, server })
+    }
+}
+
+impl Drop for Shop {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+fn services() -> Router {
+    Router::new()
+        .route("/reserve", post(reserve))
+        .route("/release/{id}", post(done))
+        .route("/charge", post(charge))
+        .route("/refund/{id}", post(done))
+        .route("/ship", post(|| async { Json(json!({ "parcel": "on its way" })) }))
+        .route("/mail", post(mail))
+        .route("/figures", get(|| async { Html("<h1>Please log in</h1>") }))
+        .with_state(Memory::default())
+}
+
+/// The warehouse is slow.
+async fn reserve(Json(order): Json<Value>) -> Json<Value> {
+    SystemClock.sleep(WAREHOUSE).await;
+    Json(json!({ "id": format!("r-{}", order["order"].as_str().unwrap_or_default()) }))
+}
+
+/// The payment service is down for the first calls, and refuses some cards for good.
+async fn charge(State(memory): State<Memory>, headers: HeaderMap, Json(order): Json<Value>) -> Response {
+    if order["card"] == "stolen" {
+        return (StatusCode::PAYMENT_REQUIRED, Json(json!({ "error": "this card is stolen" }))).into_response();
+    }
+    if memory.call("charge", &headers) <= CHARGES_FAILED {
+        return (StatusCode::SERVICE_UNAVAILABLE, "the payment service is being restarted").into_response();
+    }
+    Json(json!({ "id": format!("c-{}", order["order"].as_str().unwrap_or_default()) })).into_response()
+}
+
+/// Every third mail is not taken.
+async fn mail(State(memory): State<Memory>) -> Response {
+    match memory.count("mail") % 3 {
+        0 => (StatusCode::BAD_GATEWAY, "try again").into_response(),
+        _ => Json(json!({ "sent": true })).into_response(),
+    }
+}
+
+async fn done(Path(id): Path<String>) -> Json<Value> {
+    Json(json!({ "id": id, "done": true }))
+}
