@@ -75,11 +75,10 @@ impl Definition {
     /// What is shown of it.
     pub fn describe(&self) -> Description {
         let names = |after: &[usize]| after.iter().map(|index| self.steps[*index].name.clone()).collect();
-        let steps = self.steps.iter().map(|step| DescribedStep {
-            name: step.name.clone(),
-            kind: step.kind.name(),
-            after: names(&step.after),
-        });
+        let steps =
+            self.steps
+                .iter()
+                .map(|step| DescribedStep { name: step.name.clone(), kind: step.kind.name(), after: names(&step.after) });
         Description {
             name: self.name.to_string(),
             version: self.hash.clone(),

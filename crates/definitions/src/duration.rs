@@ -45,7 +45,9 @@ mod tests {
 
     #[test]
     fn durations_are_read_as_people_write_them() {
-        for (text, millis) in [("250ms", 250), ("30s", 30_000), ("2h", 7_200_000), ("1h30m", 5_400_000), ("1d2h3m4s5ms", 93_784_005), ("0s", 0)] {
+        for (text, millis) in
+            [("250ms", 250), ("30s", 30_000), ("2h", 7_200_000), ("1h30m", 5_400_000), ("1d2h3m4s5ms", 93_784_005), ("0s", 0)]
+        {
             assert_eq!(parse(text), Some(Duration::from_millis(millis)), "{text}");
             assert_eq!(parse(&show(Duration::from_millis(millis))), Some(Duration::from_millis(millis)), "{text}");
         }

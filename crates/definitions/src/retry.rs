@@ -198,7 +198,10 @@ mod tests {
             .on(Code::ResourceExhausted, Policy::constant(20 * SECOND).max_attempts(9))
             .on(Code::NotFound, Policy::schedule([SECOND, 5 * SECOND]));
         assert_eq!(read(text), Ok(expected));
-        assert_eq!(read("{backoff: linear, base: 500ms, jitter: proportional}"), Ok(Policy::linear(SECOND / 2).jitter(Jitter::Proportional(200))));
+        assert_eq!(
+            read("{backoff: linear, base: 500ms, jitter: proportional}"),
+            Ok(Policy::linear(SECOND / 2).jitter(Jitter::Proportional(200)))
+        );
         assert_eq!(read("{backoff: constant, base: 2m}"), Ok(Policy::constant(120 * SECOND)));
     }
 

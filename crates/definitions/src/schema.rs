@@ -51,7 +51,9 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_an_input_is_told_without_its_values() {
-        let schema = Schema::new(json!({"type": "object", "required": ["order"], "properties": {"amount": {"type": "integer", "maximum": 10}}})).unwrap();
+        let schema =
+            Schema::new(json!({"type": "object", "required": ["order"], "properties": {"amount": {"type": "integer", "maximum": 10}}}))
+                .unwrap();
         assert_eq!(schema.check(&json!({"order": 1})), Ok(()));
         let why = schema.check(&json!({"amount": "hunter2"})).unwrap_err();
         assert!(why.contains("/amount") && why.contains("\"order\" is a required property") && !why.contains("hunter2"), "{why}");

@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::config::Config;
 use crate::shapes::Workflow;
+use crate::steps::Planned;
 use bytes::Bytes;
 use metrics_exporter_prometheus::PrometheusHandle;
 use std::sync::{Arc, OnceLock};
@@ -14,6 +15,11 @@ use tokio_util::sync::CancellationToken;
 pub trait Catalogue: Send + Sync + 'static {
     /// Workflows from definitions, with their versions.
     fn describe(&self) -> Vec<Workflow>;
+
+    /// The steps of that version of a definition, in its order; none if it is not known.
+    fn plan(&self, _hash: &str) -> Vec<Planned> {
+        Vec::new()
+    }
 }
 
 /// What all requests share.

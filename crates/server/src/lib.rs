@@ -17,6 +17,7 @@ mod front;
 mod problem;
 mod server;
 pub mod shapes;
+mod steps;
 mod wire;
 
 pub use api::openapi;
@@ -25,3 +26,4 @@ pub use config::Config;
 pub use error::Error;
 pub use problem::PROBLEM_JSON;
 pub use server::{Parts, Server};
+pub use steps::Planned;

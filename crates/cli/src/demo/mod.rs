@@ -46,7 +46,9 @@ impl Demo {
     /// # Errors
     /// If the shop cannot be opened, or the definitions cannot be written.
     pub(crate) async fn bring(config: &mut Config) -> Result<Self, Error> {
-        let shop = Shop::open().await.map_err(|error| Error::failed("cannot open the shop of the demonstration", &error))?;
+        let shop = Shop::open()
+            .await
+            .map_err(|error| Error::failed("cannot open the shop of the demonstration", &error))?;
         config.set_if_unset(settings::DATA, FOLDER.into(), FROM);
         config.set_if_unset(settings::DEFINITIONS, format!("{FOLDER}/definitions"), FROM);
         config.set_var("shop", json!(format!("http://{}", shop.addr)), FROM);
@@ -93,7 +95,10 @@ fn write(folder: &Path) -> std::io::Result<()> {
 }
 
 fn examples() -> Vec<Example> {
-    let readers: Vec<String> = ["ada", "ben", "cleo", "dan", "eva", "finn", "gil"].iter().map(|name| format!("{name}@example.com")).collect();
+    let readers: Vec<String> = ["ada", "ben", "cleo", "dan", "eva", "finn", "gil"]
+        .iter()
+        .map(|name| format!("{name}@example.com"))
+        .collect();
     vec![
         Example {
             id: "demo/order-1",

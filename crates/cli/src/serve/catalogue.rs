@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use steadfast_definitions::{Description, Library};
 use steadfast_kernel::{Recovery, WorkflowName};
+use steadfast_server::Planned;
 use steadfast_server::shapes::{Data, Time, Version, Workflow};
 use steadfast_store::Definition;
 
@@ -58,5 +59,13 @@ impl Catalogue {
 impl steadfast_server::Catalogue for Catalogue {
     fn describe(&self) -> Vec<Workflow> {
         self.library.describe().into_iter().filter_map(|described| self.workflow(described)).collect()
+    }
+
+    fn plan(&self, hash: &str) -> Vec<Planned> {
+        let steps = self.library.version(hash).map(|definition| definition.describe().steps).unwrap_or_default();
+        steps
+            .into_iter()
+            .map(|step| Planned { name: step.name, kind: step.kind.into(), after: step.after })
+            .collect()
     }
 }

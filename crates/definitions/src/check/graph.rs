@@ -36,7 +36,10 @@ impl Graph {
         let mut cycle = vec![first];
         loop {
             let last = *cycle.last()?;
-            let next = self.after[last].iter().copied().find(|next| *next == first || (self.is_before(first, *next) && !cycle.contains(next)))?;
+            let next = self.after[last]
+                .iter()
+                .copied()
+                .find(|next| *next == first || (self.is_before(first, *next) && !cycle.contains(next)))?;
             if next == first {
                 return Some(cycle);
             }
@@ -63,7 +66,11 @@ fn names<'d>(drafts: &'d [Draft], report: &mut Report) -> BTreeMap<&'d str, usiz
         let Some(name) = draft.name.as_deref() else { continue };
         if let Some(first) = names.get(name) {
             let line = drafts[*first].at.line;
-            report.wrong_with_help(draft.at, format!("there are two steps `{name}`"), format!("the other one is in line {line}; rename one"));
+            report.wrong_with_help(
+                draft.at,
+                format!("there are two steps `{name}`"),
+                format!("the other one is in line {line}; rename one"),
+            );
         } else {
             names.insert(name, draft.index);
         }
@@ -105,7 +112,11 @@ fn reached(direct: &[usize], after: &[Vec<usize>]) -> Vec<bool> {
 }
 
 fn report_cycle(cycle: &[usize], drafts: &[Draft], report: &mut Report) {
-    let names: Vec<_> = cycle.iter().chain(cycle.first()).map(|index| drafts[*index].name.clone().unwrap_or_default()).collect();
+    let names: Vec<_> = cycle
+        .iter()
+        .chain(cycle.first())
+        .map(|index| drafts[*index].name.clone().unwrap_or_default())
+        .collect();
     let message = format!("these steps wait for each other: {}", names.join(" after "));
     let help = "a step without `after` comes after the one before it; `after: []` starts at once";
     report.wrong_with_help(drafts[cycle[0]].at, message, help);

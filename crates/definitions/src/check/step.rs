@@ -78,7 +78,9 @@ pub(super) fn read(node: &Node, index: usize, report: &mut Report) -> Draft {
 fn check_fit(draft: &Draft, fields: &Fields<'_>, report: &mut Report) {
     let Some(kind) = &draft.kind else { return };
     let name = kind.name();
-    for (field, is_there) in [("retry", draft.retry.is_some()), ("timeout", draft.timeout.is_some()), ("not_repeatable", draft.not_repeatable)] {
+    for (field, is_there) in
+        [("retry", draft.retry.is_some()), ("timeout", draft.timeout.is_some()), ("not_repeatable", draft.not_repeatable)]
+    {
         if is_there && !kind.is_retried() {
             let help = if field == "timeout" && name == "approve" { "say `within` in `approve`" } else { "leave it out" };
             report.wrong_with_help(fields.at(field), format!("`{field}` is for `http` and `run`; `{name}` makes no attempts"), help);

@@ -59,7 +59,9 @@ impl LookUp<'_> {
                 OfSteps::Output(name) => seen.extend(self.step(name, report)?),
                 OfSteps::Other(name, part) => {
                     self.step(name, report)?;
-                    let help = part.as_ref().map_or_else(|| "write steps.NAME.output".to_string(), |part| format!("write steps.{name}.output.{part}"));
+                    let help = part
+                        .as_ref()
+                        .map_or_else(|| "write steps.NAME.output".to_string(), |part| format!("write steps.{name}.output.{part}"));
                     report.wrong_with_help(self.at, format!("of a step only its output can be used: steps.{name}.output"), help);
                 }
                 OfSteps::Unknown => report.wrong(self.at, "name the step: steps.NAME.output"),

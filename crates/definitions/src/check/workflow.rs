@@ -99,11 +99,15 @@ fn read_steps(node: &Node, report: &mut Report) -> Option<Vec<Draft>> {
 }
 
 fn read_name(node: &Node, report: &mut Report) -> Option<WorkflowName> {
-    WorkflowName::new(node.text("workflow", report)?).map_err(|invalid| report.wrong(node.at, invalid.to_string())).ok()
+    WorkflowName::new(node.text("workflow", report)?)
+        .map_err(|invalid| report.wrong(node.at, invalid.to_string()))
+        .ok()
 }
 
 fn read_schema(node: &Node, report: &mut Report) -> Option<Schema> {
-    Schema::new(node.json()).map_err(|why| report.wrong(node.at, format!("`input` is not a JSON Schema: {why}"))).ok()
+    Schema::new(node.json())
+        .map_err(|why| report.wrong(node.at, format!("`input` is not a JSON Schema: {why}")))
+        .ok()
 }
 
 fn read_recovery(node: &Node, report: &mut Report) -> Option<Recovery> {

@@ -103,10 +103,17 @@ fn explain(said: &str, at: At, text: &str) -> (String, Option<String>) {
         return (format!("the field `{key}` stands here a second time"), None);
     }
     if said.starts_with("multiple YAML documents") {
-        return ("there is a second document in this file".into(), Some("one file has one definition; move it to a file of its own".into()));
+        return (
+            "there is a second document in this file".into(),
+            Some("one file has one definition; move it to a file of its own".into()),
+        );
     }
     if said == "expected string scalar" {
-        let help = if line.contains("{{") { "a template that begins with `{{` has to stand in quotes: \"{{ … }}\"" } else { "names of fields are plain text" };
+        let help = if line.contains("{{") {
+            "a template that begins with `{{` has to stand in quotes: \"{{ … }}\""
+        } else {
+            "names of fields are plain text"
+        };
         return ("this is not YAML that can be understood".into(), Some(help.into()));
     }
     (format!("this is not YAML: {said}"), None)
@@ -154,7 +161,9 @@ impl<'de> Visitor<'de> for AnyValue {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {
-        serde_json::Number::from_f64(number).map(Value::Number).ok_or_else(|| E::custom("a number without end"))
+        serde_json::Number::from_f64(number)
+            .map(Value::Number)
+            .ok_or_else(|| E::custom("a number without end"))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Value, E> {

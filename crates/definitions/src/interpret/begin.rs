@@ -57,7 +57,8 @@ pub(crate) async fn begin(
 
 fn checked(definition: &Definition, input: &Payload) -> Result<Json, Failure> {
     let input = decode(input, "the input")?;
-    let wrong = |why: String| Failure::permanent(format!("the input is not what {} asks for: {why}", definition.name)).code(Code::InvalidArgument);
+    let wrong =
+        |why: String| Failure::permanent(format!("the input is not what {} asks for: {why}", definition.name)).code(Code::InvalidArgument);
     match &definition.input {
         Some(schema) => schema.check(&input).map_err(wrong).map(|()| input),
         None => Ok(input),

@@ -100,7 +100,13 @@ impl Play {
     }
 
     /// One attempt, as the engine knows it while it is being made.
-    fn attempt(&self, step: &str, kind: &Arc<Kind>, timeout: Option<Duration>, scope: Scope) -> BoxFuture<'static, Result<Payload, Failure>> {
+    fn attempt(
+        &self,
+        step: &str,
+        kind: &Arc<Kind>,
+        timeout: Option<Duration>,
+        scope: Scope,
+    ) -> BoxFuture<'static, Result<Payload, Failure>> {
         let attempt = self.context.attempt().unwrap_or(1);
         let idempotency_key = self.context.idempotency_key().unwrap_or_default();
         let call = Call { run: self.context.run_id().clone(), step: step.into(), attempt, idempotency_key, timeout };
@@ -112,7 +118,10 @@ impl Play {
         let (play, kind, name) = (self.clone(), Arc::clone(&undo.kind), step.name.clone());
         let (_, timeout) = self.timing(&undo.kind, undo.timeout, false);
         Arc::new(move |output| match recorded(&output, "the recorded output") {
-            Ok(output) => play.attempt(&name, &kind, timeout, scope.clone().with("output", output)).map(|done| done.map(drop)).boxed(),
+            Ok(output) => play
+                .attempt(&name, &kind, timeout, scope.clone().with("output", output))
+                .map(|done| done.map(drop))
+                .boxed(),
             Err(failure) => ready(Err(failure)).boxed(),
         })
     }
@@ -164,7 +173,10 @@ impl Play {
     async fn child(&self, step: &Step, start: &Start, scope: &Scope) -> Result<Json, Failure> {
         let input = start.input.as_ref().map(|input| input.render(scope, &step.name, "start.input")).transpose()?;
         let id = start.id.as_ref().map(|id| id.text(scope, &step.name, "start.id")).transpose()?;
-        let id = id.map(RunId::new).transpose().map_err(|invalid_id| invalid(&step.name, "start.id", invalid_id.why))?;
+        let id = id
+            .map(RunId::new)
+            .transpose()
+            .map_err(|invalid_id| invalid(&step.name, "start.id", invalid_id.why))?;
         let mut child = self.context.start(&start.workflow, encode(&input.unwrap_or_default())).map_err(cannot)?;
         (child.run, child.detached) = (id, !start.wait);
         let child = child.start()?;

@@ -44,7 +44,11 @@ impl Http {
         let body = fields.take("body").map(|node| Template::read(node, place, report));
         let expect = fields.take("expect").and_then(|node| read_expect(node, report));
         fields.end(report);
-        let headers = headers.unwrap_or_default().iter().filter_map(|(key, node)| read_header(key, node, place, report)).collect();
+        let headers = headers
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|(key, node)| read_header(key, node, place, report))
+            .collect();
         Some(Http { method: method.unwrap_or(Some(Method::GET))?, url: url?, headers, body, expect: expect.unwrap_or_default() })
     }
 
@@ -82,12 +86,15 @@ impl Http {
         for (name, template) in &self.headers {
             let field = format!("http.headers.{name}");
             let text = template.text(scope, &call.step, &field)?;
-            let value = HeaderValue::from_str(&text).map_err(|_| invalid(&call.step, &field, "it gave characters that a header cannot have"))?;
+            let value =
+                HeaderValue::from_str(&text).map_err(|_| invalid(&call.step, &field, "it gave characters that a header cannot have"))?;
             headers.append(name, value);
         }
         let own = (IDEMPOTENCY_KEY, call.idempotency_key.clone());
         let added = tools.settings.headers.as_ref().map(|headers| headers(call)).unwrap_or_default();
-        let added = added.into_iter().filter_map(|(name, value)| Some((HeaderName::from_bytes(name.as_bytes()).ok()?, value)));
+        let added = added
+            .into_iter()
+            .filter_map(|(name, value)| Some((HeaderName::from_bytes(name.as_bytes()).ok()?, value)));
         for (name, value) in std::iter::once(own).chain(added) {
             if let Ok(value) = HeaderValue::from_str(&value) {
                 headers.entry(name).or_insert(value);

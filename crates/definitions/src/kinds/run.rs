@@ -86,7 +86,10 @@ impl Run {
                 shell
             }
             Words::Plain(words) => {
-                let words = words.iter().enumerate().map(|(index, word)| word.text(scope, step, &format!("run.command[{index}]")));
+                let words = words
+                    .iter()
+                    .enumerate()
+                    .map(|(index, word)| word.text(scope, step, &format!("run.command[{index}]")));
                 let words: Vec<String> = words.collect::<Result<_, _>>()?;
                 let mut command = Command::new(program(&words[0], &cwd));
                 command.args(&words[1..]);
@@ -177,7 +180,10 @@ fn read_command(node: &Node, shell: bool, place: Place, report: &mut Report) -> 
             let (message, help) = if shell {
                 ("`command` has to be a text for the shell", "leave out `shell: true` to give a list of words")
             } else {
-                ("`command` has to be a list of words", "write [\"./ship\", \"--fast\"], or say `shell: true` to have the shell read a text")
+                (
+                    "`command` has to be a list of words",
+                    "write [\"./ship\", \"--fast\"], or say `shell: true` to have the shell read a text",
+                )
             };
             report.wrong_with_help(node.at, message, help);
             None

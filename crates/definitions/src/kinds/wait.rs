@@ -47,11 +47,15 @@ impl Wait {
         match self {
             Wait::For(template) => {
                 let text = template.text(scope, step, "wait")?;
-                duration::parse(&text).map(Until::After).ok_or_else(|| invalid(step, "wait", &format!("it gave no duration; {}", duration::HOW)))
+                duration::parse(&text)
+                    .map(Until::After)
+                    .ok_or_else(|| invalid(step, "wait", &format!("it gave no duration; {}", duration::HOW)))
             }
             Wait::Until(template) => {
                 let value = template.render(scope, step, "wait.until")?;
-                time(&value).map(Until::At).ok_or_else(|| invalid(step, "wait.until", "it gave no time such as 2026-12-24T18:00:00Z"))
+                time(&value)
+                    .map(Until::At)
+                    .ok_or_else(|| invalid(step, "wait.until", "it gave no time such as 2026-12-24T18:00:00Z"))
             }
         }
     }

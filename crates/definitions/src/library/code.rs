@@ -40,7 +40,8 @@ impl host::Code for Defined {
     fn terms(&self, input: &Payload) -> Result<host::Terms, Failure> {
         match self.library.current(&self.name) {
             Some(definition) => interpret::terms(&definition, &self.library.0.vars, input),
-            None => Err(Failure::permanent(format!("the definition of {} is gone; runs under way go on, but none is started", self.name)).code(Code::NotFound)),
+            None => Err(Failure::permanent(format!("the definition of {} is gone; runs under way go on, but none is started", self.name))
+                .code(Code::NotFound)),
         }
     }
 

@@ -102,7 +102,14 @@ impl Library {
     /// # Errors
     /// If the folder cannot be read.
     pub fn look(&self) -> io::Result<Look> {
-        let used = self.0.shelves.read().current.values().map(|definition| (definition.file.clone(), definition.name.clone())).collect();
+        let used = self
+            .0
+            .shelves
+            .read()
+            .current
+            .values()
+            .map(|definition| (definition.file.clone(), definition.name.clone()))
+            .collect();
         folder::look(&self.0.folder, &used)
     }
 

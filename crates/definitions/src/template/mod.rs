@@ -37,9 +37,12 @@ impl Template {
         match &node.value {
             Value::Text(text) => Template::read_text(node, text, place, report),
             Value::List(items) => Template::List(items.iter().map(|item| Template::read(item, place, report)).collect()),
-            Value::Map(entries) => {
-                Template::Map(entries.iter().map(|(key, value)| (key.name.clone(), Template::read(value, place, report))).collect())
-            }
+            Value::Map(entries) => Template::Map(
+                entries
+                    .iter()
+                    .map(|(key, value)| (key.name.clone(), Template::read(value, place, report)))
+                    .collect(),
+            ),
             _ => Template::Literal(node.json()),
         }
     }
@@ -98,7 +101,9 @@ impl Template {
                 return items.collect();
             }
             Template::Map(entries) => {
-                let entries = entries.iter().map(|(key, value)| Ok((key.clone(), value.render(scope, step, &format!("{field}.{key}"))?)));
+                let entries = entries
+                    .iter()
+                    .map(|(key, value)| Ok((key.clone(), value.render(scope, step, &format!("{field}.{key}"))?)));
                 return entries.collect();
             }
         };
@@ -111,7 +116,9 @@ impl Template {
             Json::String(text) => Ok(text),
             Json::Null => Err(invalid(step, field, "it gave nothing where a text is needed")),
             value @ (Json::Bool(_) | Json::Number(_)) => Ok(value.to_string()),
-            Json::Array(_) | Json::Object(_) => Err(invalid(step, field, "it gave a list or a map where a text is needed; use the filter `tojson`")),
+            Json::Array(_) | Json::Object(_) => {
+                Err(invalid(step, field, "it gave a list or a map where a text is needed; use the filter `tojson`"))
+            }
         }
     }
 }

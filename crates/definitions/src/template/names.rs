@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 /// Filters that are worth a guess when somebody mistypes one.
 const FILTERS: [&str; 24] = [
-    "abs", "default", "dictsort", "first", "float", "groupby", "int", "items", "join", "last", "length", "list", "lower", "map", "max", "min",
-    "replace", "round", "sort", "string", "tojson", "trim", "unique", "upper",
+    "abs", "default", "dictsort", "first", "float", "groupby", "int", "items", "join", "last", "length", "list", "lower", "map", "max",
+    "min", "replace", "round", "sort", "string", "tojson", "trim", "unique", "upper",
 ];
 
 /// The names that a template uses.
@@ -49,7 +49,11 @@ impl Names {
         roots.retain(|root| !ENGINE.globals().any(|(global, _)| global == root));
         check_filters(scanned)?;
         let of = |root: &'static str| scanned.paths.iter().filter(move |path| path.parts[0] == root);
-        Ok(Names { roots, steps: of("steps").map(OfSteps::from).collect(), run: of("run").map(|path| path.parts.get(1).cloned()).collect() })
+        Ok(Names {
+            roots,
+            steps: of("steps").map(OfSteps::from).collect(),
+            run: of("run").map(|path| path.parts.get(1).cloned()).collect(),
+        })
     }
 }
 

@@ -177,7 +177,10 @@ mod tests {
         assert_eq!(paths("a steps.x {{ steps.charge.output.id }} b"), ["steps/charge/output/id"]);
         assert_eq!(paths("{{ steps['cool-down'] [\"output\"].x }}"), ["steps/cool-down/output/x"]);
         assert_eq!(paths("{{ steps[input.which].output }}"), ["steps/?", "input/which"]);
-        assert_eq!(paths("{% if run.id %}{{ 'steps.no' ~ \"it\\\"s\" ~ index }}{% endif %}{# steps.never #}"), ["if", "run/id", "index", "endif"]);
+        assert_eq!(
+            paths("{% if run.id %}{{ 'steps.no' ~ \"it\\\"s\" ~ index }}{% endif %}{# steps.never #}"),
+            ["if", "run/id", "index", "endif"]
+        );
         assert_eq!(paths("{{ steps.cool-down.output }}"), ["steps/cool", "down/output"]);
     }
 

@@ -40,7 +40,8 @@ fn other_templates_give_text_with_values_as_json() {
 #[test]
 fn maps_and_lists_are_rendered_item_by_item() {
     let of = |text: &str| Template::of(text);
-    let template = Template::Map(vec![("a".into(), Template::List(vec![of("{{ input.n }}"), of("x")])), ("b".into(), Template::Literal(json!(1)))]);
+    let template =
+        Template::Map(vec![("a".into(), Template::List(vec![of("{{ input.n }}"), of("x")])), ("b".into(), Template::Literal(json!(1)))]);
     assert_eq!(template.render(&scope(), "s", "set"), Ok(json!({"a": [7, "x"], "b": 1})));
 }
 
@@ -87,7 +88,10 @@ fn templates_reach_no_files_and_no_insides() {
 #[test]
 fn text_is_what_text_fields_get() {
     let text = |source: &str| Template::of(source).text(&scope(), "s", "f");
-    assert_eq!((text("{{ input.n }}"), text("{{ input.truth }}"), text("{{ input.text }}")), (Ok("7".into()), Ok("true".into()), Ok("a".into())));
+    assert_eq!(
+        (text("{{ input.n }}"), text("{{ input.truth }}"), text("{{ input.text }}")),
+        (Ok("7".into()), Ok("true".into()), Ok("a".into()))
+    );
     assert_eq!(text("{{ input.none }}").unwrap_err().message, "step s, f: it gave nothing where a text is needed");
     assert!(text("{{ input.list }}").unwrap_err().message.contains("tojson"));
 }

@@ -145,7 +145,7 @@ impl TimerKeeper {
     /// Only a leader tells timers. What was told and not settled before is told again by whoever leads next, who does not know what was armed meanwhile.
     fn change_role(&mut self) {
         let role = *self.role.borrow_and_update();
-        tracing::info!(shard = self.shard, ?role, "the keeper's role has changed");
+        tracing::debug!(shard = self.shard, ?role, "the keeper's role has changed");
         match role {
             Role::Leader { .. } => {
                 self.queues.lead();

@@ -33,7 +33,10 @@ impl Answer {
         let mut bytes = Vec::new();
         while let Some(chunk) = self.response.chunk().await.map_err(|error| unreachable(&self.target, error))? {
             if bytes.len() + chunk.len() > self.bytes_max {
-                let message = format!("{} answered with more than {} bytes; keep large data elsewhere and pass its address", self.target, self.bytes_max);
+                let message = format!(
+                    "{} answered with more than {} bytes; keep large data elsewhere and pass its address",
+                    self.target, self.bytes_max
+                );
                 return Err(Failure::permanent(message).code(Code::ResourceExhausted));
             }
             bytes.extend_from_slice(&chunk);

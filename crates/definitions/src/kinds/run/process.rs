@@ -54,7 +54,12 @@ impl Captured {
 ///
 /// # Cancellation
 /// Dropping the future kills the whole group at once.
-pub(super) async fn carry_out(mut command: Command, stdin: Option<Vec<u8>>, output_max: usize, limit: Option<Duration>) -> io::Result<Ended> {
+pub(super) async fn carry_out(
+    mut command: Command,
+    stdin: Option<Vec<u8>>,
+    output_max: usize,
+    limit: Option<Duration>,
+) -> io::Result<Ended> {
     let input = if stdin.is_some() { Stdio::piped() } else { Stdio::null() };
     let mut child = command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
     let mut group = Group::of(&child);

@@ -3,7 +3,8 @@
 use crate::app::App;
 use crate::ask::{Nothing, Query, RunPath, within};
 use crate::problem::Problem;
-use crate::shapes::{Event, Run, Step};
+use crate::shapes::{Event, Run};
+use crate::steps;
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
@@ -21,8 +22,8 @@ const PAGE: usize = 1000;
 ))]
 pub(in crate::api) async fn show(State(app): State<Arc<App>>, RunPath(run): RunPath, _: Query<Nothing>) -> Result<Json<Run>, Problem> {
     let view = app.engine.view(&run).await?;
-    let steps = app.engine.steps(&run).await?;
-    Ok(Json(Run { steps: Some(steps.iter().map(Step::from).collect()), ..Run::from(&view) }))
+    let steps = steps::of_run(&app, &view).await?;
+    Ok(Json(Run { steps: Some(steps), ..Run::from(&view) }))
 }
 
 /// Which part of a journal.
