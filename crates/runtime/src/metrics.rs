@@ -20,6 +20,17 @@ pub struct Metric {
     pub buckets: &'static [f64],
 }
 
+impl Metric {
+    /// What it is: `counter`, `gauge` or `histogram`. A name says so, too.
+    pub fn kind(&self) -> &'static str {
+        match (self.buckets.is_empty(), self.name.ends_with("_total")) {
+            (false, _) => "histogram",
+            (true, true) => "counter",
+            (true, false) => "gauge",
+        }
+    }
+}
+
 const SECONDS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 const SIZES: &[f64] = &[1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0];
 

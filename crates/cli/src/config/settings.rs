@@ -82,7 +82,7 @@ settings! {
     LOG_FORMAT = "log.format", "STEADFAST_LOG_FORMAT", Some("--log-format"), Kind::OneOf(&["human", "json"]), "human", false,
         "how the log is written";
     OTLP_ENDPOINT = "otlp.endpoint", "STEADFAST_OTLP_ENDPOINT", None, Kind::Url, "", false,
-        "where traces are sent (OTLP over gRPC); none are made if it is not set";
+        "the collector that traces are sent to (OTLP over HTTP), for example http://localhost:4318; none are made if it is not set";
 }
 
 /// The section whose keys are free: what templates see as `vars`.

@@ -17,13 +17,16 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_runtime::{Builder, Engine};
-use steadfast_server::{Parts, Server};
+use steadfast_runtime::{Builder, Engine, Observer};
+use steadfast_server::{Exporter, Parts, Sending, Server};
 use steadfast_store::Store;
 use steadfast_store_embedded::Embedded;
 
 /// How often metrics are put in order; they would grow without it.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// How long the end waits for traces to be sent.
+const TRACES_WITHIN: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(common: &Common, args: &Serve) -> Result<(), Error> {
     let mut config = Config::load(&args.settings.given(common))?;
@@ -45,11 +48,14 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     let store: Arc<dyn Store> = Arc::new(Embedded::open(&data).map_err(|error| with_code(&error, error.code()))?);
     let folder = folder(config)?;
     let mut definitions = Definitions::open(&folder, vars(config), Arc::clone(&store)).await?;
+    let metrics = metrics(); // before the engine, which counts for whoever is there when it starts
+    let traces = traces(config)?;
     let mut builder = Builder::new(store);
+    builder.observer = traces.as_ref().map(|(exporter, _)| Arc::clone(exporter) as Arc<dyn Observer>);
     builder.config = limits::of_engine(config);
     builder.registry = definitions.registry();
     let engine = builder.start().await.map_err(|error| with_code(&error, error.code()))?;
-    let parts = Parts { catalogue: Some(Arc::new(definitions.catalogue())), metrics: metrics(), ..Parts::default() };
+    let parts = Parts { catalogue: Some(Arc::new(definitions.catalogue())), metrics, ..Parts::default() };
     let server = match Server::bind(limits::of_server(config)?, engine.clone(), parts).await {
         Ok(server) => server,
         Err(error) => {
@@ -73,17 +79,31 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
             output::say("stopped at once; what was in flight is done again after the next start");
             Err(Error::Said(130))
         }
-        () = ended(serving, engine) => {
+        () = ended(serving, engine, traces) => {
             output::say("stopped; everything is kept");
             Ok(())
         }
     }
 }
 
-/// Lets requests and then attempts end.
-async fn ended(serving: tokio::task::JoinHandle<()>, engine: Engine) {
+/// Who hears of attempts, and who sends that on.
+type Traces = (Arc<Exporter>, Sending);
+
+/// Sends traces, if somebody collects them.
+fn traces(config: &Config) -> Result<Option<Traces>, Error> {
+    let Some(endpoint) = config.text(settings::OTLP_ENDPOINT) else { return Ok(None) };
+    let exporter = Exporter::start(endpoint).map_err(|error| Error::failed("cannot send traces", &error))?;
+    Ok(Some(exporter))
+}
+
+/// Lets requests and then attempts end, and sends what is left of traces.
+async fn ended(serving: tokio::task::JoinHandle<()>, engine: Engine, traces: Option<Traces>) {
     let _it_has_ended = serving.await;
     engine.shutdown().await;
+    if let Some((exporter, sending)) = traces {
+        drop(exporter);
+        sending.finish(TRACES_WITHIN).await;
+    }
 }
 
 fn with_code(error: &(dyn std::error::Error + 'static), code: &str) -> Error {
@@ -112,7 +132,7 @@ fn vars(config: &Config) -> serde_json::Map<String, serde_json::Value> {
 
 /// Numbers for `/metrics`.
 fn metrics() -> Option<metrics_exporter_prometheus::PrometheusHandle> {
-    let handle = match metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder() {
+    let handle = match steadfast_server::install_metrics() {
         Ok(handle) => handle,
         Err(error) => {
             tracing::warn!(%error, "there are no metrics");

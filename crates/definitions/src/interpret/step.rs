@@ -109,7 +109,8 @@ impl Play {
     ) -> BoxFuture<'static, Result<Payload, Failure>> {
         let attempt = self.context.attempt().unwrap_or(1);
         let idempotency_key = self.context.idempotency_key().unwrap_or_default();
-        let call = Call { run: self.context.run_id().clone(), step: step.into(), attempt, idempotency_key, timeout };
+        let traceparent = self.context.span().map(|span| span.to_string());
+        let call = Call { run: self.context.run_id().clone(), step: step.into(), attempt, idempotency_key, traceparent, timeout };
         let (kind, tools, scope) = (Arc::clone(kind), Arc::clone(&self.tools), scope.with("attempt", attempt));
         async move { Ok(encode(&kind.attempt(&scope, &call, &tools).await?)) }.boxed()
     }

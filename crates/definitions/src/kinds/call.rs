@@ -3,9 +3,7 @@
 use parking_lot::Mutex;
 use reqwest::Client;
 use reqwest::redirect;
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{Code, Failure, RunId};
 
@@ -20,15 +18,14 @@ pub struct Call {
     pub attempt: u32,
     /// What is equal for all attempts of this execution, and for no other.
     pub idempotency_key: String,
+    /// The span of the attempt, as W3C Trace Context writes it, if somebody follows traces.
+    pub traceparent: Option<String>,
     /// How long it may take, where the kind itself sees to that.
     pub(crate) timeout: Option<Duration>,
 }
 
-/// Headers that are added to the requests of `http` steps.
-type HeadersOf = Arc<dyn Fn(&Call) -> Vec<(String, String)> + Send + Sync>;
-
 /// What the operator decides about all steps.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// The largest answer to an `http` step, in bytes; a larger one fails the step.
     pub response_bytes_max: usize,
@@ -38,30 +35,11 @@ pub struct Settings {
     pub http_timeout: Duration,
     /// How many redirects an `http` step follows.
     pub redirects_max: usize,
-    /// Headers to add to the requests of `http` steps, for example of a trace. The definition's own go before them.
-    pub headers: Option<HeadersOf>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings {
-            response_bytes_max: 1 << 20,
-            output_bytes_max: 256 << 10,
-            http_timeout: Duration::from_secs(30),
-            redirects_max: 5,
-            headers: None,
-        }
-    }
-}
-
-impl fmt::Debug for Settings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings")
-            .field("response_bytes_max", &self.response_bytes_max)
-            .field("output_bytes_max", &self.output_bytes_max)
-            .field("http_timeout", &self.http_timeout)
-            .field("redirects_max", &self.redirects_max)
-            .finish_non_exhaustive()
+        Settings { response_bytes_max: 1 << 20, output_bytes_max: 256 << 10, http_timeout: Duration::from_secs(30), redirects_max: 5 }
     }
 }
 

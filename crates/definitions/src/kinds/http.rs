@@ -15,6 +15,7 @@ use steadfast_kernel::{Code, Failure};
 
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 #[derive(Clone, Debug)]
 pub(crate) struct Http {
@@ -53,14 +54,14 @@ impl Http {
     }
 
     pub(super) async fn attempt(&self, scope: &Scope, call: &Call, tools: &Tools) -> Result<Json, Failure> {
-        let request = self.request(scope, call, tools)?;
+        let request = self.request(scope, call)?;
         let target = shown(&request);
         let response = tools.client()?.execute(request).await.map_err(|error| unreachable(&target, error))?;
         let answer = Answer { target, response, bytes_max: tools.settings.response_bytes_max };
         answer.output(self.expect).await
     }
 
-    fn request(&self, scope: &Scope, call: &Call, tools: &Tools) -> Result<Request, Failure> {
+    fn request(&self, scope: &Scope, call: &Call) -> Result<Request, Failure> {
         let step = &call.step;
         let url = self.url.text(scope, step, "http.url")?;
         let url = Url::parse(&url).map_err(|error| invalid(step, "http.url", &format!("it gave no address: {error}")))?;
@@ -68,7 +69,7 @@ impl Http {
             return Err(invalid(step, "http.url", "it gave an address that begins with neither http:// nor https://"));
         }
         let mut request = Request::new(self.method.clone(), url);
-        *request.headers_mut() = self.headers(scope, call, tools)?;
+        *request.headers_mut() = self.headers(scope, call)?;
         match self.body.as_ref().map(|body| body.render(scope, step, "http.body")).transpose()? {
             None => {}
             Some(Json::String(text)) => *request.body_mut() = Some(text.into()),
@@ -80,8 +81,8 @@ impl Http {
         Ok(request)
     }
 
-    /// The definition's own go before those that the settings add.
-    fn headers(&self, scope: &Scope, call: &Call, tools: &Tools) -> Result<HeaderMap, Failure> {
+    /// The definition's own go before ours.
+    fn headers(&self, scope: &Scope, call: &Call) -> Result<HeaderMap, Failure> {
         let mut headers = HeaderMap::new();
         for (name, template) in &self.headers {
             let field = format!("http.headers.{name}");
@@ -90,13 +91,8 @@ impl Http {
                 HeaderValue::from_str(&text).map_err(|_| invalid(&call.step, &field, "it gave characters that a header cannot have"))?;
             headers.append(name, value);
         }
-        let own = (IDEMPOTENCY_KEY, call.idempotency_key.clone());
-        let added = tools.settings.headers.as_ref().map(|headers| headers(call)).unwrap_or_default();
-        let added = added
-            .into_iter()
-            .filter_map(|(name, value)| Some((HeaderName::from_bytes(name.as_bytes()).ok()?, value)));
-        for (name, value) in std::iter::once(own).chain(added) {
-            if let Ok(value) = HeaderValue::from_str(&value) {
+        for (name, value) in [(IDEMPOTENCY_KEY, Some(&call.idempotency_key)), (TRACEPARENT, call.traceparent.as_ref())] {
+            if let Some(Ok(value)) = value.map(|value| HeaderValue::from_str(value)) {
                 headers.entry(name).or_insert(value);
             }
         }
