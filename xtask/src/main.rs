@@ -36,6 +36,11 @@ fn chore() -> Result<()> {
 
 fn bench(arguments: &[String]) -> Result<()> {
     let mut bench = cargo();
+    if arguments.first().is_some_and(|name| name == "http") {
+        run(cargo().args(["build", "--quiet", "--release", "--locked", "--package", "steadfast-cli"]))?; // it is started as users start it
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+        bench.env("STEADFAST_BIN", std::path::absolute(target.join("release/steadfast"))?);
+    }
     bench
         .args(["run", "--quiet", "--release", "--locked", "--package", "steadfast-bench", "--"])
         .args(arguments);

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, reason = "a command line tool")]
 
 mod cpu;
+mod http;
 mod limit;
 mod load;
 mod memory;
@@ -23,6 +24,11 @@ cargo xtask bench runs [SCENARIO] [--json] [--quick]
     retry-lateness                         how long after its due time a retry begins
     timers-memory, timers-fired            what a pending timer takes, and how quickly those that are due are fired
     restart                                how soon a process that was killed works again, and with how much memory
+cargo xtask bench http [SCENARIO] [--json] [--quick]
+    start-and-wait                         runs per second over HTTP, 64 clients; the limit is the same workflow without HTTP
+    feed-readers                           the same while 1,000 follow the change feed; the limit is without them
+    start-up                               from the start of the process to its first answer
+    rss-idle                               memory of a server that nobody asks for anything
 docs/performance.md says how to read them.
 ";
 
@@ -44,6 +50,8 @@ async fn main() -> Result<()> {
         }
         ["runs"] => runs::run(&Report::new("runs", json), None, quick).await,
         ["runs", scenario] if runs::SCENARIOS.contains(&scenario) => runs::run(&Report::new("runs", json), Some(scenario), quick).await,
+        ["http"] => http::run(&Report::new("http", json), None, quick).await,
+        ["http", scenario] if http::SCENARIOS.contains(&scenario) => http::run(&Report::new("http", json), Some(scenario), quick).await,
         [restart::CHILD, ref arguments @ ..] => restart::child(arguments).await,
         _ => bail!("there is no benchmark {:?}\n\n{HELP}", words.join(" ")),
     }

@@ -53,7 +53,12 @@ pub(crate) async fn count<T>(work: impl Future<Output = T>) -> (isize, T) {
 
 /// A line of the kernel's view of this process, in MiB: `VmRSS` is the memory that is in use, `VmHWM` the most that ever was.
 pub(crate) fn status_mib(name: &str) -> Result<f64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
+    status_of("self", name)
+}
+
+/// The same of another process.
+pub(crate) fn status_of(process: &str, name: &str) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).with_context(|| format!("no {name} here"))?;
     Ok(kib.parse::<f64>()? / 1024.0)

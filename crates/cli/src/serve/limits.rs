@@ -23,6 +23,17 @@ pub(super) fn of_engine(config: &Config) -> steadfast_runtime::Config {
     }
 }
 
+/// As many open files as this process may have: every connection is one, and the usual limit is for programs that have few.
+pub(super) fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+    {
+        tracing::warn!(%error, "the limit of open files could not be raised");
+    }
+}
+
 pub(super) fn of_server(config: &Config) -> Result<steadfast_server::Config, Error> {
     let usual = steadfast_server::Config::default();
     let listen = config.text(settings::LISTEN).and_then(|listen| listen.parse::<SocketAddr>().ok());

@@ -43,6 +43,7 @@ pub(crate) fn run(common: &Common, args: &Serve) -> Result<(), Error> {
 }
 
 async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
+    limits::raise_open_files();
     let mut signals = Signals::new().map_err(|error| Error::failed("cannot listen for signals", &error))?;
     let data = config.path(settings::DATA).unwrap_or_else(|| settings::DATA.default.into());
     let store: Arc<dyn Store> = Arc::new(Embedded::open(&data).map_err(|error| with_code(&error, error.code()))?);
