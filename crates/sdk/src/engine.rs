@@ -53,6 +53,15 @@ impl EngineBuilder {
         self
     }
 
+    /// Adds code that is not written with this library but for the host itself, such as that of definitions.
+    pub fn register_code(mut self, name: &str, registered: runtime::Registered) -> Self {
+        match WorkflowName::new(name) {
+            Ok(name) => drop(self.inner.registry.insert(name, registered)),
+            Err(invalid) => self.wrong = Some(invalid.into()),
+        }
+        self
+    }
+
     /// Sets the limits.
     pub fn config(mut self, config: Config) -> Self {
         self.inner.config = config;

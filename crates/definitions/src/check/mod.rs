@@ -40,6 +40,10 @@ fn read(file: &str, text: &str, report: &mut Report) -> Option<Definition> {
         return None;
     }
     let document = parse(text, report)?;
+    if document.is_null() {
+        report.wrong_with_help(At::START, "there is no definition in this file", "a definition begins with `workflow: NAME`");
+        return None;
+    }
     let has = |name: &str| matches!(&document.value, Value::Map(entries) if entries.iter().any(|(key, _)| key.name == name));
     if has("workflow") || !has("plan") {
         return workflow::read(&document, file, text, report);

@@ -123,7 +123,7 @@ fn read_recovery(node: &Node, report: &mut Report) -> Option<Recovery> {
 
 fn read_concurrency(node: &Node, report: &mut Report) -> Option<Concurrency> {
     let mut fields = Fields::of(node, "concurrency", report)?;
-    let key = fields.need("key", report).map(|node| Template::read(node, Place::START, report));
+    let key = fields.need("key", report).map(|node| Template::read_one(node, "key", Place::START, report));
     let limit = fields.need("limit", report).is_some().then(|| fields.whole("limit", report)).flatten();
     if limit == Some(0) {
         report.wrong(fields.at("limit"), "`limit` is 0, so no run could ever begin");

@@ -20,7 +20,7 @@ pub(crate) struct Fail {
 impl Fail {
     pub(super) fn read(node: &Node, place: Place, report: &mut Report) -> Option<Self> {
         let mut fields = Fields::of(node, "fail", report)?;
-        let message = fields.need("message", report).map(|node| Template::read(node, place, report));
+        let message = fields.need("message", report).map(|node| Template::read_one(node, "message", place, report));
         let code = fields.take("code").and_then(|node| read_code(node, report));
         let class = fields.take("class").and_then(|node| read_class(node, report));
         fields.end(report);

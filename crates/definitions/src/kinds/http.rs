@@ -139,19 +139,18 @@ fn read_method(node: &Node, report: &mut Report) -> Option<Method> {
 }
 
 fn read_url(node: &Node, place: Place, report: &mut Report) -> Template {
-    let url = Template::read(node, place, report);
+    let url = Template::read_one(node, "url", place, report);
     match url.constant() {
         Some(Json::String(text)) if !Url::parse(&text).is_ok_and(|url| ["http", "https"].contains(&url.scheme())) => {
             report.wrong_with_help(node.at, "`url` is not an address", "write the whole address: https://host/path");
         }
-        Some(Json::String(_)) | None => {}
-        Some(_) => report.wrong(node.at, format!("`url` has to be a text, but this is {}", node.what())),
+        _ => {}
     }
     url
 }
 
 fn read_header(key: &Key, node: &Node, place: Place, report: &mut Report) -> Option<(HeaderName, Template)> {
-    let value = Template::read(node, place, report);
+    let value = Template::read_one(node, &key.name, place, report);
     match HeaderName::from_bytes(key.name.as_bytes()) {
         Ok(name) => Some((name, value)),
         Err(_) => {

@@ -47,8 +47,8 @@ impl Run {
         let command = fields.need("command", report).and_then(|node| read_command(node, shell, place, report));
         let env = fields.take("env").and_then(|node| node.map("env", report)).unwrap_or_default();
         let inherit = fields.take("inherit").and_then(|node| node.list("inherit", report)).unwrap_or_default();
-        let cwd = fields.take("cwd").map(|node| Template::read(node, place, report));
-        let stdin = fields.take("stdin").map(|node| Template::read(node, place, report));
+        let cwd = fields.take("cwd").map(|node| Template::read_one(node, "cwd", place, report));
+        let stdin = fields.take("stdin").map(|node| Template::read_one(node, "stdin", place, report));
         let exit = fields.take("exit").map(|node| read_exit(node, report));
         fields.end(report);
         for (key, _) in env {
@@ -56,7 +56,7 @@ impl Run {
                 report.wrong(key.at, format!("{:?} cannot be the name of an environment variable", key.name));
             }
         }
-        let env = env.iter().map(|(key, node)| (key.name.clone(), Template::read(node, place, report))).collect();
+        let env = env.iter().map(|(key, node)| (key.name.clone(), Template::read_one(node, &key.name, place, report))).collect();
         let inherit = inherit.iter().filter_map(|node| node.text("inherit", report).map(str::to_string)).collect();
         Some(Run { command: command?, env, inherit, cwd, stdin, exit: exit.unwrap_or_default() })
     }
@@ -174,7 +174,7 @@ fn read_command(node: &Node, shell: bool, place: Place, report: &mut Report) -> 
             Some(Words::Shell(script.clone()))
         }
         Value::List(words) if !shell && !words.is_empty() => {
-            Some(Words::Plain(words.iter().map(|word| Template::read(word, place, report)).collect()))
+            Some(Words::Plain(words.iter().map(|word| Template::read_one(word, "command", place, report)).collect()))
         }
         _ => {
             let (message, help) = if shell {

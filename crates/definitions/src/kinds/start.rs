@@ -18,7 +18,7 @@ impl Start {
         let mut fields = Fields::of(node, "start", report)?;
         let workflow = fields.need("workflow", report).and_then(|node| read_name(node, report));
         let input = fields.take("input").map(|node| Template::read(node, place, report));
-        let id = fields.take("id").map(|node| Template::read(node, place, report));
+        let id = fields.take("id").map(|node| Template::read_one(node, "id", place, report));
         let wait = fields.truth("wait", report).unwrap_or(true);
         fields.end(report);
         Some(Start { workflow: workflow?, input, id, wait })

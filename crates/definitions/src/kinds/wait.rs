@@ -19,7 +19,7 @@ impl Wait {
     pub(super) fn read(node: &Node, place: Place, report: &mut Report) -> Option<Self> {
         if let Value::Map(_) = &node.value {
             let mut fields = Fields::of(node, "wait", report)?;
-            let until = fields.need("until", report).map(|node| (node, Template::read(node, place, report)));
+            let until = fields.need("until", report).map(|node| (node, Template::read_one(node, "until", place, report)));
             fields.end(report);
             let (node, until) = until?;
             if until.constant().is_some_and(|value| time(&value).is_none()) {

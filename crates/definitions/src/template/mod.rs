@@ -47,6 +47,14 @@ impl Template {
         }
     }
 
+    /// Reads a field that has to give a text in the end.
+    pub(crate) fn read_one(node: &Node, name: &str, place: Place, report: &mut Report) -> Self {
+        if let Value::List(_) | Value::Map(_) | Value::Null = &node.value {
+            report.wrong(node.at, format!("`{name}` has to be a text, but this is {}", node.what()));
+        }
+        Template::read(node, place, report)
+    }
+
     fn read_text(node: &Node, text: &str, place: Place, report: &mut Report) -> Self {
         let template = Template::of(text);
         match template.names() {

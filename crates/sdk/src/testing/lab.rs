@@ -51,6 +51,19 @@ impl LabBuilder {
         self
     }
 
+    /// Adds code for the host itself, as [`EngineBuilder::register_code`] does.
+    ///
+    /// # Panics
+    /// If the name is not allowed.
+    #[track_caller]
+    pub fn register_code(mut self, name: &str, registered: steadfast_runtime::Registered) -> Self {
+        self.template = self.template.register_code(name, registered);
+        if let Some(wrong) = &self.template.wrong {
+            panic!("{wrong}");
+        }
+        self
+    }
+
     /// Sets the engine's limits.
     pub fn config(mut self, config: Config) -> Self {
         self.template = self.template.config(config);
@@ -105,7 +118,11 @@ impl Lab {
         self.start_named(W::NAME, id, input).await;
     }
 
-    pub(super) async fn start_named(&self, workflow: &str, id: &str, input: &(impl Serialize + ?Sized)) {
+    /// Starts a run of the workflow of that name. It is durable when this returns.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub async fn start_named(&self, workflow: &str, id: &str, input: &(impl Serialize + ?Sized)) {
         self.must("cannot be started", id, async |engine| engine.start(workflow, input).id(id).await).await;
     }
 

@@ -1,0 +1,58 @@
+//! What goes for runs of a definition: input, limits, deadline, recovery.
+
+use crate::support::Shelf;
+use serde_json::{Value as Json, json};
+use steadfast::{Code, Error, HOUR, Status};
+
+const TEXT: &str = r#"
+workflow: order
+input: { type: object, required: [customer], properties: { customer: { type: string } } }
+deadline: 2h
+recovery: manual
+concurrency: { key: "customer/{{ input.customer }}", limit: 1 }
+steps:
+  - { name: nap, wait: 1h }
+  - { name: ask, approve: {} }
+"#;
+
+#[tokio::test]
+async fn an_input_that_does_not_fit_is_refused_without_showing_it() {
+    let shelf = Shelf::of(&[TEXT]);
+    let lab = shelf.lab().open().await;
+    let engine = lab.engine().await;
+    for (input, why) in [(json!({"customer": 1234}), "/customer: value is not of type \"string\""), (json!({}), "\"customer\" is a required property")] {
+        let error = engine.start("order", &input).await.map(drop).unwrap_err();
+        assert_eq!(error.code(), "SF0116", "{error}");
+        assert!(error.to_string().contains(why) && !error.to_string().contains("1234"), "{error}");
+    }
+    let error: Error = engine.start("order", &json!({"customer": "a b"})).await.map(drop).unwrap_err();
+    assert!(error.to_string().contains("concurrency.key"), "{error}");
+}
+
+#[tokio::test]
+async fn runs_of_one_key_go_one_after_another() {
+    let shelf = Shelf::of(&[TEXT]);
+    let lab = shelf.lab().open().await;
+    for (id, customer) in [("a-1", "a"), ("a-2", "a"), ("b-1", "b")] {
+        lab.start_named("order", id, &json!({"customer": customer})).await;
+    }
+    lab.settle().await;
+    let mut statuses = Vec::new();
+    for id in ["a-1", "a-2", "b-1"] {
+        statuses.push(lab.ask(async |engine| engine.run(id)?.view().await).await.unwrap().status);
+    }
+    assert_eq!(statuses, [Status::Waiting, Status::Ready, Status::Waiting]);
+}
+
+#[tokio::test]
+async fn the_deadline_is_over_the_whole_run() {
+    let shelf = Shelf::of(&[TEXT]);
+    let lab = shelf.lab().open().await;
+    lab.start_named("order", "r", &json!({"customer": "a"})).await;
+    lab.advance(HOUR).await;
+    let view = lab.ask(async |engine| engine.run("r")?.view().await).await.unwrap();
+    assert_eq!(view.deadline_at.map(|at| at.to_string()).as_deref(), Some("2026-01-01T02:00:00Z"));
+    assert_eq!(lab.result::<Json>("r").await.unwrap_err().code, Code::DeadlineExceeded);
+    let journal = lab.journal("r").await;
+    assert!(format!("{:?}", journal.entries()[0]).contains("Manual"), "{:?}", journal.entries()[0]);
+}

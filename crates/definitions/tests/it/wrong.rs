@@ -1,0 +1,70 @@
+//! What is said about wrong definitions: every `wrong/NAME.yaml` has its `NAME.txt` beside it. `UPDATE=1` writes them anew, to be read before they are kept.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use steadfast_definitions::{STEPS_MAX, TEXT_BYTES_MAX, check};
+
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wrong");
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|extension| extension == "yaml")).collect();
+    paths.sort();
+    paths
+}
+
+/// Everything that is wrong with a text, as it is printed.
+fn said(file: &str, text: &str) -> String {
+    let problems = check(file, text).expect_err(file);
+    problems.iter().map(|problem| format!("{problem}\n")).collect()
+}
+
+#[test]
+fn every_mistake_is_explained_as_written_beside_it() {
+    let files = files();
+    assert!(files.len() >= 25, "only {} wrong definitions", files.len());
+    let mut different = Vec::new();
+    for path in files {
+        let file = path.file_name().unwrap().to_string_lossy().into_owned();
+        let said = said(&file, &fs::read_to_string(&path).unwrap());
+        let beside = path.with_extension("txt");
+        if std::env::var_os("UPDATE").is_some() {
+            fs::write(&beside, &said).unwrap();
+        }
+        let expected = fs::read_to_string(&beside).unwrap_or_default();
+        if said != expected {
+            different.push(format!("== {file}: expected\n{expected}== but it was\n{said}"));
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+#[test]
+fn texts_and_steps_have_a_bound() {
+    let long = format!("workflow: a\nsteps: []\n#{}\n", "x".repeat(TEXT_BYTES_MAX));
+    assert!(said("long.yaml", &long).contains("at most 1048576 are allowed"));
+    let steps = |count: usize| (0..count).map(|step| format!("  - {{ name: s{step}, set: {step} }}\n")).collect::<String>();
+    assert!(check("most.yaml", &format!("workflow: a\nsteps:\n{}", steps(STEPS_MAX))).is_ok());
+    assert!(said("many.yaml", &format!("workflow: a\nsteps:\n{}", steps(STEPS_MAX + 1))).contains("has 1001 steps, at most 1000 are allowed"));
+}
+
+#[test]
+fn no_text_makes_the_check_panic() {
+    let good = "workflow: a\ninput: { type: object }\nretry: { base: 1s, on: { NOT_FOUND: { base: 2s } } }\nsteps:\n  - name: a\n    when: \"{{ input.x }}\"\n    http: { url: \"https://x.example/{{ attempt }}\", body: [1, { a: \"{{ input['b'] }}\" }] }\n    undo: { run: { command: [a, \"{{ output.body }}\"], exit: { transient: [1] } } }\n  - { name: b, wait: { until: \"{{ steps.a.output.t }}\" } }\noutput: \"{{ steps['a'].output }}\"\n";
+    assert!(check("good.yaml", good).is_ok());
+    for cut in 0..good.len() {
+        let _may_be_right = check("cut.yaml", &good[..cut]);
+        let _may_be_right = check("gap.yaml", &format!("{}{}", &good[..cut], &good[(cut + 7).min(good.len())..]));
+    }
+    let deep = format!("workflow: a\nsteps:\n  - name: a\n    set: {}{}", "[".repeat(5000), "]".repeat(5000));
+    assert!(!said("deep.yaml", &deep).is_empty());
+    let bomb = (0..30).fold("a: &a0 [x, x]\n".to_string(), |text, n| format!("{text}b{n}: &a{} [*a{n}, *a{n}]\n", n + 1));
+    assert!(!said("bomb.yaml", &bomb).is_empty());
+}
+
+#[test]
+fn problems_can_be_given_to_programs() {
+    let problems = check("a.yaml", "workflow: a\nsteps:\n  - { name: b, sett: 1 }\n").unwrap_err();
+    let json = serde_json::to_value(&problems).unwrap();
+    assert_eq!(json[0]["line"], 3);
+    assert_eq!((&json[1]["message"], &json[1]["help"]), (&"step `b` has no field `sett`".into(), &"did you mean `set`?".into()));
+}
