@@ -4,6 +4,7 @@ mod crashes;
 mod foreach;
 mod http;
 mod kinds;
+mod library;
 mod plays;
 mod run;
 mod server;
