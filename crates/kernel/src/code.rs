@@ -64,6 +64,8 @@ codes! {
     STORE_FULL = "SF0308",
     /// The store may be read but not written.
     STORE_READ_ONLY = "SF0309",
+    /// A definition has mistakes.
+    DEFINITION_INVALID = "SF0401",
     /// A request that cannot be understood.
     BAD_REQUEST = "SF0501",
     /// The token is missing or wrong.

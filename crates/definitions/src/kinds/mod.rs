@@ -19,7 +19,7 @@ pub(crate) use set::Set;
 pub(crate) use start::Start;
 pub(crate) use wait::Wait;
 
-use crate::document::{At, Fields, Node};
+use crate::document::{Fields, Node};
 use crate::problem::Report;
 use crate::template::{Place, Scope};
 use serde_json::Value as Json;
@@ -100,17 +100,4 @@ impl Kind {
             Kind::Wait(_) | Kind::Approve(_) | Kind::Start(_) => Ok(Json::Null),
         }
     }
-}
-
-/// Names that are given twice.
-pub(crate) fn twice<'a, T: PartialEq>(items: impl IntoIterator<Item = (At, &'a T)>) -> Option<(At, &'a T)>
-where
-    T: 'a,
-{
-    let mut seen: Vec<&T> = Vec::new();
-    items.into_iter().find(|(_, item)| {
-        let again = seen.contains(item);
-        seen.push(item);
-        again
-    })
 }

@@ -2,7 +2,7 @@
 
 mod process;
 
-use super::{Call, Tools, twice};
+use super::{Call, Tools};
 use crate::document::{At, Fields, Node, Value};
 use crate::duration;
 use crate::problem::Report;
@@ -56,7 +56,10 @@ impl Run {
                 report.wrong(key.at, format!("{:?} cannot be the name of an environment variable", key.name));
             }
         }
-        let env = env.iter().map(|(key, node)| (key.name.clone(), Template::read_one(node, &key.name, place, report))).collect();
+        let env = env
+            .iter()
+            .map(|(key, node)| (key.name.clone(), Template::read_one(node, &key.name, place, report)))
+            .collect();
         let inherit = inherit.iter().filter_map(|node| node.text("inherit", report).map(str::to_string)).collect();
         Some(Run { command: command?, env, inherit, cwd, stdin, exit: exit.unwrap_or_default() })
     }
@@ -205,8 +208,10 @@ fn read_exit(node: &Node, report: &mut Report) -> Vec<(i32, Class)> {
         }
     }
     fields.end(report);
-    if let Some((at, code)) = twice(found.iter().map(|(at, code, _)| (*at, code))) {
-        report.wrong(at, format!("exit code {code} stands in `exit` twice"));
+    for (number, (at, code, _)) in found.iter().enumerate() {
+        if found[..number].iter().any(|(_, before, _)| before == code) {
+            report.wrong(*at, format!("exit code {code} stands in `exit` twice"));
+        }
     }
     found.into_iter().map(|(_, code, class)| (code, class)).collect()
 }

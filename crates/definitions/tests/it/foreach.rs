@@ -23,7 +23,9 @@ output: "{{ steps.double.output }}"
 
 #[tokio::test]
 async fn items_go_side_by_side_as_far_as_they_may() {
-    let text = |limit: &str| format!("workflow: each\nsteps:\n  - {{ name: nap, foreach: {{ items: \"{{{{ input }}}}\"{limit} }}, wait: \"{{{{ item }}}}\" }}\n");
+    let text = |limit: &str| {
+        format!("workflow: each\nsteps:\n  - {{ name: nap, foreach: {{ items: \"{{{{ input }}}}\"{limit} }}, wait: \"{{{{ item }}}}\" }}\n")
+    };
     let set = async |limit: &str| {
         let (lab, result) = play(&text(limit), json!(["1m", "2m", "3m"])).await;
         assert_eq!(result, Ok(json!(null)));

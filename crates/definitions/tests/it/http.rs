@@ -38,7 +38,11 @@ async fn once(answer: Answer, fields: &str) -> (Server, Result<Json, Failure>) {
 
 #[tokio::test]
 async fn the_output_has_status_headers_and_the_parsed_body() {
-    let (server, result) = once(Answer::json(201, "{\"id\": 7}").header("x-a", "1").header("x-a", "2"), ", method: POST, body: { order: \"{{ input.order }}\" }").await;
+    let (server, result) = once(
+        Answer::json(201, "{\"id\": 7}").header("x-a", "1").header("x-a", "2"),
+        ", method: POST, body: { order: \"{{ input.order }}\" }",
+    )
+    .await;
     let output = result.unwrap();
     assert_eq!((&output["status"], &output["body"], &output["headers"]["x-a"]), (&json!(201), &json!({"id": 7}), &json!("1, 2")));
     let request = server.requests().remove(0);
@@ -50,7 +54,9 @@ async fn the_output_has_status_headers_and_the_parsed_body() {
 
 #[tokio::test]
 async fn text_bodies_go_and_come_as_they_are() {
-    let (server, result) = once(Answer::text(200, "{\"id\": 7}"), ", method: PUT, body: \"n={{ input.order }}\", headers: { Idempotency-Key: mine, X-N: 5 }").await;
+    let (server, result) =
+        once(Answer::text(200, "{\"id\": 7}"), ", method: PUT, body: \"n={{ input.order }}\", headers: { Idempotency-Key: mine, X-N: 5 }")
+            .await;
     assert_eq!(result.unwrap()["body"], json!("{\"id\": 7}"));
     let request = server.requests().remove(0);
     assert!(request.ends_with("\r\n\r\nn=7") && !request.contains("content-type"), "{request}");
@@ -60,14 +66,18 @@ async fn text_bodies_go_and_come_as_they_are() {
 
 #[tokio::test]
 async fn a_flaky_server_is_asked_again_under_the_same_key() {
-    let server = Server::start([Answer::text(503, ""), Answer::hang_up(), Answer::text(429, "").header("retry-after", "0"), Answer::json(200, "1")]).await;
+    let server =
+        Server::start([Answer::text(503, ""), Answer::hang_up(), Answer::text(429, "").header("retry-after", "0"), Answer::json(200, "1")])
+            .await;
     let step = "    retry: { max_attempts: 4, base: 1ms }\n";
     let (run, result) = call(&server, &text("", step), Settings::default(), json!(null)).await;
     assert_eq!(result.unwrap()["body"], json!(1));
     let keys = server.requests().iter().filter(|request| request.contains("idempotency-key: r/ask#1/1")).count();
     assert_eq!(keys, 4);
     let journal: Vec<_> = run.journal().await.unwrap().iter().map(|entry| format!("{:?}", entry.event)).collect();
-    let codes: Vec<_> = ["UNAVAILABLE", "RESOURCE_EXHAUSTED"].map(|code| journal.iter().filter(|line| line.contains(code)).count()).into();
+    let codes: Vec<_> = ["UNAVAILABLE", "RESOURCE_EXHAUSTED"]
+        .map(|code| journal.iter().filter(|line| line.contains(code)).count())
+        .into();
     assert_eq!(codes, [2, 1], "{journal:#?}");
     assert!(!journal.iter().any(|line| line.contains("hunter2")), "queries are not part of messages: {journal:#?}");
 }
@@ -116,10 +126,19 @@ async fn a_slow_server_is_given_up_after_the_timeout() {
     let step = "    timeout: 500ms\n    retry: { max_attempts: 9, base: 1ms }\n";
     let (run, result) = call(&server, &text("", step), Settings::default(), json!(null)).await;
     assert_eq!(result.unwrap()["body"], json!(2));
-    assert!(run.journal().await.unwrap().iter().any(|entry| format!("{:?}", entry.event).contains("DEADLINE_EXCEEDED")));
+    assert!(
+        run.journal()
+            .await
+            .unwrap()
+            .iter()
+            .any(|entry| format!("{:?}", entry.event).contains("DEADLINE_EXCEEDED"))
+    );
     let server = Server::start([Answer::never()]).await;
     let settings = Settings { http_timeout: Duration::from_millis(50), ..Settings::default() };
-    let failure = call(&server, &text("", "    retry: { max_attempts: 1 }\n"), settings, json!(null)).await.1.unwrap_err();
+    let failure = call(&server, &text("", "    retry: { max_attempts: 1 }\n"), settings, json!(null))
+        .await
+        .1
+        .unwrap_err();
     assert_eq!(failure.code, Code::DeadlineExceeded, "steps that say nothing have the timeout of the settings");
 }
 
@@ -128,7 +147,11 @@ async fn a_server_that_is_not_there_is_transient() {
     let server = Server::start([]).await;
     let address = server.address();
     drop(server);
-    let shelf = Shelf::with(&[&text("", "    retry: { max_attempts: 2, base: 1ms }\n").replace("{{ vars.server }}", &address)], Settings::default(), vars());
+    let shelf = Shelf::with(
+        &[&text("", "    retry: { max_attempts: 2, base: 1ms }\n").replace("{{ vars.server }}", &address)],
+        Settings::default(),
+        vars(),
+    );
     let engine = shelf.engine().await;
     let error = engine.start("call", &()).id("r").await.unwrap().result::<Json>().await.unwrap_err();
     let Error::Failed { failure, .. } = error else { panic!("{error:?}") };
@@ -150,12 +173,16 @@ async fn redirects_are_followed_but_not_for_ever() {
 #[tokio::test]
 async fn the_settings_add_headers_that_the_definition_does_not_set() {
     let server = Server::start([Answer::json(200, "1")]).await;
-    let headers = |call: &Call| vec![("traceparent".into(), format!("00-{}-{}", call.run, call.attempt)), ("x-own".into(), "settings".into())];
+    let headers =
+        |call: &Call| vec![("traceparent".into(), format!("00-{}-{}", call.run, call.attempt)), ("x-own".into(), "settings".into())];
     let settings = Settings { headers: Some(Arc::new(headers)), ..Settings::default() };
     let (_, result) = call(&server, &text(", headers: { x-own: definition }", ""), settings, json!(null)).await;
     assert!(result.is_ok());
     let request = server.requests().remove(0);
-    assert!(request.contains("traceparent: 00-r-1") && request.contains("x-own: definition") && !request.contains("x-own: settings"), "{request}");
+    assert!(
+        request.contains("traceparent: 00-r-1") && request.contains("x-own: definition") && !request.contains("x-own: settings"),
+        "{request}"
+    );
 }
 
 #[tokio::test]

@@ -96,12 +96,18 @@ async fn a_child_that_fails_fails_its_step() {
     assert_eq!(status(&lab).await, Status::Failed);
     lab.start_named("parent", "s", &json!({"n": "no number"})).await;
     let failure = lab.result::<Json>("s").await.unwrap_err();
-    assert!(failure.message.contains("the input is not what child asks for: /n: value is not of type \"integer\""), "{failure:?}");
+    assert!(
+        failure
+            .message
+            .contains("the input is not what child asks for: /n: value is not of type \"integer\""),
+        "{failure:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_failure_has_the_class_and_code_that_it_says() {
-    let (_, result) = play("workflow: a\nsteps:\n  - { name: one, fail: { message: m, class: poison, code: INTERNAL } }\n", json!(null)).await;
+    let (_, result) =
+        play("workflow: a\nsteps:\n  - { name: one, fail: { message: m, class: poison, code: INTERNAL } }\n", json!(null)).await;
     let failure = result.unwrap_err();
     assert_eq!((failure.class, failure.code, &*failure.message), (Class::Poison, Code::Internal, "m"));
     let (_, result) = play("workflow: a\nsteps:\n  - { name: one, fail: { message: m } }\n", json!(null)).await;

@@ -14,7 +14,9 @@ use steadfast_runtime::Registered;
 use steadfast_store::Batch;
 
 fn text(workflow: &str, value: &str) -> String {
-    format!("workflow: {workflow}\ndescription: says something\nsteps:\n  - {{ name: ask, approve: {{}} }}\n  - {{ name: say, set: {value} }}\noutput: \"{{{{ steps.say.output }}}}\"\n")
+    format!(
+        "workflow: {workflow}\ndescription: says something\nsteps:\n  - {{ name: ask, approve: {{}} }}\n  - {{ name: say, set: {value} }}\noutput: \"{{{{ steps.say.output }}}}\"\n"
+    )
 }
 
 fn open(folder: &Path) -> (Library, Changes) {
@@ -133,7 +135,9 @@ async fn another_process_has_the_versions_that_the_store_kept() {
     let (library, changes) = open(folder.path());
     let definitions = changes.added.iter().map(|definition| definition.kept(Timestamp::EPOCH)).collect();
     store.commit(Batch { definitions, ..Batch::default() }).await.unwrap();
-    let on = |store: Memory, library: &Library| Engine::on(store).register_code("a", Registered::new(Arc::new(library.code(&name("a"))))).start();
+    let on = |store: Memory, library: &Library| {
+        Engine::on(store).register_code("a", Registered::new(Arc::new(library.code(&name("a"))))).start()
+    };
     let engine = on(store.clone(), &library).await.unwrap();
     engine.start("a", &()).id("r").await.unwrap();
     store.crash();

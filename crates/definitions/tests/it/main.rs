@@ -1,7 +1,9 @@
 //! Definitions from the outside: what is said about wrong ones, and what right ones do.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod crashes;
 mod foreach;
+mod guide;
 mod http;
 mod kinds;
 mod library;

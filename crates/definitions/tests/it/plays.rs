@@ -40,7 +40,12 @@ steps:
     let (lab, result) = play(text, json!(null)).await;
     assert_eq!(result, Ok(json!(null)));
     let lines = lines(&lab).await;
-    let at = |what: &str| lines.iter().position(|line| line.contains(what)).unwrap_or_else(|| panic!("{what} is not in {lines:#?}"));
+    let at = |what: &str| {
+        lines
+            .iter()
+            .position(|line| line.contains(what))
+            .unwrap_or_else(|| panic!("{what} is not in {lines:#?}"))
+    };
     assert!(at("slow#1/sleep#1") < at("quick#1/sleep#1"), "both wait side by side: {lines:#?}");
     let fired = lines.iter().position(|line| line.contains("TIMER_FIRED") && line.contains("slow#1")).unwrap();
     assert!(at("after-quick#1") < fired && fired < at("bottom#1"), "{lines:#?}");

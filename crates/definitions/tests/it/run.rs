@@ -40,7 +40,12 @@ async fn words_are_given_as_they_are_and_no_shell_reads_them() {
 
 #[tokio::test]
 async fn a_shell_reads_the_command_if_it_is_asked_for() {
-    let (_, result) = go("{ shell: true, command: \"echo \\\"{\\\\\\\"n\\\\\\\": $N}\\\"; echo oops >&2\", env: { N: \"{{ input.n }}\" } }", "", json!({"n": 7})).await;
+    let (_, result) = go(
+        "{ shell: true, command: \"echo \\\"{\\\\\\\"n\\\\\\\": $N}\\\"; echo oops >&2\", env: { N: \"{{ input.n }}\" } }",
+        "",
+        json!({"n": 7}),
+    )
+    .await;
     let output = result.unwrap();
     assert_eq!((&output["json"], &output["stderr"]), (&json!({"n": 7}), &json!("oops\n")));
 }
@@ -108,7 +113,11 @@ async fn a_command_that_is_killed_may_be_tried_again() {
 #[tokio::test]
 async fn a_flood_of_output_is_bounded_and_said_to_be() {
     let settings = Settings { output_bytes_max: 1000, ..Settings::default() };
-    let shelf = shelf("{ command: [sh, -c, \"head -c 5000000 /dev/zero | tr '\\\\0' x; head -c 3000 /dev/zero | tr '\\\\0' y >&2\"] }", "", settings);
+    let shelf = shelf(
+        "{ command: [sh, -c, \"head -c 5000000 /dev/zero | tr '\\\\0' x; head -c 3000 /dev/zero | tr '\\\\0' y >&2\"] }",
+        "",
+        settings,
+    );
     let engine = shelf.engine().await;
     let output = result(&engine.start("go", &()).await.unwrap()).await.unwrap();
     assert_eq!(output["stdout"].as_str().map(str::len), Some(1000));
@@ -117,7 +126,10 @@ async fn a_flood_of_output_is_bounded_and_said_to_be() {
 
 #[tokio::test]
 async fn the_last_words_of_a_failure_are_bounded() {
-    let failure = go("{ command: [sh, -c, \"head -c 9000 /dev/zero | tr '\\\\0' y >&2; echo the end >&2; exit 1\"] }", ONCE, json!(null)).await.1.unwrap_err();
+    let failure = go("{ command: [sh, -c, \"head -c 9000 /dev/zero | tr '\\\\0' y >&2; echo the end >&2; exit 1\"] }", ONCE, json!(null))
+        .await
+        .1
+        .unwrap_err();
     assert!(failure.message.ends_with("yyythe end") && failure.message.len() < 700, "{}", failure.message.len());
 }
 
@@ -160,7 +172,12 @@ async fn a_timeout_ends_the_command_with_its_children() {
 
 #[tokio::test]
 async fn a_command_that_does_not_listen_is_ended_all_the_same() {
-    let (_, result) = go("{ command: [sh, -c, \"trap '' TERM; while :; do sleep 0.1; done\"] }", "    timeout: 100ms\n    retry: { max_attempts: 1 }\n", json!(null)).await;
+    let (_, result) = go(
+        "{ command: [sh, -c, \"trap '' TERM; while :; do sleep 0.1; done\"] }",
+        "    timeout: 100ms\n    retry: { max_attempts: 1 }\n",
+        json!(null),
+    )
+    .await;
     assert_eq!(result.unwrap_err().code, Code::DeadlineExceeded);
 }
 
@@ -187,9 +204,18 @@ async fn what_a_command_leaves_running_does_not_hold_the_step_up() {
 
 #[tokio::test]
 async fn a_command_is_begun_again_by_the_next_process_under_the_same_key() {
-    let shelf = shelf("{ command: [sh, -c, \"echo $STEADFAST_IDEMPOTENCY_KEY $STEADFAST_ATTEMPT >> log; test -f go || sleep 1000\"] }", "", Settings::default());
+    let shelf = shelf(
+        "{ command: [sh, -c, \"echo $STEADFAST_IDEMPOTENCY_KEY $STEADFAST_ATTEMPT >> log; test -f go || sleep 1000\"] }",
+        "",
+        Settings::default(),
+    );
     let store = steadfast::memory::Memory::new();
-    let on = |store| shelf.registered().into_iter().fold(Engine::on(store), |engine, (name, registered)| engine.register_code(&name, registered));
+    let on = |store| {
+        shelf
+            .registered()
+            .into_iter()
+            .fold(Engine::on(store), |engine, (name, registered)| engine.register_code(&name, registered))
+    };
     let first = on(store.clone()).start().await.unwrap();
     first.start("go", &()).id("r").await.unwrap();
     let log = shelf.folder.path().join("log");

@@ -42,17 +42,25 @@ impl Shelf {
     /// All workflows, as they are registered.
     pub(crate) fn registered(&self) -> Vec<(String, Registered)> {
         let names = self.library.names();
-        names.iter().map(|name| (name.to_string(), Registered::new(Arc::new(self.library.code(name))))).collect()
+        names
+            .iter()
+            .map(|name| (name.to_string(), Registered::new(Arc::new(self.library.code(name)))))
+            .collect()
     }
 
     /// An engine in real time, for what talks to the world outside.
     pub(crate) async fn engine(&self) -> Engine {
-        let builder = self.registered().into_iter().fold(Engine::in_memory(), |engine, (name, registered)| engine.register_code(&name, registered));
+        let builder = self
+            .registered()
+            .into_iter()
+            .fold(Engine::in_memory(), |engine, (name, registered)| engine.register_code(&name, registered));
         builder.start().await.unwrap()
     }
 
     pub(crate) fn lab(&self) -> LabBuilder {
-        self.registered().into_iter().fold(Lab::new(), |lab, (name, registered)| lab.register_code(&name, registered))
+        self.registered()
+            .into_iter()
+            .fold(Lab::new(), |lab, (name, registered)| lab.register_code(&name, registered))
     }
 }
 

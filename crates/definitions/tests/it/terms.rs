@@ -20,7 +20,9 @@ async fn an_input_that_does_not_fit_is_refused_without_showing_it() {
     let shelf = Shelf::of(&[TEXT]);
     let lab = shelf.lab().open().await;
     let engine = lab.engine().await;
-    for (input, why) in [(json!({"customer": 1234}), "/customer: value is not of type \"string\""), (json!({}), "\"customer\" is a required property")] {
+    for (input, why) in
+        [(json!({"customer": 1234}), "/customer: value is not of type \"string\""), (json!({}), "\"customer\" is a required property")]
+    {
         let error = engine.start("order", &input).await.map(drop).unwrap_err();
         assert_eq!(error.code(), "SF0116", "{error}");
         assert!(error.to_string().contains(why) && !error.to_string().contains("1234"), "{error}");

@@ -56,6 +56,8 @@ async fn an_undo_can_call_for_a_person() {
     lab.settle().await;
     let why = lab.ask(async |engine| engine.why("r").await).await.unwrap();
     assert_eq!(why.status, Status::Compensating, "{why}");
-    lab.ask(async |engine| engine.run("r")?.resolve("one#1", steadfast::Resolution::SkipUndo).await).await.unwrap();
+    lab.ask(async |engine| engine.run("r")?.resolve("one#1", steadfast::Resolution::SkipUndo).await)
+        .await
+        .unwrap();
     assert_eq!(lab.result::<Json>("r").await.unwrap_err().message, "bad");
 }

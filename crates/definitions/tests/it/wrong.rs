@@ -44,7 +44,9 @@ fn texts_and_steps_have_a_bound() {
     assert!(said("long.yaml", &long).contains("at most 1048576 are allowed"));
     let steps = |count: usize| (0..count).map(|step| format!("  - {{ name: s{step}, set: {step} }}\n")).collect::<String>();
     assert!(check("most.yaml", &format!("workflow: a\nsteps:\n{}", steps(STEPS_MAX))).is_ok());
-    assert!(said("many.yaml", &format!("workflow: a\nsteps:\n{}", steps(STEPS_MAX + 1))).contains("has 1001 steps, at most 1000 are allowed"));
+    assert!(
+        said("many.yaml", &format!("workflow: a\nsteps:\n{}", steps(STEPS_MAX + 1))).contains("has 1001 steps, at most 1000 are allowed")
+    );
 }
 
 #[test]

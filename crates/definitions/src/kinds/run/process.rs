@@ -41,7 +41,7 @@ impl Captured {
     /// Reads to the end, and keeps as much as is allowed.
     async fn fill(&mut self, pipe: Option<impl AsyncRead + Unpin>) {
         let Some(mut pipe) = pipe else { return };
-        let mut buffer = [0; 8192];
+        let mut buffer = vec![0; 8192];
         while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
             let kept = count.min(self.max - self.bytes.len());
             self.bytes.extend_from_slice(&buffer[..kept]);

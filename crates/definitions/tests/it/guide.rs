@@ -1,0 +1,31 @@
+//! The examples of the guide are right.
+
+use std::path::Path;
+use steadfast_definitions::check;
+
+/// The YAML examples of the guide, each with the line that it begins in.
+fn examples(guide: &str) -> Vec<(usize, String)> {
+    let (mut examples, mut inside) = (Vec::new(), None);
+    for (number, line) in guide.lines().enumerate() {
+        match (&mut inside, line) {
+            (None, "```yaml") => inside = Some((number + 1, String::new())),
+            (Some(_), "```") => examples.extend(inside.take()),
+            (Some((_, text)), line) => *text += &format!("{line}\n"),
+            (None, _) => {}
+        }
+    }
+    examples
+}
+
+#[test]
+fn every_example_of_the_guide_is_right() {
+    let guide = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/definitions.md")).unwrap();
+    let examples = examples(&guide);
+    assert!(examples.len() >= 7, "only {} examples were found", examples.len());
+    for (line, text) in examples {
+        let whole = if text.starts_with("workflow: ") { text } else { format!("workflow: example\nsteps:\n{text}") };
+        if let Err(problems) = check("definitions.md", &whole) {
+            panic!("the example after line {line}:\n{}", problems.iter().map(|problem| format!("{problem}\n")).collect::<String>());
+        }
+    }
+}
