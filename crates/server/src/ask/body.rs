@@ -35,7 +35,7 @@ impl<T: DeserializeOwned + Default> FromRequest<Arc<App>> for Optional<T> {
         let (is_json, bytes) = read(request, app.config.body_bytes_max).await?;
         match (bytes.is_empty(), is_json) {
             (true, _) => Ok(Optional(T::default())),
-            (false, true) => parse(&bytes).map(Optional),
+            (false, true) => parse::<Option<T>>(&bytes).map(|body| Optional(body.unwrap_or_default())),
             (false, false) => Err(not_json()),
         }
     }
@@ -55,7 +55,11 @@ async fn read(request: Request, max: usize) -> Result<(bool, Bytes), Problem> {
     Ok((is_json, bytes))
 }
 
+/// A list would be taken for the fields in their order, which nobody means.
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(Problem::bad_request("the body is a list; it has to be an object"));
+    }
     serde_json::from_slice(bytes).map_err(|error| Problem::bad_request(format!("the body cannot be read: {error}")))
 }
 

@@ -10,20 +10,22 @@ use utoipa::ToSchema;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StartRun {
     /// The workflow to execute.
-    #[schema(examples("checkout"))]
+    #[schema(examples("checkout"), pattern = r"^[A-Za-z0-9._/-]{1,128}$")]
     pub workflow: String,
     /// What the code is given; `null` if it is left out.
     #[serde(default = "Data::null")]
     pub input: Data,
     /// The id; one is made if it is left out. It makes the start idempotent: the same id and input again is the same run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(examples("order-17"))]
+    #[schema(examples("order-17"), pattern = r"^[A-Za-z0-9._/-]{1,128}$")]
     pub id: Option<String>,
     /// How long the run may take in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
     pub deadline_ms: Option<u64>,
     /// Whose work it is; lists can be asked for one tenant's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = r"^[A-Za-z0-9._/-]{1,128}$")]
     pub tenant: Option<String>,
     /// How long the answer may wait for the end of the run. The server has a bound for it, 60 seconds unless it is configured otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,7 +89,7 @@ pub struct SendSignal {
     pub payload: Data,
     /// What tells it from others: the same again is dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 256)]
+    #[schema(min_length = 1, max_length = 256)]
     pub signal_id: Option<String>,
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]

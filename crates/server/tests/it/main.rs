@@ -5,7 +5,7 @@ mod feed;
 mod limits;
 mod openapi;
 mod problems;
-// mod property;
+mod property;
 mod runs;
 mod schema;
 mod shutdown;

@@ -20,6 +20,14 @@ fn the_committed_document_is_what_the_code_says() {
     assert!(committed == steadfast_server::openapi(), "docs/openapi.json is out of date; write it anew with STEADFAST_REWRITE=1");
 }
 
+#[test]
+fn every_operation_has_a_name_of_its_own() {
+    let document = Document::new();
+    let names: Vec<&str> = document.operations().map(|(_, _, operation)| operation["operationId"].as_str().unwrap()).collect();
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+    assert!(names.contains(&"runs_start"), "{names:?}");
+}
+
 #[tokio::test]
 async fn it_is_served() {
     assert_eq!(Site::new().await.get("/openapi.json").await.text, steadfast_server::openapi());

@@ -198,7 +198,8 @@ impl Site {
         let (status, headers) = (answer.status(), answer.headers().clone());
         assert_eq!(headers["x-content-type-options"], "nosniff");
         assert!(headers.contains_key("x-request-id"));
-        Got { status, headers, text: String::from_utf8_lossy(&answer.bytes().await.unwrap()).into_owned() }
+        let bytes = tokio::time::timeout(PATIENCE, answer.bytes()).await.expect("the end of the answer").unwrap();
+        Got { status, headers, text: String::from_utf8_lossy(&bytes).into_owned() }
     }
 
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
