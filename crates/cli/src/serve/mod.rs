@@ -4,6 +4,7 @@ mod catalogue;
 mod definitions;
 mod limits;
 mod logs;
+mod measure;
 mod signals;
 
 use crate::args::{Common, Serve};
@@ -22,15 +23,16 @@ use steadfast_server::{Exporter, Parts, Sending, Server};
 use steadfast_store::Store;
 use steadfast_store_embedded::Embedded;
 
-/// How often metrics are put in order; they would grow without it.
-const UPKEEP_EVERY: Duration = Duration::from_secs(5);
-
 /// How long the end waits for traces to be sent.
 const TRACES_WITHIN: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(common: &Common, args: &Serve) -> Result<(), Error> {
     let mut config = Config::load(&args.settings.given(common))?;
     logs::install(&config)?;
+    if config.text(settings::OTLP_ENDPOINT).is_some() {
+        let origin = config.origin(settings::OTLP_ENDPOINT);
+        return Err(Error::Usage(format!("otlp.endpoint is set ({origin}), but this build cannot send traces; unset it")));
+    }
     let _it_was_installed = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -49,14 +51,14 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     let store: Arc<dyn Store> = Arc::new(Embedded::open(&data).map_err(|error| with_code(&error, error.code()))?);
     let folder = folder(config)?;
     let mut definitions = Definitions::open(&folder, vars(config), Arc::clone(&store)).await?;
-    let metrics = metrics(); // before the engine, which counts for whoever is there when it starts
+    let metrics = measure::install(); // before the engine, which counts for whoever is there when it starts
     let traces = traces(config)?;
     let mut builder = Builder::new(store);
     builder.observer = traces.as_ref().map(|(exporter, _)| Arc::clone(exporter) as Arc<dyn Observer>);
     builder.config = limits::of_engine(config);
     builder.registry = definitions.registry();
     let engine = builder.start().await.map_err(|error| with_code(&error, error.code()))?;
-    let parts = Parts { catalogue: Some(Arc::new(definitions.catalogue())), metrics, ..Parts::default() };
+    let parts = Parts { catalogue: Some(Arc::new(definitions.catalogue())), metrics };
     let server = match Server::bind(limits::of_server(config)?, engine.clone(), parts).await {
         Ok(server) => server,
         Err(error) => {
@@ -129,25 +131,6 @@ fn folder(config: &Config) -> Result<PathBuf, Error> {
 
 fn vars(config: &Config) -> serde_json::Map<String, serde_json::Value> {
     config.vars.iter().map(|(name, set)| (name.clone(), set.value.clone())).collect()
-}
-
-/// Numbers for `/metrics`.
-fn metrics() -> Option<metrics_exporter_prometheus::PrometheusHandle> {
-    let handle = match steadfast_server::install_metrics() {
-        Ok(handle) => handle,
-        Err(error) => {
-            tracing::warn!(%error, "there are no metrics");
-            return None;
-        }
-    };
-    let kept = handle.clone();
-    tokio::spawn(async move {
-        loop {
-            output::time::pass(UPKEEP_EVERY).await;
-            kept.run_upkeep();
-        }
-    });
-    Some(handle)
 }
 
 /// What runs where, and how to stop it.
