@@ -17,7 +17,6 @@ use std::path::PathBuf;
 #[command(
     name = "steadfast",
     version,
-    propagate_version = true,
     max_term_width = 100,
     arg_required_else_help = true,
     after_help = "\

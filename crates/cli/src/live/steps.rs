@@ -47,7 +47,7 @@ pub(super) fn detail(step: &Step, now: Timestamp) -> String {
     }
     if matches!(step.status.as_str(), "BACKOFF" | "FAILED") {
         parts.extend(step.failure.as_ref().map(told));
-    } else if step.status != "PENDING" {
+    } else if !["PENDING", "SKIPPED"].contains(&&*step.status) {
         parts.extend(time::took(step.started_at.as_deref(), step.ended_at.as_deref(), now).map(duration::rough));
     }
     parts.join(", ")

@@ -8,6 +8,10 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const GAP: usize = 2;
 /// Below this a column says nothing any more.
 const WIDTH_MIN: usize = 8;
+/// A last column that would go on in lines shorter than this stands below its row instead.
+const WRAP_MIN: usize = 36;
+/// How far what stands below a row is moved to the right.
+const INDENT: usize = 4;
 
 /// What happens to a cell that has no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,12 +97,30 @@ impl Table {
     pub(crate) fn within(&self, width: Option<usize>) -> String {
         let used: Vec<usize> = (0..self.columns.len()).filter(|at| self.rows.iter().any(|row| !row[*at].text.is_empty())).collect();
         let widths = self.widths(&used, width);
+        let below = self.below(&used, &widths);
+        let (used, widths) = match below {
+            Some(_) => (&used[..used.len() - 1], self.widths(&used[..used.len() - 1], width)),
+            None => (&used[..], widths),
+        };
         let titles: Vec<Cell> = self.columns.iter().map(|column| Cell::styled(column.title, style::FAINT)).collect();
         let mut lines = Vec::new();
-        for row in std::iter::once(&titles).chain(&self.rows) {
-            self.lines(row, &used, &widths, &mut lines);
+        self.lines(&titles, used, &widths, &mut lines);
+        for row in &self.rows {
+            self.lines(row, used, &widths, &mut lines);
+            if let Some(at) = below.filter(|at| !row[*at].text.is_empty()) {
+                let room = width.unwrap_or(usize::MAX).saturating_sub(INDENT);
+                let parts = if self.columns[at].fit == Fit::Wrap { wrap(&row[at].text, room) } else { vec![cut(&row[at].text, room)] };
+                lines.extend(parts.iter().map(|part| style::paint(style::FAINT, format_args!("{}{part}", " ".repeat(INDENT)))));
+            }
         }
         lines.join("\n")
+    }
+
+    /// The last column, if it has too little room beside the others.
+    fn below(&self, used: &[usize], widths: &[usize]) -> Option<usize> {
+        let (at, width) = (*used.last()?, *widths.last()?);
+        let natural = self.rows.iter().map(|row| row[at].text.width()).max().unwrap_or(0);
+        (used.len() > 1 && self.columns[at].fit != Fit::Whole && width < natural.min(WRAP_MIN)).then_some(at)
     }
 
     /// How wide each column is. The widest that may give way gives way first.
@@ -231,8 +253,9 @@ mod tests {
             assert!(text.lines().all(|line| line.width() <= width), "{width}:\n{text}");
             assert!(text.contains("0199-aaaa-bbbb-cccc"), "{text}");
         }
-        let text = plain(&table().within(Some(50)));
-        assert!(text.contains('…'), "{text}");
+        let text = plain(&table().within(Some(45)));
+        assert!(text.contains("a-workflow-with-a-long-…"), "{text}");
+        assert!(text.contains("\n    it waits for the word of a person\n"), "what has no room stands below: {text}");
     }
 
     #[test]

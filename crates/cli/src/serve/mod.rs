@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod definitions;
+mod herald;
 mod limits;
 mod logs;
 mod measure;
@@ -11,11 +12,10 @@ use crate::args::{Common, Serve};
 use crate::config::{Config, Origin, settings};
 use crate::demo::Demo;
 use crate::error::{Error, chain};
-use crate::output::{self, style};
 use definitions::Definitions;
+use herald::Herald;
 use signals::Signals;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_runtime::{Builder, Engine, Observer};
@@ -46,6 +46,7 @@ pub(crate) fn run(common: &Common, args: &Serve) -> Result<(), Error> {
 
 async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     limits::raise_open_files();
+    let herald = Herald::new(config);
     let mut signals = Signals::new().map_err(|error| Error::failed("cannot listen for signals", &error))?;
     let data = config.path(settings::DATA).unwrap_or_else(|| settings::DATA.default.into());
     let store: Arc<dyn Store> = Arc::new(Embedded::open(&data).map_err(|error| with_code(&error, error.code()))?);
@@ -69,21 +70,21 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     let addr = server.addr();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(async move { drop(stopped.await) }));
-    banner(addr, &data, &folder, &definitions);
+    herald.ready(addr, &data, &folder, definitions.count());
     if let Some(demo) = &demo {
         demo.begin(&engine, addr).await?;
     }
     signals.until_stop(&mut definitions, &engine).await;
     drop(stop);
-    output::say("stopping: what is in flight is let end; once more to stop at once");
+    herald.say("stopping: what is in flight is let end; once more to stop at once");
     tokio::select! {
         biased;
         () = signals.stop() => {
-            output::say("stopped at once; what was in flight is done again after the next start");
+            herald.say("stopped at once; what was in flight is done again after the next start");
             Err(Error::Said(130))
         }
         () = ended(serving, engine, traces) => {
-            output::say("stopped; everything is kept");
+            herald.say("stopped; everything is kept");
             Ok(())
         }
     }
@@ -131,20 +132,4 @@ fn folder(config: &Config) -> Result<PathBuf, Error> {
 
 fn vars(config: &Config) -> serde_json::Map<String, serde_json::Value> {
     config.vars.iter().map(|(name, set)| (name.clone(), set.value.clone())).collect()
-}
-
-/// What runs where, and how to stop it.
-fn banner(addr: SocketAddr, data: &Path, folder: &Path, definitions: &Definitions) {
-    let count = match definitions.count() {
-        1 => "1 workflow".into(),
-        count => format!("{count} workflows"),
-    };
-    let line = |name: &str, text: std::fmt::Arguments<'_>| {
-        output::say(format_args!("  {}{text}", style::paint(style::FAINT, format_args!("{name:<13}"))));
-    };
-    output::say(format_args!("{} {} is ready", style::paint(style::BOLD, "steadfast"), env!("CARGO_PKG_VERSION")));
-    line("address", format_args!("http://{addr}"));
-    line("data", format_args!("{}", data.display()));
-    line("definitions", format_args!("{} ({count})", folder.display()));
-    line("stop", format_args!("Ctrl-C"));
 }

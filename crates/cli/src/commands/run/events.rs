@@ -87,7 +87,7 @@ fn table(events: &[Event]) -> Table {
     for event in events {
         let attempt = event
             .attempt_number
-            .filter(|_| !subject(event).is_empty() && event.event_type != "TIMER_SET")
+            .filter(|_| is_of_an_attempt(&event.event_type))
             .map(|attempt| attempt.to_string());
         table.row(vec![
             event.sequence.to_string().into(),
@@ -99,6 +99,11 @@ fn table(events: &[Event]) -> Table {
         ]);
     }
     table
+}
+
+fn is_of_an_attempt(event_type: &str) -> bool {
+    let kinds = ["STEP_", "UNDO_", "RETRY_"];
+    event_type != "STEP_SKIPPED" && kinds.iter().any(|kind| event_type.starts_with(kind))
 }
 
 fn style_of(event_type: &str) -> anstyle::Style {
@@ -129,9 +134,9 @@ fn detail(event: &Event) -> String {
     parts.extend(event.failure_reason.clone().or_else(|| text("reason").map(Into::into)));
     parts.extend(text("run").map(|run| format!("run {run}")));
     parts.extend(text("note").map(Into::into));
-    if event.backoff_delay_ms.is_none() {
-        parts.extend(text("dueAt").map(|due| format!("due {due}")));
-    }
+    let due = text("dueAt").filter(|_| event.backoff_delay_ms.is_none());
+    let ahead = due.and_then(|due| time::took(Some(&event.timestamp), Some(due), time::now()));
+    parts.extend(ahead.map(|ahead| format!("due in {}", duration::rough(ahead))));
     parts.join(": ")
 }
 

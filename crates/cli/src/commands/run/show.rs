@@ -85,7 +85,8 @@ fn steps(run: &Run, width: Option<usize>, now: Timestamp) -> Table {
     }
     let mut table = Table::new(columns);
     for step in &run.steps {
-        let took = time::took(step.started_at.as_deref(), step.ended_at.as_deref(), now).filter(|_| step.status != "PENDING");
+        let took = time::took(step.started_at.as_deref(), step.ended_at.as_deref(), now)
+            .filter(|_| !["PENDING", "SKIPPED"].contains(&&*step.status));
         let attempts = if step.attempts == 0 { String::new() } else { step.attempts.to_string() };
         let mut row: Vec<Cell> = vec![
             Cell::styled(style::sign(&step.status), style::of_status(&step.status)),
@@ -121,7 +122,7 @@ fn timeline(run: &Run, step: &Step, now: Timestamp) -> String {
     let place = |at: Timestamp| (at.saturating_since(begin).as_micros() * TIMELINE as u128 / whole).min(TIMELINE as u128 - 1) as usize;
     let mut bar = [' '; TIMELINE];
     let mut fill = |from: Timestamp, to: Timestamp, sign: char| bar[place(from)..=place(to).max(place(from))].fill(sign);
-    let Some(from) = parse(&step.started_at) else { return String::new() };
+    let Some(from) = parse(&step.started_at).filter(|_| step.status != "SKIPPED") else { return String::new() };
     fill(from, parse(&step.ended_at).unwrap_or(end), if step.tries.is_empty() { '━' } else { '╌' });
     for attempt in &step.tries {
         if let Some(from) = parse(&attempt.started_at) {

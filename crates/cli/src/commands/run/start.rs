@@ -89,8 +89,19 @@ async fn ended(context: &Context, id: &str, wait: Duration) -> Result<(Answer, R
             return Err(Error::Failed(what));
         }
         let pause = if view.ticks() { Duration::from_secs(1) } else { SILENCE_MAX };
-        look = watch.changed(pause.min(rest)).await || away_since.is_some() || !view.ticks();
+        let changed = watch.changed(pause.min(rest)).await;
+        look = changed || !view.ticks() || away_since.is_some() || last.as_ref().is_some_and(|(_, run)| is_due(run, time::now()));
     }
+}
+
+/// Whether a step is tried again by now: that an attempt begins is no event, so nobody is told.
+fn is_due(run: &Run, now: Timestamp) -> bool {
+    let due = run
+        .steps
+        .iter()
+        .filter(|step| step.status == "BACKOFF")
+        .filter_map(|step| time::parse(step.next_attempt_at.as_deref()?));
+    due.min().is_some_and(|due| due <= now)
 }
 
 /// A server that is being started again is waited for.

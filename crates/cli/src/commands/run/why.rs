@@ -65,6 +65,7 @@ pub(crate) fn waiting(run: &str, wait: &Wait, now: Timestamp) -> String {
             format!("it waits for the signal {name}{until}: steadfast run signal {run} {name} --payload JSON")
         }
         "APPROVAL" => {
+            let step = wait.name.as_deref().unwrap_or_default();
             let who = if wait.roles.is_empty() { "somebody".into() } else { wait.roles.join(" or ") };
             format!("it waits for {who} to approve {step}{until}: steadfast run signal {run} {step} --payload '{{\"approved\":true}}'")
         }
@@ -146,7 +147,7 @@ mod tests {
 
     #[test]
     fn an_approval_says_who_and_how() {
-        let wait = serde_json::json!({"reason": "APPROVAL", "step": "ok#1", "roles": ["operator"], "until": "2026-01-01T14:00:00.123Z"});
+        let wait = serde_json::json!({"reason": "APPROVAL", "name": "ok", "roles": ["operator"], "until": "2026-01-01T14:00:00.123Z"});
         let text = of(serde_json::json!({"waits": [wait, {"reason": "TIMER", "dueAt": "2026-01-01T14:00:00Z"}]}));
         assert_eq!(
             text,

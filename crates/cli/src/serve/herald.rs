@@ -1,0 +1,40 @@
+//! What the server says of itself: what runs where, and that it stops. For programs it is in the log, so that every line is JSON.
+
+use crate::config::{Config, settings};
+use crate::output::{self, style};
+use std::fmt::Arguments;
+use std::net::SocketAddr;
+use std::path::Path;
+
+pub(super) struct Herald {
+    json: bool,
+}
+
+impl Herald {
+    pub(super) fn new(config: &Config) -> Self {
+        Herald { json: config.text(settings::LOG_FORMAT) == Some("json") }
+    }
+
+    /// It answers from here on.
+    pub(super) fn ready(&self, addr: SocketAddr, data: &Path, folder: &Path, workflows: usize) {
+        let address = format!("http://{addr}");
+        let (data, definitions, version) = (data.display(), folder.display(), env!("CARGO_PKG_VERSION"));
+        if self.json {
+            tracing::info!(address, %data, %definitions, workflows, version, "ready");
+            return;
+        }
+        let s = if workflows == 1 { "" } else { "s" };
+        let line = |name: &str, text: Arguments<'_>| {
+            output::say(format_args!("  {}{text}", style::paint(style::FAINT, format_args!("{name:<13}"))));
+        };
+        output::say(format_args!("{} {version} is ready", style::paint(style::BOLD, "steadfast")));
+        line("address", format_args!("{address}"));
+        line("data", format_args!("{data}"));
+        line("definitions", format_args!("{definitions} ({workflows} workflow{s})"));
+        line("stop", format_args!("Ctrl-C"));
+    }
+
+    pub(super) fn say(&self, text: &str) {
+        if self.json { tracing::info!("{text}") } else { output::say(text) }
+    }
+}

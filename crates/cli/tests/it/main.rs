@@ -1,0 +1,13 @@
+//! The real binary: what it prints, what it ends with, and what it does with a real server.
+
+mod check;
+mod config;
+mod doctor;
+mod help;
+mod letters;
+mod live;
+mod runs;
+mod serve;
+mod served;
+mod steadfast;
+mod unreachable;
