@@ -7,6 +7,7 @@ mod limits;
 mod logs;
 mod measure;
 mod signals;
+mod traces;
 
 use crate::args::{Common, Serve};
 use crate::config::{Config, Origin, settings};
@@ -15,24 +16,17 @@ use crate::error::{Error, chain};
 use definitions::Definitions;
 use herald::Herald;
 use signals::Signals;
+use traces::Traces;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
-use steadfast_runtime::{Builder, Engine, Observer};
-use steadfast_server::{Exporter, Parts, Sending, Server};
+use steadfast_runtime::{Builder, Engine};
+use steadfast_server::{Parts, Server};
 use steadfast_store::Store;
 use steadfast_store_embedded::Embedded;
-
-/// How long the end waits for traces to be sent.
-const TRACES_WITHIN: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(common: &Common, args: &Serve) -> Result<(), Error> {
     let mut config = Config::load(&args.settings.given(common))?;
     logs::install(&config)?;
-    if config.text(settings::OTLP_ENDPOINT).is_some() {
-        let origin = config.origin(settings::OTLP_ENDPOINT);
-        return Err(Error::Usage(format!("otlp.endpoint is set ({origin}), but this build cannot send traces; unset it")));
-    }
     let _it_was_installed = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -53,9 +47,9 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     let folder = folder(config)?;
     let mut definitions = Definitions::open(&folder, vars(config), Arc::clone(&store)).await?;
     let metrics = measure::install(); // before the engine, which counts for whoever is there when it starts
-    let traces = traces(config)?;
+    let traces = Traces::start(config)?;
     let mut builder = Builder::new(store);
-    builder.observer = traces.as_ref().map(|(exporter, _)| Arc::clone(exporter) as Arc<dyn Observer>);
+    builder.observer = traces.as_ref().map(Traces::observer);
     builder.config = limits::of_engine(config);
     builder.registry = definitions.registry();
     let engine = builder.start().await.map_err(|error| with_code(&error, error.code()))?;
@@ -90,23 +84,12 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     }
 }
 
-/// Who hears of attempts, and who sends that on.
-type Traces = (Arc<Exporter>, Sending);
-
-/// Sends traces, if somebody collects them.
-fn traces(config: &Config) -> Result<Option<Traces>, Error> {
-    let Some(endpoint) = config.text(settings::OTLP_ENDPOINT) else { return Ok(None) };
-    let exporter = Exporter::start(endpoint).map_err(|error| Error::failed("cannot send traces", &error))?;
-    Ok(Some(exporter))
-}
-
 /// Lets requests and then attempts end, and sends what is left of traces.
 async fn ended(serving: tokio::task::JoinHandle<()>, engine: Engine, traces: Option<Traces>) {
     let _it_has_ended = serving.await;
     engine.shutdown().await;
-    if let Some((exporter, sending)) = traces {
-        drop(exporter);
-        sending.finish(TRACES_WITHIN).await;
+    if let Some(traces) = traces {
+        traces.finish().await;
     }
 }
 

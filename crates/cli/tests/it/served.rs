@@ -2,7 +2,8 @@
 
 use crate::steadfast::{Called, command, until};
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -72,6 +73,19 @@ impl Served {
     /// Calls the binary as a client of this server.
     pub(crate) fn call(&self, args: &[&str]) -> Called {
         Called::of(&self.client(args).output().unwrap())
+    }
+
+    /// What stands at a path of the server.
+    #[track_caller]
+    pub(crate) fn get(&self, path: &str) -> String {
+        let addr = self.url.strip_prefix("http://").unwrap();
+        let mut stream = TcpStream::connect(addr).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
+        body.into()
     }
 
     /// What a run is, as JSON.
