@@ -16,13 +16,13 @@ use crate::error::{Error, chain};
 use definitions::Definitions;
 use herald::Herald;
 use signals::Signals;
-use traces::Traces;
 use std::path::PathBuf;
 use std::sync::Arc;
 use steadfast_runtime::{Builder, Engine};
 use steadfast_server::{Parts, Server};
 use steadfast_store::Store;
 use steadfast_store_embedded::Embedded;
+use traces::Traces;
 
 pub(crate) fn run(common: &Common, args: &Serve) -> Result<(), Error> {
     let mut config = Config::load(&args.settings.given(common))?;

@@ -3,6 +3,7 @@
 mod check;
 mod config;
 mod doctor;
+mod first_ten_minutes;
 mod help;
 mod letters;
 mod live;
