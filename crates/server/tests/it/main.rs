@@ -1,4 +1,5 @@
 //! The server against real HTTP clients, on real engines.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test may panic, and says how to repeat it")]
 
 mod access;
 mod feed;
