@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::response::Response;
 use futures_util::FutureExt;
 use http::header::{ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderName, HeaderValue, Method, Request, Uri};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use std::hash::{BuildHasher, RandomState};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -65,6 +65,9 @@ impl Front {
         }
         if let Some(origin) = origin {
             access::allow(&mut response, origin);
+        }
+        if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(request = ?id, path = uri.path(), "a request came to a point that it should never come to");
         }
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, id);

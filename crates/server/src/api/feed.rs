@@ -16,7 +16,7 @@ use serde::Deserialize;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
-use steadfast_kernel::{EntityId, LetterId, RunId, code};
+use steadfast_kernel::{self as kernel, EntityId, LetterId, RunId, code};
 use steadfast_runtime::clock::{Clock, SystemClock};
 use steadfast_runtime::{Error, Fed, Feed, Follow, Position};
 use tokio::sync::OwnedSemaphorePermit;
@@ -56,9 +56,8 @@ pub(super) async fn follow(State(app): State<Arc<App>>, headers: HeaderMap, Quer
         |_| Problem::new(code::TOO_MANY_REQUESTS, "as many as may follow the feed already do (feed_readers_max); come back later");
     let permit = Arc::clone(&app.readers).try_acquire_owned().map_err(too_many)?;
     let feed = app.engine.feed(Follow { after, entity: filter.entity.clone() }).await?;
-    let mut waiting = VecDeque::new();
-    waiting.push_back(Bytes::from(format!("retry: 1000\nid: {}\n\n", cursor::encode(&feed.position()))));
-    let reader = Reader { told: feed.position(), feed, filter, app, waiting, _permit: permit };
+    let hello = Bytes::from(format!("retry: 1000\nid: {}\n\n", cursor::encode(&feed.position())));
+    let reader = Reader { told: feed.position(), feed, filter, app, hello: Some(hello), page: VecDeque::new(), _permit: permit };
     Ok(([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(reader.stream())).into_response())
 }
 
@@ -107,7 +106,11 @@ impl Filter {
     /// What is said of it, if it is wanted.
     fn take(&self, fed: &Fed) -> Option<Change> {
         let wanted = self.types.is_empty() || self.types.iter().any(|kind| kind == fed.entry.event.kind());
-        if !wanted || self.tenant.as_ref().is_some_and(|tenant| fed.tenant.as_ref() != Some(tenant)) {
+        let tenant = match &fed.entry.event {
+            kernel::Event::LetterAdded(letter) => letter.tenant.as_ref(),
+            _ => fed.tenant.as_ref(),
+        };
+        if !wanted || self.tenant.as_ref().is_some_and(|asked| tenant != Some(asked)) {
             return None;
         }
         let change = Change::of(&fed.entity, &fed.entry)?;
@@ -125,13 +128,18 @@ fn known(name: &str, value: &str, known: &[&str]) -> Result<(), Problem> {
     Err(Problem::bad_request(format!("{name} has {value:?}; {meant}there are: {}", known.join(", "))))
 }
 
+/// About how much is sent at once.
+const CHUNK: usize = 64 << 10;
+
 /// One reader.
 struct Reader {
     feed: Feed,
     filter: Filter,
     app: Arc<App>,
-    /// What is to be sent before anything else is read.
-    waiting: VecDeque<Bytes>,
+    /// The first word: where it begins.
+    hello: Option<Bytes>,
+    /// What was read and is still to be sent. It becomes text when the reader has room for it.
+    page: VecDeque<Arc<Fed>>,
     /// The place that the reader knows of.
     told: Position,
     _permit: OwnedSemaphorePermit,
@@ -148,7 +156,7 @@ impl Reader {
     /// What is sent next; nothing at the end of the stream. The reader can come back.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(bytes) = self.waiting.pop_front() {
+            if let Some(bytes) = self.hello.take().or_else(|| self.write()) {
                 return Some(bytes);
             }
             let keep_alive = self.app.config.feed_keep_alive;
@@ -156,22 +164,21 @@ impl Reader {
                 biased;
                 () = self.app.closing.cancelled() => return None,
                 next = tokio::time::timeout(keep_alive, self.feed.next()) => match next {
-                    Ok(Ok(page)) => self.write(&page),
+                    Ok(Ok(page)) => self.page.extend(page),
                     Ok(Err(Error::Unavailable { retry_after, .. })) => SystemClock.sleep(retry_after).await,
                     Ok(Err(_)) => return None,
-                    Err(_) => {
-                        let still_here = self.still_here();
-                        self.waiting.push_back(still_here);
-                    }
+                    Err(_) => return Some(self.still_here()),
                 },
             }
         }
     }
 
-    fn write(&mut self, page: &[Arc<Fed>]) {
+    /// A piece of what was read; nothing if the reader wants to hear of none of it.
+    fn write(&mut self) -> Option<Bytes> {
         let mut text = Vec::new();
-        for fed in page {
-            let Some(change) = self.filter.take(fed) else { continue };
+        while text.len() < CHUNK {
+            let Some(fed) = self.page.pop_front() else { break };
+            let Some(change) = self.filter.take(&fed) else { continue };
             text.extend_from_slice(b"id: ");
             text.extend_from_slice(cursor::encode(&fed.position).as_bytes());
             text.extend_from_slice(b"\ndata: ");
@@ -180,9 +187,7 @@ impl Reader {
             }
             self.told = fed.position;
         }
-        if !text.is_empty() {
-            self.waiting.push_back(text.into());
-        }
+        (!text.is_empty()).then(|| text.into())
     }
 
     /// Nothing has happened that the reader wants to hear of; it need not read all of that again when it comes back.

@@ -1,6 +1,6 @@
 //! Who may reach the server.
 
-use crate::support::{Site, TOKEN, config, engine};
+use crate::support::{Site, TOKEN, config, engine, raw};
 use reqwest::Method;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -9,8 +9,6 @@ use std::path::PathBuf;
 use steadfast_server::{Config, Error, Parts, Server};
 use steadfast_store::memory::Memory;
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 fn token_file(folder: &TempDir, content: &str, mode: u32) -> PathBuf {
     let path = folder.path().join("token");
@@ -92,15 +90,6 @@ async fn why_it_is_not_ready_is_told_to_those_who_have_the_token() {
     assert_eq!(site.get("/readyz").await.json()["dependencies"][0], json!({"name": "store", "ready": false}));
     let told = site.send(site.request(Method::GET, "/readyz").bearer_auth(TOKEN)).await;
     assert!(told.json()["dependencies"][0]["detail"].is_string());
-}
-
-/// Sends bytes and reads all that comes back.
-async fn raw(site: &Site, request: &str) -> String {
-    let mut stream = TcpStream::connect(site.addr).await.unwrap();
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await.unwrap();
-    String::from_utf8(answer).unwrap()
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Every error is a problem document that says what to do.
 
-use crate::support::{Site, config};
+use crate::support::{Site, config, raw};
 use reqwest::Method;
 use serde_json::json;
 use std::sync::Arc;
@@ -94,6 +94,27 @@ async fn an_engine_that_has_stopped_is_unavailable() {
     let site = Site::new().await;
     site.engine.clone().shutdown().await;
     assert_eq!(site.post("/v1/runs", json!({"workflow": "echo"})).await.problem(503), "SF0202");
+}
+
+#[tokio::test]
+async fn odd_requests_are_refused_and_break_nothing() {
+    let site = Site::new().await;
+    for (head, status) in [
+        ("OPTIONS * HTTP/1.1\r\nHost: localhost", "404"),
+        ("CONNECT localhost:80 HTTP/1.1\r\nHost: localhost", "404"),
+        ("CONNECT evil.example:80 HTTP/1.1\r\nHost: localhost", "403"),
+        ("GET http://evil.example/healthz HTTP/1.1\r\nHost: localhost", "403"),
+        ("GET http://localhost/healthz HTTP/1.1\r\nHost: evil.example", "200"),
+        ("get /healthz HTTP/1.1\r\nHost: localhost", "405"),
+        ("TRACE /v1/runs HTTP/1.1\r\nHost: localhost", "405"),
+        ("GET /v1/runs/../runs HTTP/1.1\r\nHost: localhost", "400"),
+        ("GET /v1/runs/%zz HTTP/1.1\r\nHost: localhost", "400"),
+        ("GET //v1/runs HTTP/1.1\r\nHost: localhost", "404"),
+        ("GET /v1/runs/%00 HTTP/1.1\r\nHost: localhost", "400"),
+    ] {
+        let answer = raw(&site, &format!("{head}\r\nConnection: close\r\n\r\n")).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{head}: {answer}");
+    }
 }
 
 struct Broken;

@@ -12,6 +12,8 @@ use steadfast_runtime::host::Context;
 use steadfast_runtime::{Builder, Code, Engine, Registered, Terms};
 use steadfast_server::{Config, Parts, Server};
 use steadfast_store::memory::Memory;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -234,4 +236,16 @@ impl Site {
         };
         tokio::time::timeout(PATIENCE, look).await.unwrap_or_else(|_| panic!("{run} is never {status}"))
     }
+}
+
+/// Sends bytes and reads all that comes back.
+pub(crate) async fn raw(site: &Site, request: &str) -> String {
+    let mut stream = TcpStream::connect(site.addr).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer))
+        .await
+        .expect("the end of the answer")
+        .unwrap();
+    String::from_utf8(answer).unwrap()
 }

@@ -55,12 +55,13 @@ pub(in crate::api) async fn events(
     let limit = within("limit", asked.limit, 1..=1000, 1000)? as usize;
     within("attempt", asked.attempt.map(u64::from), 1..=u64::from(u32::MAX), 1)?;
     let (mut found, mut after) = (Vec::new(), asked.after.unwrap_or_default());
+    let at_once = if asked.attempt.is_none() { limit } else { PAGE };
     while found.len() < limit {
-        let page = app.engine.journal(&run, after, PAGE).await?;
+        let page = app.engine.journal(&run, after, at_once).await?;
         let events = page.iter().map(|entry| Event::of(run.as_str(), entry));
         found.extend(events.filter(|event| asked.attempt.is_none_or(|attempt| event.attempt_number == attempt)));
         match page.last() {
-            Some(last) if page.len() == PAGE => after = last.seq,
+            Some(last) if page.len() == at_once => after = last.seq,
             _ => break,
         }
     }
