@@ -1,6 +1,6 @@
 //! The change feed.
 
-use crate::support::{PATIENCE, Site, config};
+use crate::support::{PATIENCE, Site, config, until};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -156,9 +156,7 @@ async fn only_so_many_may_follow() {
     let refused = site.get("/v1/events").await;
     assert_eq!((refused.problem(429).as_str(), refused.header("retry-after")), ("SF0507", "1"));
     drop(first);
-    while site.request(Method::GET, "/v1/events").send().await.unwrap().status() != 200 {
-        tokio::task::yield_now().await; // the server hears of it soon
-    }
+    until("another one may follow", async || site.request(Method::GET, "/v1/events").send().await.unwrap().status() == 200).await;
 }
 
 #[tokio::test]
@@ -174,9 +172,7 @@ async fn a_reader_that_does_not_read_is_cut_off_and_can_come_back() {
         site.run(json!({"workflow": "echo", "id": format!("r{number}"), "input": large, "waitMs": 30000}))
             .await; // it fills what the system keeps for a reader
     }
-    while site.request(Method::GET, "/v1/events").send().await.unwrap().status() != 200 {
-        tokio::task::yield_now().await; // its place is free when it is cut off
-    }
+    until("its place is free", async || site.request(Method::GET, "/v1/events").send().await.unwrap().status() == 200).await;
     let mut back = Reader::open(&site, "?after=0").await;
     assert_eq!(back.next().await.unwrap().1["id"], "r0");
 }

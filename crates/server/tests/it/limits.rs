@@ -1,6 +1,6 @@
 //! How many, how large, how long.
 
-use crate::support::{PATIENCE, Site, config};
+use crate::support::{PATIENCE, Site, config, until};
 use reqwest::Method;
 use serde_json::json;
 use std::time::Duration;
@@ -31,12 +31,8 @@ async fn only_so_many_requests_are_under_way_at_once() {
     let site = Site::with(Config { in_flight_max: 1, ..config() }, Parts::default()).await;
     site.run(json!({"workflow": "hold", "id": "h"})).await;
     let waiting = tokio::spawn(site.request(Method::GET, "/v1/runs/h/result?waitMs=60000").send());
-    let refused = loop {
-        let got = site.get("/v1/runs").await;
-        if got.status != 200 {
-            break got;
-        }
-    };
+    until("as many are under way as may be", async || site.get("/v1/runs").await.status != 200).await;
+    let refused = site.get("/v1/runs").await;
     assert_eq!((refused.problem(429).as_str(), refused.header("retry-after")), ("SF0507", "1"));
     assert_eq!(site.get("/healthz").await.status, 200, "probes are always answered");
     let run = steadfast_kernel::RunId::new("h").unwrap();

@@ -1,7 +1,7 @@
 //! The OpenAPI document: it is the committed one, and the server does all that it says.
 
 use crate::schema::Document;
-use crate::support::{Got, Site, TOKEN, config};
+use crate::support::{Got, Site, TOKEN, config, until};
 use reqwest::{Method, RequestBuilder};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -106,9 +106,7 @@ async fn furnished(config: Config) -> Site {
     start("hold", "told").await;
     start("stuck", "stuck").await;
     start("team/poison", "poisoned").await;
-    while site.engine.letters(None, 2).await.unwrap().len() < 2 {
-        tokio::task::yield_now().await;
-    }
+    until("two letters are there", async || site.engine.letters(None, 2).await.unwrap().len() == 2).await;
     site
 }
 

@@ -1,6 +1,6 @@
 //! Runs over HTTP.
 
-use crate::support::Site;
+use crate::support::{Site, until};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -221,18 +221,14 @@ async fn dead_letters_are_listed_redriven_and_dropped() {
     let site = Site::new().await;
     site.run(json!({"workflow": "team/poison", "id": "p", "waitMs": 30000})).await;
     let letters = async || site.get("/v1/letters").await.json()["items"].as_array().unwrap().clone();
-    while letters().await.is_empty() {
-        tokio::task::yield_now().await; // it is on its way
-    }
+    until("it is there", async || !letters().await.is_empty()).await;
     let letter = letters().await.remove(0);
     assert_eq!((&letter["run"], &letter["step"], &letter["failure"]["class"]), (&json!("p"), &json!("read"), &json!("poison")));
     let id = letter["id"].as_str().unwrap();
     assert_eq!(id, "team/poison.1");
     assert_eq!(site.get(&format!("/v1/letters/{id}")).await.json()["attempt"], 1);
     assert_eq!(site.post(&format!("/v1/letters/{id}/redrive"), json!({"reason": "fixed"})).await.status, 204);
-    while letters().await.iter().all(|letter| letter["id"] != "team/poison.3") {
-        tokio::task::yield_now().await; // it fails again, and is another letter
-    }
+    until("it fails again, and is another letter", async || letters().await.iter().any(|letter| letter["id"] == "team/poison.3")).await;
     let dropped = site.send(site.request(Method::DELETE, "/v1/letters/team%2Fpoison.3?reason=done")).await;
     assert_eq!(dropped.status, 204);
     assert_eq!(site.get("/v1/letters/team/poison.3").await.problem(404), "SF0115");

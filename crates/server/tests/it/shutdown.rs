@@ -1,7 +1,7 @@
 //! Stopping in order.
 
 use crate::feed::Reader;
-use crate::support::{PATIENCE, Site, config};
+use crate::support::{PATIENCE, Site, config, until};
 use reqwest::Method;
 use serde_json::json;
 use steadfast_server::{Config, Parts};
@@ -17,7 +17,7 @@ async fn those_who_wait_are_told_how_it_stands_and_streams_end() {
             .json(&json!({"workflow": "hold", "id": "i", "waitMs": 60000}))
             .send(),
     );
-    while site.get("/v1/runs").await.status != 429 {} // until both are under way
+    until("both are under way", async || site.get("/v1/runs").await.status == 429).await;
     site.stop.take().unwrap().send(()).unwrap();
     let start = start.await.unwrap().unwrap();
     assert_eq!(start.status(), 201);

@@ -249,3 +249,15 @@ pub(crate) async fn raw(site: &Site, request: &str) -> String {
         .unwrap();
     String::from_utf8(answer).unwrap()
 }
+
+/// Waits for a fact, with a bound.
+pub(crate) async fn until(what: &str, mut fact: impl AsyncFnMut() -> bool) {
+    let come = async {
+        while !fact().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, come)
+        .await
+        .unwrap_or_else(|_| panic!("it never came to this: {what}"));
+}
