@@ -3,7 +3,8 @@
 mod body;
 mod feed;
 mod problem;
-pub(crate) mod shapes;
+#[cfg(test)]
+pub(crate) mod sample;
 
 pub(crate) use body::{Body, fresh_key, json_argument};
 pub(crate) use feed::Feed;

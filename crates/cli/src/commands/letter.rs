@@ -1,7 +1,6 @@
 //! `steadfast letter …`.
 
 use crate::args::{Common, LetterCommand, LetterId};
-use crate::client::shapes::Letter;
 use crate::client::{Ask, Body, Client, encoded};
 use crate::commands::pages::{self, Part};
 use crate::commands::run::{bare, key, told};
@@ -9,6 +8,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::output::table::{Cell, Column, Table};
 use crate::output::{self, style, time};
+use steadfast_server::shapes::Letter;
 
 pub(crate) async fn run(common: &Common, command: LetterCommand) -> Result<(), Error> {
     let client = Client::new(&Config::load(&common.given())?)?;
@@ -46,7 +46,7 @@ async fn list(client: &Client, json: bool, part: Part) -> Result<(), Error> {
             letter.run.clone().into(),
             bare(&letter.path).into(),
             letter.tenant.clone().unwrap_or_default().into(),
-            time::relative(&letter.added_at, now).into(),
+            time::relative(letter.added_at.0, now).into(),
             told(&letter.failure).into(),
         ]);
     }
@@ -69,7 +69,7 @@ async fn show(client: &Client, json: bool, id: &str) -> Result<(), Error> {
     for cause in &letter.failure.causes {
         output::data(format_args!("  caused by: {cause}"));
     }
-    output::data(format_args!("\n{}{}", fact("added"), time::relative(&letter.added_at, time::now())));
+    output::data(format_args!("\n{}{}", fact("added"), time::relative(letter.added_at.0, time::now())));
     if let Some(attempt) = letter.attempt {
         output::data(format_args!("{}{attempt}", fact("attempt")));
     }
@@ -77,7 +77,7 @@ async fn show(client: &Client, json: bool, id: &str) -> Result<(), Error> {
         output::data(format_args!("{}{tenant}", fact("tenant")));
     }
     if let Some(payload) = &letter.payload {
-        output::data(format_args!("{}{}", fact("input"), payload.get()));
+        output::data(format_args!("{}{}", fact("input"), payload.as_str()));
     }
     output::hint(format_args!(
         "\nwhen the cause is mended: steadfast letter redrive {}; to forget it: steadfast letter drop {}",

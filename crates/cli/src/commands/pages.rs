@@ -1,10 +1,10 @@
 //! Lists that come page by page, as one list.
 
 use crate::client::Client;
-use crate::client::shapes::Page;
 use crate::error::Error;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use steadfast_server::shapes::Page;
 
 /// How many are asked for at once when all of them are wanted.
 const PAGE: u32 = 500;

@@ -2,14 +2,14 @@
 
 mod plain;
 mod screen;
-mod steps;
+pub(crate) mod steps;
 mod watch;
 
 pub(crate) use watch::Watch;
 
-use crate::client::shapes::Run;
 use std::io::IsTerminal;
 use steadfast_kernel::Timestamp;
+use steadfast_server::shapes::Run;
 
 /// What is shown of a run while it goes on: on a terminal a picture that is redrawn, elsewhere a line per change.
 pub(crate) enum View {

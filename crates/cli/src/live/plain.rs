@@ -1,16 +1,16 @@
 //! A line per change, for logs and pipes.
 
-use super::steps::detail;
-use crate::client::shapes::Run;
+use super::steps::{self, detail};
 use crate::commands::run::{bare, sentence};
 use crate::output;
 use std::collections::BTreeMap;
 use steadfast_kernel::Timestamp;
+use steadfast_server::shapes::{Run, StepStatus, Wait};
 
 /// Knows what was told already.
 #[derive(Debug, Default)]
 pub(crate) struct Plain {
-    steps: BTreeMap<String, (String, u32)>,
+    steps: BTreeMap<String, (&'static str, u32)>,
     waits: Option<String>,
 }
 
@@ -24,19 +24,20 @@ impl Plain {
 
     fn news(&mut self, run: &Run, now: Timestamp) -> Vec<String> {
         let mut news = Vec::new();
-        for step in run.steps.iter().filter(|step| step.status != "PENDING") {
-            let is = (step.status.clone(), step.attempts);
-            if self.steps.insert(step.path.clone(), is.clone()).as_ref() != Some(&is) {
-                let detail = if step.status == "RUNNING" { String::new() } else { detail(step, now) };
+        for step in steps::of(run).iter().filter(|step| step.status != StepStatus::Pending) {
+            let status = steps::status(step);
+            let is = (status, step.attempts);
+            if self.steps.insert(step.path.clone(), is).as_ref() != Some(&is) {
+                let detail = if step.status == StepStatus::Running { String::new() } else { detail(step, now) };
                 news.push(
-                    format!("{}: {} {detail}", bare(&step.path), step.status.to_lowercase().replace('_', " "))
+                    format!("{}: {} {detail}", bare(&step.path), status.to_lowercase().replace('_', " "))
                         .trim_end()
                         .into(),
                 );
             }
         }
-        let waits = run.waits.first().filter(|wait| wait.reason != "BACKOFF" && !run.is_over());
-        let reason = waits.map(|wait| format!("{} {:?} {:?}", wait.reason, wait.step, wait.name));
+        let waits = run.waits.first().filter(|wait| !matches!(wait, Wait::Backoff { .. }) && !run.status.is_final());
+        let reason = waits.map(|wait| format!("{wait:?}"));
         if reason.is_some() && reason != self.waits {
             news.push(sentence(run, now));
         }
@@ -48,13 +49,13 @@ impl Plain {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::sample;
     use crate::output::time;
 
     fn run(status: &str, attempts: u32, waits: serde_json::Value) -> Run {
         let step = serde_json::json!({"name": "charge", "path": "charge#1", "status": status, "attempts": attempts,
             "startedAt": "2026-01-01T12:00:00Z", "endedAt": "2026-01-01T12:00:02Z"});
-        serde_json::from_value(serde_json::json!({"id": "r", "workflow": "w", "status": "RUNNING", "steps": [step], "waits": waits}))
-            .unwrap()
+        sample::run(serde_json::json!({"status": "RUNNING", "steps": [step], "waits": waits}))
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use super::{Context, path};
 use crate::args::Events;
-use crate::client::shapes::Event;
 use crate::duration;
 use crate::error::Error;
 use crate::live::Watch;
@@ -10,6 +9,7 @@ use crate::output::table::{Cell, Column, Table};
 use crate::output::{self, style, time};
 use serde_json::value::RawValue;
 use std::time::Duration;
+use steadfast_server::shapes::{Event, EventPayload};
 
 /// How many are asked for at once.
 const PAGE: usize = 500;
@@ -61,7 +61,7 @@ async fn follow(context: &Context, args: &Events) -> Result<(), Error> {
             output::data(if context.json { raw.get().to_owned() } else { line(event) });
             after = event.sequence;
         }
-        if context.look(&args.run.run).await?.1.is_over() && read(context, args, after).await?.is_empty() {
+        if context.look(&args.run.run).await?.1.status.is_final() && read(context, args, after).await?.is_empty() {
             return Ok(());
         }
         watch.changed(Duration::from_secs(15)).await;
@@ -70,7 +70,7 @@ async fn follow(context: &Context, args: &Events) -> Result<(), Error> {
 
 fn line(event: &Event) -> String {
     let kind = style::paint(style_of(&event.event_type), format_args!("{:<20}", event.event_type));
-    format!("{:>5}  {}  {kind}  {:<16}  {}", event.sequence, time::of_day(&event.timestamp), subject(event), detail(event))
+    format!("{:>5}  {}  {kind}  {:<16}  {}", event.sequence, time::of_day(event.timestamp.0), subject(event), detail(event))
         .trim_end()
         .into()
 }
@@ -85,13 +85,10 @@ fn table(events: &[Event]) -> Table {
         Column::wrap("DETAIL"),
     ]);
     for event in events {
-        let attempt = event
-            .attempt_number
-            .filter(|_| is_of_an_attempt(&event.event_type))
-            .map(|attempt| attempt.to_string());
+        let attempt = is_of_an_attempt(&event.event_type).then(|| event.attempt_number.to_string());
         table.row(vec![
             event.sequence.to_string().into(),
-            time::of_day(&event.timestamp).into(),
+            time::of_day(event.timestamp.0).into(),
             Cell::styled(event.event_type.clone(), style_of(&event.event_type)),
             subject(event).into(),
             attempt.unwrap_or_default().into(),
@@ -116,27 +113,25 @@ fn style_of(event_type: &str) -> anstyle::Style {
 }
 
 /// What an event is about: the step, sleep, wait or child.
-fn subject(event: &Event) -> String {
-    let text = |name: &str| event.payload.get(name).and_then(|value| value.as_str());
-    super::why::bare(text("path").or_else(|| text("signal")).or_else(|| text("taskId")).unwrap_or_default()).into()
+fn subject(event: &Event) -> &str {
+    let EventPayload { path, signal, task_id, .. } = &event.payload;
+    super::why::bare(path.as_ref().or(signal.as_ref()).or(task_id.as_ref()).map(String::as_str).unwrap_or_default())
 }
 
 /// What else people want to know first.
 fn detail(event: &Event) -> String {
-    let text = |name: &str| event.payload.get(name).and_then(|value| value.as_str());
+    let EventPayload { of, by, reason, run, note, due_at, .. } = &event.payload;
     let mut parts = Vec::new();
     if let Some(delay) = event.backoff_delay_ms {
-        let of = event.payload.get("of").map(|of| format!(" of {of}")).unwrap_or_default();
-        let attempt = event.attempt_number.unwrap_or_default();
-        parts.push(format!("attempt {attempt}{of} in {}", duration::rough(Duration::from_millis(delay))));
+        let of = of.map(|of| format!(" of {of}")).unwrap_or_default();
+        parts.push(format!("attempt {}{of} in {}", event.attempt_number, duration::rough(Duration::from_millis(delay))));
+    } else if let Some(due) = due_at {
+        parts.push(format!("due in {}", duration::rough(due.0.saturating_since(event.timestamp.0))));
     }
-    parts.extend(text("by").map(|by| format!("by {by}")));
-    parts.extend(event.failure_reason.clone().or_else(|| text("reason").map(Into::into)));
-    parts.extend(text("run").map(|run| format!("run {run}")));
-    parts.extend(text("note").map(Into::into));
-    let due = text("dueAt").filter(|_| event.backoff_delay_ms.is_none());
-    let ahead = due.and_then(|due| time::took(Some(&event.timestamp), Some(due), time::now()));
-    parts.extend(ahead.map(|ahead| format!("due in {}", duration::rough(ahead))));
+    parts.extend(by.as_ref().map(|by| format!("by {by}")));
+    parts.extend(event.failure_reason.clone().or_else(|| reason.clone()));
+    parts.extend(run.as_ref().map(|run| format!("run {run}")));
+    parts.extend(note.clone());
     parts.join(": ")
 }
 
@@ -147,7 +142,7 @@ mod tests {
     #[test]
     fn a_scheduled_retry_says_when_and_why() {
         let event: Event = serde_json::from_str(
-            r#"{"workflowId":"wf-12345","eventType":"RETRY_SCHEDULED","sequence":5,"timestamp":"2025-11-18T10:30:15Z",
+            r#"{"workflowId":"wf-12345","eventType":"RETRY_SCHEDULED","sequence":5,"epoch":1,"timestamp":"2025-11-18T10:30:15Z",
                 "payload":{"taskId":"processPayment","path":"processPayment#1","reason":"Connection timeout","of":5,"dueAt":"2025-11-18T10:30:17Z"},
                 "attemptNumber":2,"backoffDelayMs":2347,"failureReason":"Connection timeout"}"#,
         )

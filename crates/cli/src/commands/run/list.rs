@@ -2,13 +2,13 @@
 
 use super::Context;
 use crate::args::List;
-use crate::client::shapes::Summary;
 use crate::commands::pages::{self, Part};
 use crate::duration;
 use crate::error::Error;
 use crate::output::table::{Cell, Column, Table};
 use crate::output::{self, style, time};
 use steadfast_kernel::Timestamp;
+use steadfast_server::shapes::RunSummary;
 
 pub(super) async fn run(context: &Context, args: List) -> Result<(), Error> {
     let List { status, workflow, tenant, wait, q, limit, cursor, all } = args;
@@ -20,7 +20,7 @@ pub(super) async fn run(context: &Context, args: List) -> Result<(), Error> {
         output::data(whole.to_json());
         return Ok(());
     }
-    let runs: Vec<Summary> = whole.each()?;
+    let runs: Vec<RunSummary> = whole.each()?;
     if runs.is_empty() {
         output::say("no runs");
         return Ok(());
@@ -32,7 +32,7 @@ pub(super) async fn run(context: &Context, args: List) -> Result<(), Error> {
     Ok(())
 }
 
-fn table(runs: &[Summary], now: Timestamp) -> Table {
+fn table(runs: &[RunSummary], now: Timestamp) -> Table {
     let mut table = Table::new(vec![
         Column::whole("RUN"),
         Column::cut("WORKFLOW"),
@@ -43,8 +43,7 @@ fn table(runs: &[Summary], now: Timestamp) -> Table {
         Column::cut("WHY"),
     ]);
     for run in runs {
-        let relative = |at: &Option<String>| at.as_deref().map(|at| time::relative(at, now)).unwrap_or_default();
-        let took = run.ended_at.as_deref().and_then(|ended| time::took(run.started_at.as_deref(), Some(ended), now));
+        let took = run.ended_at.map(|ended| ended.0.saturating_since(run.started_at.0));
         let why = match (&run.wait, &run.text) {
             (Some(wait), Some(text)) => format!("{wait}: {text}"),
             (Some(one), None) | (None, Some(one)) => one.clone(),
@@ -53,9 +52,9 @@ fn table(runs: &[Summary], now: Timestamp) -> Table {
         table.row(vec![
             Cell::styled(run.id.clone(), style::BOLD),
             run.workflow.clone().into(),
-            Cell::status(&run.status),
+            Cell::status(run.status.as_str()),
             run.tenant.clone().unwrap_or_default().into(),
-            relative(&run.started_at).into(),
+            time::relative(run.started_at.0, now).into(),
             took.map(duration::rough).unwrap_or_default().into(),
             why.into(),
         ]);

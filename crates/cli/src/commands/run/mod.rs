@@ -12,10 +12,10 @@ mod why;
 pub(crate) use why::{bare, sentence, told};
 
 use crate::args::{Common, RunCommand, Why};
-use crate::client::shapes::Run;
 use crate::client::{Answer, Ask, Body, Client, encoded, fresh_key};
 use crate::config::Config;
 use crate::error::Error;
+use steadfast_server::shapes::Run;
 
 pub(crate) async fn run(common: &Common, command: RunCommand) -> Result<(), Error> {
     let context = Context { client: Client::new(&Config::load(&common.given())?)?, json: common.json };

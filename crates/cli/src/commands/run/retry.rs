@@ -5,9 +5,9 @@ use crate::args::Retry;
 use crate::client::{Body, json_argument};
 use crate::error::Error;
 use crate::output;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use steadfast_server::shapes::RetryPreview;
 
 pub(super) async fn run(context: &Context, args: Retry) -> Result<(), Error> {
     let from = if args.from_start { Some(String::new()) } else { args.from };
@@ -35,23 +35,7 @@ fn supplied(text: &str) -> Result<(String, Box<RawValue>), Error> {
 }
 
 /// What a retry would do.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Preview {
-    epoch: u32,
-    runs_again: Vec<String>,
-    kept: Vec<String>,
-    in_doubt: Vec<String>,
-    supplied: Vec<String>,
-    repeated_keys: Vec<String>,
-    new_keys: Vec<String>,
-    cancelled_children: Vec<String>,
-    restarted_children: Vec<String>,
-    signals_asked_again: Vec<String>,
-    slots: Vec<String>,
-}
-
-fn told(preview: &Preview) -> String {
+fn told(preview: &RetryPreview) -> String {
     let mut text = format!("life {} would begin; nothing was changed", preview.epoch);
     for (what, which) in [
         ("done again", &preview.runs_again),

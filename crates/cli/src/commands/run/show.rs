@@ -2,12 +2,13 @@
 
 use super::Context;
 use super::why::{bare, sentence, told};
-use crate::client::shapes::{Failure, Run, Step};
 use crate::duration;
 use crate::error::Error;
+use crate::live::steps;
 use crate::output::table::{Cell, Column, Table, cut, width_of_terminal, wrap};
 use crate::output::{self, style, time};
 use steadfast_kernel::Timestamp;
+use steadfast_server::shapes::{Data, Failure, Run, Step, StepStatus, Time};
 
 /// How many characters a timeline has.
 const TIMELINE: usize = 20;
@@ -27,13 +28,13 @@ pub(super) async fn run(context: &Context, run: &str) -> Result<(), Error> {
 }
 
 fn page(run: &Run, width: Option<usize>, now: Timestamp) -> String {
-    let status = style::paint(style::of_status(&run.status), &run.status);
+    let status = style::paint(style::of_status(run.status.as_str()), run.status.as_str());
     let mut lines = vec![format!("{}  {}  {status}", style::paint(style::BOLD, &run.id), run.workflow)];
     lines.extend(wrap(&sentence(run, now), width.unwrap_or(usize::MAX)));
     lines.push(String::new());
     lines.extend(facts(run, width, now));
-    if !run.steps.is_empty() {
-        lines.extend([String::new(), steps(run, width, now).within(width)]);
+    if !steps::of(run).is_empty() {
+        lines.extend([String::new(), table(run, width, now).within(width)]);
     }
     if let Some(failure) = &run.failure {
         lines.push(String::new());
@@ -43,18 +44,18 @@ fn page(run: &Run, width: Option<usize>, now: Timestamp) -> String {
 }
 
 fn facts(run: &Run, width: Option<usize>, now: Timestamp) -> Vec<String> {
-    let at = |at: &Option<String>| at.as_deref().map(|at| format!("{at} ({})", time::relative(at, now)));
-    let data = |raw: &Option<Box<serde_json::value::RawValue>>| raw.as_ref().map(|raw| one_line(raw.get()));
+    let at = |at: Time| format!("{at} ({})", time::relative(at.0, now));
+    let data = |data: &Data| one_line(data.as_str());
     [
-        ("started", at(&run.started_at)),
-        ("ended", at(&run.ended_at)),
-        ("deadline", at(&run.deadline_at).filter(|_| !run.is_over())),
+        ("started", Some(at(run.started_at))),
+        ("ended", run.ended_at.map(at)),
+        ("deadline", run.deadline_at.filter(|_| !run.status.is_final()).map(at)),
         ("life", (run.epoch > 1).then(|| run.epoch.to_string())),
         ("tenant", run.tenant.clone()),
         ("parent", run.parent.clone()),
         ("note", run.note.clone()),
-        ("input", data(&run.input).filter(|input| input != "null")),
-        ("result", data(&run.result)),
+        ("input", Some(data(&run.input)).filter(|input| input != "null")),
+        ("result", run.result.as_ref().map(data)),
     ]
     .into_iter()
     .filter_map(|(name, value)| Some((name, value?)))
@@ -70,7 +71,7 @@ fn one_line(json: &str) -> String {
     json.split_whitespace().collect::<Vec<_>>().join(" ").chars().filter(|c| !c.is_control()).collect()
 }
 
-fn steps(run: &Run, width: Option<usize>, now: Timestamp) -> Table {
+fn table(run: &Run, width: Option<usize>, now: Timestamp) -> Table {
     let mut columns = vec![
         Column::whole(""),
         Column::cut("STEP"),
@@ -84,20 +85,19 @@ fn steps(run: &Run, width: Option<usize>, now: Timestamp) -> Table {
         columns.insert(5, Column::whole("TIMELINE"));
     }
     let mut table = Table::new(columns);
-    for step in &run.steps {
-        let took = time::took(step.started_at.as_deref(), step.ended_at.as_deref(), now)
-            .filter(|_| !["PENDING", "SKIPPED"].contains(&&*step.status));
+    for step in steps::of(run) {
+        let (status, took) = (steps::status(step), steps::took(step, now));
         let attempts = if step.attempts == 0 { String::new() } else { step.attempts.to_string() };
         let mut row: Vec<Cell> = vec![
-            Cell::styled(style::sign(&step.status), style::of_status(&step.status)),
+            Cell::styled(style::sign(status), style::of_status(status)),
             bare(&step.path).into(),
-            Cell::status(&step.status),
+            Cell::status(status),
             attempts.into(),
             took.map(duration::rough).unwrap_or_default().into(),
             why(step, now).into(),
         ];
         if timelines {
-            row.insert(5, Cell::styled(timeline(run, step, now), style::of_status(&step.status)));
+            row.insert(5, Cell::styled(timeline(run, step, now), style::of_status(status)));
         }
         table.row(row);
     }
@@ -107,26 +107,27 @@ fn steps(run: &Run, width: Option<usize>, now: Timestamp) -> Table {
 /// What is to be said about a step beside its status.
 fn why(step: &Step, now: Timestamp) -> String {
     let failure = step.failure.as_ref().map(told).unwrap_or_default();
-    match &step.next_attempt_at {
-        Some(at) if step.status == "BACKOFF" => format!("again {}: {failure}", time::relative(at, now)),
+    match step.next_attempt_at {
+        Some(at) if step.status == StepStatus::Backoff => format!("again {}: {failure}", time::relative(at.0, now)),
         _ => failure,
     }
 }
 
 /// The attempts of a step between the beginning and the end of its run: `━` while one was under way, `╌` between two.
 fn timeline(run: &Run, step: &Step, now: Timestamp) -> String {
-    let parse = |at: &Option<String>| at.as_deref().and_then(time::parse);
-    let Some(begin) = parse(&run.started_at) else { return String::new() };
-    let end = parse(&run.ended_at).unwrap_or(now);
+    let Some(from) = step.started_at.filter(|_| step.status != StepStatus::Skipped) else { return String::new() };
+    let (begin, end) = (run.started_at.0, run.ended_at.map_or(now, |at| at.0));
     let whole = end.saturating_since(begin).as_micros().max(1);
     let place = |at: Timestamp| (at.saturating_since(begin).as_micros() * TIMELINE as u128 / whole).min(TIMELINE as u128 - 1) as usize;
     let mut bar = [' '; TIMELINE];
-    let mut fill = |from: Timestamp, to: Timestamp, sign: char| bar[place(from)..=place(to).max(place(from))].fill(sign);
-    let Some(from) = parse(&step.started_at).filter(|_| step.status != "SKIPPED") else { return String::new() };
-    fill(from, parse(&step.ended_at).unwrap_or(end), if step.tries.is_empty() { '━' } else { '╌' });
+    let mut fill = |from: Time, to: Option<Time>, sign: char| {
+        let (from, to) = (place(from.0), place(to.map_or(end, |at| at.0)));
+        bar[from..=to.max(from)].fill(sign);
+    };
+    fill(from, step.ended_at, if step.tries.is_empty() { '━' } else { '╌' });
     for attempt in &step.tries {
-        if let Some(from) = parse(&attempt.started_at) {
-            fill(from, parse(&attempt.ended_at).unwrap_or(end), if attempt.failure.is_some() { '×' } else { '━' });
+        if let Some(from) = attempt.started_at {
+            fill(from, attempt.ended_at, if attempt.failure.is_some() { '×' } else { '━' });
         }
     }
     bar.iter().collect()
@@ -142,22 +143,25 @@ fn failed(failure: &Failure) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::sample::{self, failure};
     use unicode_width::UnicodeWidthStr;
 
     fn run() -> Run {
-        serde_json::from_value(serde_json::json!({
-            "id": "order-17", "workflow": "checkout", "status": "FAILED", "epoch": 2, "startedAt": "2026-01-01T11:00:00Z",
-            "endedAt": "2026-01-01T11:00:10Z", "input": {"order": 17, "text": "x".repeat(200)},
-            "failure": {"class": "permanent", "code": "HTTP_404", "message": "not found", "causes": ["no such order"], "attempts": 2},
+        let failed =
+            |from: &str, to: &str| serde_json::json!({"attempt": 1, "startedAt": from, "endedAt": to, "failure": failure("x", "X", 0)});
+        let mut cause = failure("not found", "HTTP_404", 2);
+        cause["causes"] = serde_json::json!(["no such order"]);
+        sample::run(serde_json::json!({
+            "id": "order-17", "workflow": "checkout", "status": "FAILED", "epoch": 2, "endedAt": "2026-01-01T11:00:10Z",
+            "input": {"order": 17, "text": "x".repeat(200)},
+            "failure": cause,
             "steps": [
                 {"name": "charge", "path": "charge#1", "status": "COMPLETED", "attempts": 1, "startedAt": "2026-01-01T11:00:00Z", "endedAt": "2026-01-01T11:00:05Z"},
                 {"name": "ship", "path": "ship#2", "status": "FAILED", "attempts": 2, "startedAt": "2026-01-01T11:00:05Z", "endedAt": "2026-01-01T11:00:10Z",
-                 "failure": {"class": "permanent", "code": "HTTP_404", "message": "not found", "causes": [], "attempts": 2},
-                 "tries": [{"startedAt": "2026-01-01T11:00:05Z", "endedAt": "2026-01-01T11:00:06Z", "failure": {"message": "x"}},
-                           {"startedAt": "2026-01-01T11:00:09Z", "endedAt": "2026-01-01T11:00:10Z", "failure": {"message": "x"}}]},
+                 "failure": failure("not found", "HTTP_404", 2),
+                 "tries": [failed("2026-01-01T11:00:05Z", "2026-01-01T11:00:06Z"), failed("2026-01-01T11:00:09Z", "2026-01-01T11:00:10Z")]},
             ],
         }))
-        .unwrap()
     }
 
     #[test]
@@ -176,7 +180,7 @@ mod tests {
     #[test]
     fn a_timeline_shows_attempts_and_the_time_between_them() {
         let (run, now) = (run(), time::parse("2026-01-01T12:00:00Z").unwrap());
-        assert_eq!(timeline(&run, &run.steps[0], now), "━━━━━━━━━━━         ");
-        assert_eq!(timeline(&run, &run.steps[1], now), "          ×××╌╌╌╌╌××");
+        assert_eq!(timeline(&run, &steps::of(&run)[0], now), "━━━━━━━━━━━         ");
+        assert_eq!(timeline(&run, &steps::of(&run)[1], now), "          ×××╌╌╌╌╌××");
     }
 }

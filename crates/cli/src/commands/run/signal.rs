@@ -5,17 +5,7 @@ use crate::args::Signal;
 use crate::client::{Body, encoded, fresh_key, json_argument};
 use crate::error::Error;
 use crate::output;
-use serde::Deserialize;
-
-#[derive(Deserialize)]
-struct Received {
-    #[serde(default = "yes")]
-    received: bool,
-}
-
-fn yes() -> bool {
-    true
-}
+use steadfast_server::shapes::SignalReceived;
 
 pub(super) async fn run(context: &Context, args: Signal) -> Result<(), Error> {
     let payload = args.payload.map(|payload| json_argument("--payload", &payload)).transpose()?;
@@ -26,7 +16,7 @@ pub(super) async fn run(context: &Context, args: Signal) -> Result<(), Error> {
         output::data(&answer.text);
         return Ok(());
     }
-    let Received { received } = answer.read()?;
+    let SignalReceived { received } = answer.read()?;
     let what = if received { "was told" } else { "was told before; nothing has changed:" };
     output::say(format_args!("{} {what} {}", args.run.run, args.name));
     Ok(())

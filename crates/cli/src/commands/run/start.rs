@@ -3,13 +3,13 @@
 use super::why::told;
 use super::{Context, path};
 use crate::args::Start;
-use crate::client::shapes::Run;
 use crate::client::{Answer, Ask, Body, fresh_key, json_argument};
 use crate::error::Error;
-use crate::live::{View, Watch};
+use crate::live::{View, Watch, steps};
 use crate::output::{self, time};
 use std::time::Duration;
 use steadfast_kernel::Timestamp;
+use steadfast_server::shapes::{Run, Status, StepStatus};
 
 /// How long a server that does not answer any more is waited for: a restart takes less.
 const RESTART_MAX: Duration = Duration::from_secs(60);
@@ -80,7 +80,7 @@ async fn ended(context: &Context, id: &str, wait: Duration) -> Result<(Answer, R
             view.show(run, now);
         }
         match last.take() {
-            Some((answer, run)) if run.is_over() || run.status == "INTERRUPTED" => return Ok((answer, run)),
+            Some((answer, run)) if run.status.is_final() || run.status == Status::Interrupted => return Ok((answer, run)),
             other => last = other,
         }
         let rest = until.saturating_since(now);
@@ -96,12 +96,8 @@ async fn ended(context: &Context, id: &str, wait: Duration) -> Result<(Answer, R
 
 /// Whether a step is tried again by now: that an attempt begins is no event, so nobody is told.
 fn is_due(run: &Run, now: Timestamp) -> bool {
-    let due = run
-        .steps
-        .iter()
-        .filter(|step| step.status == "BACKOFF")
-        .filter_map(|step| time::parse(step.next_attempt_at.as_deref()?));
-    due.min().is_some_and(|due| due <= now)
+    let tried_again = steps::of(run).iter().filter(|step| step.status == StepStatus::Backoff);
+    tried_again.filter_map(|step| step.next_attempt_at).any(|due| due.0 <= now)
 }
 
 /// A server that is being started again is waited for.
@@ -123,22 +119,22 @@ fn tolerate(error: Error, away_since: &mut Option<Timestamp>, view: &mut View) -
 
 /// The result to stdout, or why there is none.
 fn outcome(context: &Context, answer: &Answer, run: &Run) -> Result<(), Error> {
-    let result = run.result.as_ref().map_or("null", |result| result.get());
+    let result = run.result.as_ref().map_or("null", |result| result.as_str());
     if context.json {
         output::data(&answer.text);
-    } else if run.status == "COMPLETED" {
+    } else if run.status == Status::Completed {
         output::data(pretty(result));
     }
-    match run.status.as_str() {
-        "COMPLETED" => Ok(()),
+    match run.status {
+        Status::Completed => Ok(()),
         _ if context.json => Err(Error::Said(1)),
-        "FAILED" => Err(Error::Failed(format!(
+        Status::Failed => Err(Error::Failed(format!(
             "{} failed{}\n  see what happened with: steadfast run show {}",
             run.id,
             run.failure.as_ref().map(|failure| format!(": {}", told(failure))).unwrap_or_default(),
             run.id
         ))),
-        status => Err(Error::Failed(format!("{} is {}; see: steadfast run show {}", run.id, status.to_lowercase(), run.id))),
+        status => Err(Error::Failed(format!("{} is {}; see: steadfast run show {}", run.id, status.as_str().to_lowercase(), run.id))),
     }
 }
 

@@ -2,11 +2,10 @@
 
 use super::{Context, path};
 use crate::args::{Cancel, Verb};
-use crate::client::shapes::Run;
 use crate::client::{Answer, Ask, Body};
 use crate::error::Error;
 use crate::output;
-use serde::Deserialize;
+use steadfast_server::shapes::{Mismatch, Replayed, Run};
 
 pub(super) async fn run(context: &Context, verb: &str, args: &Verb) -> Result<(), Error> {
     let answer = context.verb(&args.run.run, verb, Body::default(), &args.why).await?;
@@ -30,20 +29,6 @@ pub(super) fn told(context: &Context, answer: &Answer, what: &str) -> Result<(),
     let what = if what.ends_with("resume") { format!("{what} {}", run.id) } else { what.into() };
     output::say(format_args!("{} {what}", run.id));
     Ok(())
-}
-
-#[derive(Deserialize)]
-struct Replayed {
-    consistent: bool,
-    events: u64,
-    mismatch: Option<Mismatch>,
-}
-
-#[derive(Deserialize)]
-struct Mismatch {
-    at: u64,
-    expected: String,
-    found: String,
 }
 
 pub(super) async fn replay(context: &Context, run: &str) -> Result<(), Error> {

@@ -1,11 +1,11 @@
 //! `steadfast run why`: in one sentence what a run waits for or how it ended, and what helps.
 
 use super::Context;
-use crate::client::shapes::{Failure, Run, Wait};
 use crate::duration;
 use crate::error::Error;
 use crate::output::{self, time};
 use steadfast_kernel::Timestamp;
+use steadfast_server::shapes::{Failure, Run, Status, Time, Wait};
 
 pub(super) async fn run(context: &Context, run: &str) -> Result<(), Error> {
     let (answer, run) = context.look(run).await?;
@@ -19,19 +19,20 @@ pub(super) async fn run(context: &Context, run: &str) -> Result<(), Error> {
 
 /// Why a run does not move, or how it ended.
 pub(crate) fn sentence(run: &Run, now: Timestamp) -> String {
-    let ended = run.ended_at.as_deref().map(|at| format!(" {}", time::relative(at, now))).unwrap_or_default();
-    match (run.status.as_str(), run.waits.first()) {
-        ("COMPLETED", _) => {
-            let took = time::took(run.started_at.as_deref(), run.ended_at.as_deref(), now)
-                .map(|took| format!(", after {}", duration::rough(took)));
+    let ended = run.ended_at.map(|at| format!(" {}", time::relative(at.0, now))).unwrap_or_default();
+    match (run.status, run.waits.first()) {
+        (Status::Completed, _) => {
+            let took = run
+                .ended_at
+                .map(|at| format!(", after {}", duration::rough(at.0.saturating_since(run.started_at.0))));
             format!("it completed{ended}{}", took.unwrap_or_default())
         }
-        ("FAILED", _) => {
+        (Status::Failed, _) => {
             let failure = run.failure.as_ref().map(|failure| format!(": {}", told(failure))).unwrap_or_default();
             format!("it failed{ended}{failure}; when the cause is mended: steadfast run retry {}", run.id)
         }
-        ("CANCELLED", _) => format!("it was cancelled{ended}"),
-        ("INTERRUPTED", None) => format!("its process died while it was under way; go on with: steadfast run retry {}", run.id),
+        (Status::Cancelled, _) => format!("it was cancelled{ended}"),
+        (Status::Interrupted, None) => format!("its process died while it was under way; go on with: steadfast run retry {}", run.id),
         (_, Some(wait)) => {
             let more = match run.waits.len() {
                 1 => String::new(),
@@ -39,64 +40,51 @@ pub(crate) fn sentence(run: &Run, now: Timestamp) -> String {
             };
             waiting(&run.id, wait, now) + &more
         }
-        ("COMPENSATING", None) => "what it did is being undone".into(),
+        (Status::Compensating, None) => "what it did is being undone".into(),
         _ => "it is under way".into(),
     }
 }
 
 /// What a run waits for.
-pub(crate) fn waiting(run: &str, wait: &Wait, now: Timestamp) -> String {
-    let step = wait.step.as_deref().map(bare).unwrap_or_default();
-    let when = |at: &Option<String>| at.as_deref().map(|at| time::relative(at, now)).unwrap_or_default();
-    let until = wait
-        .until
-        .as_deref()
-        .map(|at| format!(", until {} at the latest ({})", clock(at), time::relative(at, now)))
-        .unwrap_or_default();
-    match wait.reason.as_str() {
-        "BACKOFF" => {
-            let failure = wait.failure.as_ref().map(|failure| format!(", because {}", told(failure))).unwrap_or_default();
-            let (attempt, of) = (wait.attempt.unwrap_or_default(), wait.of.unwrap_or_default());
-            format!("step {step} is tried again {}, attempt {attempt} of {of}{failure}", when(&wait.due_at))
+fn waiting(run: &str, wait: &Wait, now: Timestamp) -> String {
+    let when = |at: &Time| time::relative(at.0, now);
+    let latest = |until: &Option<Time>| until.map(|at| format!(", until {} at the latest ({})", clock(at), when(&at))).unwrap_or_default();
+    match wait {
+        Wait::Backoff { step, attempt, of, due_at, failure } => {
+            format!("step {} is tried again {}, attempt {attempt} of {of}, because {}", bare(step), when(due_at), told(failure))
         }
-        "TIMER" => format!("it sleeps until {} ({})", wait.due_at.as_deref().map(clock).unwrap_or_default(), when(&wait.due_at)),
-        "SIGNAL" => {
-            let name = wait.name.as_deref().unwrap_or_default();
-            format!("it waits for the signal {name}{until}: steadfast run signal {run} {name} --payload JSON")
+        Wait::Timer { due_at } => format!("it sleeps until {} ({})", clock(*due_at), when(due_at)),
+        Wait::Signal { name, until } => {
+            format!("it waits for the signal {name}{}: steadfast run signal {run} {name} --payload JSON", latest(until))
         }
-        "APPROVAL" => {
-            let step = wait.name.as_deref().unwrap_or_default();
-            let who = if wait.roles.is_empty() { "somebody".into() } else { wait.roles.join(" or ") };
-            format!("it waits for {who} to approve {step}{until}: steadfast run signal {run} {step} --payload '{{\"approved\":true}}'")
+        Wait::Approval { name, roles, until } => {
+            let who = if roles.is_empty() { "somebody".into() } else { roles.join(" or ") };
+            let how = format!("steadfast run signal {run} {name} --payload '{{\"approved\":true}}'");
+            format!("it waits for {who} to approve {name}{}: {how}", latest(until))
         }
-        "IN_DOUBT" => format!(
-            "nobody knows whether attempt {} of step {step} happened; if it did: steadfast run retry {run} --output '{step}=JSON', if not: steadfast run retry {run} --from {step}",
-            wait.attempt.unwrap_or_default()
-        ),
-        "PAUSED" => {
-            let by = wait.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
-            let why = wait.why.as_deref().map(|why| format!(" ({why})")).unwrap_or_default();
-            format!("it was paused{by} {}{why}; go on with: steadfast run resume {run}", when(&wait.since))
+        Wait::InDoubt { step, attempt } => {
+            let step = bare(step);
+            let (did, did_not) = (format!("--output '{step}=JSON'"), format!("--from {step}"));
+            format!(
+                "nobody knows whether attempt {attempt} of step {step} happened; steadfast run retry {run} with {did} if it did, with {did_not} if not"
+            )
         }
-        "SLOT" => {
-            let place = wait.position.map(|place| format!("number {place} ")).unwrap_or_default();
-            format!("it is {place}in line for a slot of the limit {}", wait.key.as_deref().unwrap_or_default())
+        Wait::Paused { by, why, since } => {
+            let by = by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
+            let why = why.as_deref().map(|why| format!(" ({why})")).unwrap_or_default();
+            format!("it was paused{by} {}{why}; go on with: steadfast run resume {run}", when(since))
         }
-        "CHILD" => {
-            let child = wait.run.as_deref().unwrap_or_default();
-            format!("it waits for the run {child} that it has started: steadfast run why {child}")
+        Wait::Slot { key, position } => {
+            let place = position.map(|place| format!("number {place} ")).unwrap_or_default();
+            format!("it is {place}in line for a slot of the limit {key}")
         }
-        "NO_WORKER" => {
-            let workflow = wait.workflow.as_deref().unwrap_or_default();
+        Wait::Child { run: child } => format!("it waits for the run {child} that it has started: steadfast run why {child}"),
+        Wait::NoWorker { workflow } => {
             format!("there is no definition of {workflow} here; put it into the definitions folder, and it goes on")
         }
-        "MISMATCH" => format!(
-            "the definition does not fit the journal: event {} is {}, but {}; bring a definition that fits, or: steadfast run retry {run}",
-            wait.at.unwrap_or_default(),
-            wait.expected.as_deref().unwrap_or_default(),
-            wait.found.as_deref().unwrap_or_default()
+        Wait::Mismatch { at, expected, found } => format!(
+            "the definition does not fit the journal: event {at} is {expected}, but {found}; bring a definition that fits, or: steadfast run retry {run}"
         ),
-        other => format!("it waits ({other})"),
     }
 }
 
@@ -118,21 +106,18 @@ pub(crate) fn bare(path: &str) -> &str {
 }
 
 /// A time without the fractions of a second.
-fn clock(at: &str) -> String {
-    match at.split_once('.') {
-        Some((seconds, _)) => format!("{seconds}Z"),
-        None => at.into(),
-    }
+fn clock(at: Time) -> String {
+    let text = at.to_string();
+    text.split_once('.').map_or_else(|| text.clone(), |(seconds, _)| format!("{seconds}Z"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::sample;
 
-    fn of(run: serde_json::Value) -> String {
-        let mut whole = serde_json::json!({"id": "r", "workflow": "w", "status": "WAITING", "startedAt": "2026-01-01T11:00:00Z"});
-        whole.as_object_mut().unwrap().extend(run.as_object().unwrap().clone());
-        sentence(&serde_json::from_value(whole).unwrap(), time::parse("2026-01-01T12:00:00Z").unwrap())
+    fn of(fields: serde_json::Value) -> String {
+        sentence(&sample::run(fields), time::parse("2026-01-01T12:00:00Z").unwrap())
     }
 
     #[test]
