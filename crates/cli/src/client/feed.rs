@@ -70,7 +70,9 @@ impl Feed {
         loop {
             let open = self.open.as_mut()?;
             if let Some((id, change)) = open.lines.take() {
-                self.last = id.or(self.last.take());
+                if id.is_some() {
+                    self.last = id;
+                }
                 return Some(change);
             }
             match tokio::time::timeout(SILENCE_MAX, open.bytes.next()).await {

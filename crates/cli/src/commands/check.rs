@@ -28,12 +28,13 @@ pub(crate) fn run(common: &Common, args: &Check) -> Result<(), Error> {
         output::data(told(problem));
     }
     match (problems.len(), files) {
-        (0, 0) => Err(Error::Usage("there are no .yaml or .yml files there".into())),
-        (0, 1) => Ok(output::say("1 file is good")),
-        (0, files) => Ok(output::say(format_args!("{files} files are good"))),
-        (1, _) => Err(Error::Failed("1 problem was found".into())),
-        (count, _) => Err(Error::Failed(format!("{count} problems were found"))),
+        (0, 0) => return Err(Error::Usage("there are no .yaml or .yml files there".into())),
+        (0, 1) => output::say("1 file is good"),
+        (0, files) => output::say(format_args!("{files} files are good")),
+        (1, _) => return Err(Error::Failed("1 problem was found".into())),
+        (count, _) => return Err(Error::Failed(format!("{count} problems were found"))),
     }
+    Ok(())
 }
 
 /// How many files there are, and everything that is wrong with them.

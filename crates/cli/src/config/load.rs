@@ -180,7 +180,7 @@ fn from_toml(setting: &Setting, value: serde_json::Value) -> Result<Value, Strin
 /// A path in a file is meant from that file's folder.
 fn beside(file: &Path, setting: &Setting, value: Value) -> Value {
     match (setting.kind, value) {
-        (Kind::Path, Value::Text(path)) => Value::Text(file.parent().unwrap_or(Path::new("")).join(path).display().to_string()),
+        (Kind::Path, Value::Text(path)) => Value::Text(file.with_file_name(path).display().to_string()),
         (_, value) => value,
     }
 }

@@ -1,4 +1,5 @@
 //! The real binary: what it prints, what it ends with, and what it does with a real server.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod check;
 mod config;

@@ -14,10 +14,12 @@ pub(super) fn check(config: &Config) -> Option<Finding> {
             origin => Finding::fail("definitions", format!("{found} ({origin})"), "make it, or name another with --definitions"),
         });
     }
-    Some(match check::problems_of(&[folder.clone()]) {
-        Ok((files, problems)) if problems.is_empty() => Finding::ok("definitions", format!("{name}: {files} files, all of them good")),
+    Some(match check::problems_of(std::slice::from_ref(&folder)) {
+        Ok((files, problems)) if problems.is_empty() => {
+            Finding::ok("definitions", format!("{name}: {files} file{}, nothing wrong", if files == 1 { "" } else { "s" }))
+        }
         Ok((_, problems)) => {
-            let found = format!("{name}: {} problems", problems.len());
+            let found = format!("{name}: {} problem{}", problems.len(), if problems.len() == 1 { "" } else { "s" });
             Finding::fail("definitions", found, format!("see them with: steadfast check {name}"))
         }
         Err(error) => Finding::fail("definitions", error.to_string(), "see that it can be read"),

@@ -9,12 +9,16 @@ const FAIL_BELOW: u64 = 100 << 20;
 const WARN_BELOW: u64 = 1 << 30;
 
 pub(super) fn check(data: &Path) -> Finding {
-    let folder = data.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let folder = nearest(data);
     match rustix::fs::statvfs(folder) {
         Ok(disk) => of(disk.f_bavail.saturating_mul(disk.f_frsize), disk.f_blocks.saturating_mul(disk.f_frsize)),
         Err(error) => Finding::warn("disk", format!("{}: {error}", folder.display()), "look at it with: df -h"),
     }
+}
+
+/// The folder itself, or the nearest one above it that is there.
+pub(super) fn nearest(data: &Path) -> &Path {
+    data.ancestors().find(|folder| folder.is_dir()).unwrap_or_else(|| Path::new("."))
 }
 
 fn of(free: u64, whole: u64) -> Finding {

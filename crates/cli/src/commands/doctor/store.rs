@@ -22,8 +22,7 @@ pub(super) fn check(data: &Path) -> Finding {
 
 /// Nothing is there yet: can it be made?
 fn empty(data: &Path) -> Finding {
-    let nearest = data.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
-    let nearest = if nearest.as_os_str().is_empty() { Path::new(".") } else { nearest };
+    let nearest = super::disk::nearest(data);
     let writable = rustix::fs::access(nearest, rustix::fs::Access::WRITE_OK).is_ok();
     if writable {
         Finding::ok("store", format!("{}: nothing there yet; the first start makes it", data.display()))
