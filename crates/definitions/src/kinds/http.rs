@@ -56,7 +56,7 @@ impl Http {
     pub(super) async fn attempt(&self, scope: &Scope, call: &Call, tools: &Tools) -> Result<Json, Failure> {
         let request = self.request(scope, call)?;
         let target = shown(&request);
-        let response = tools.client()?.execute(request).await.map_err(|error| unreachable(&target, error))?;
+        let response = tools.client()?.execute(request).await.map_err(|error| unreachable(&target, &error))?;
         let answer = Answer { target, response, bytes_max: tools.settings.response_bytes_max };
         answer.output(self.expect).await
     }
@@ -107,9 +107,8 @@ fn shown(request: &Request) -> String {
     format!("{} {}{port}{}", request.method(), url.host_str().unwrap_or_default(), url.path())
 }
 
-/// The failure of a request that got no answer. It may pass.
-fn unreachable(target: &str, error: reqwest::Error) -> Failure {
-    let error = error.without_url();
+/// The failure of a request that got no answer. It may pass. The error itself shows the whole address, so only what lies behind it is told.
+fn unreachable(target: &str, error: &reqwest::Error) -> Failure {
     if error.is_redirect() {
         return Failure::permanent(format!("{target} leads from one address to the next without end"));
     }
@@ -121,7 +120,7 @@ fn unreachable(target: &str, error: reqwest::Error) -> Failure {
         (Code::Unavailable, "broke off")
     };
     let mut failure = Failure::new(code, format!("{target} {what}"));
-    let mut source = std::error::Error::source(&error);
+    let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
         failure = failure.cause(cause);
         source = cause.source();

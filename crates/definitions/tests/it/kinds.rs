@@ -105,6 +105,16 @@ async fn a_child_that_fails_fails_its_step() {
 }
 
 #[tokio::test]
+async fn a_run_that_is_not_waited_for_goes_on_when_its_parent_fails() {
+    let parent = "workflow: parent\nsteps:\n  - { name: apart, start: { workflow: child, input: { n: 5 }, wait: false, id: apart } }\n  - { name: bad, fail: { message: bad } }\n";
+    let shelf = Shelf::of(&[parent, CHILD]);
+    let lab = shelf.lab().open().await;
+    lab.start_named("parent", "r", &json!(null)).await;
+    assert_eq!(lab.result::<Json>("r").await.unwrap_err().message, "bad");
+    assert_eq!(lab.result::<Json>("apart").await, Ok(json!(10)));
+}
+
+#[tokio::test]
 async fn a_failure_has_the_class_and_code_that_it_says() {
     let (_, result) =
         play("workflow: a\nsteps:\n  - { name: one, fail: { message: m, class: poison, code: INTERNAL } }\n", json!(null)).await;

@@ -31,7 +31,7 @@ impl Answer {
     /// The body, as long as it is not too large.
     async fn bytes(mut self) -> Result<Vec<u8>, Failure> {
         let mut bytes = Vec::new();
-        while let Some(chunk) = self.response.chunk().await.map_err(|error| unreachable(&self.target, error))? {
+        while let Some(chunk) = self.response.chunk().await.map_err(|error| unreachable(&self.target, &error))? {
             if bytes.len() + chunk.len() > self.bytes_max {
                 let message = format!(
                     "{} answered with more than {} bytes; keep large data elsewhere and pass its address",
