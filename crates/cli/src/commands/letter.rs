@@ -36,7 +36,7 @@ async fn list(client: &Client, json: bool, part: Part) -> Result<(), Error> {
         Column::whole("LETTER"),
         Column::whole("RUN"),
         Column::cut("STEP"),
-        Column::cut("TENANT"),
+        Column::spare("TENANT"),
         Column::whole("ADDED"),
         Column::cut("WHY"),
     ]);

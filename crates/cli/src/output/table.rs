@@ -19,6 +19,7 @@ enum Fit {
     Whole,
     Cut,
     Wrap,
+    Spare,
 }
 
 /// A column: its title, and what happens when there is no room for it.
@@ -37,6 +38,11 @@ impl Column {
     /// Cut with `…`.
     pub(crate) fn cut(title: &'static str) -> Self {
         Column { title, fit: Fit::Cut }
+    }
+
+    /// Left out if there is no room for what matters more.
+    pub(crate) fn spare(title: &'static str) -> Self {
+        Column { title, fit: Fit::Spare }
     }
 
     /// Goes on in the next line.
@@ -95,18 +101,24 @@ impl Table {
 
     /// The table in that many columns of a terminal; without a bound if there is no terminal. Columns in which nothing stands are left out.
     pub(crate) fn within(&self, width: Option<usize>) -> String {
-        let used: Vec<usize> = (0..self.columns.len()).filter(|at| self.rows.iter().any(|row| !row[*at].text.is_empty())).collect();
-        let widths = self.widths(&used, width);
-        let below = self.below(&used, &widths);
-        let (used, widths) = match below {
-            Some(_) => (&used[..used.len() - 1], self.widths(&used[..used.len() - 1], width)),
-            None => (&used[..], widths),
+        let in_use = |at: &usize| self.rows.iter().any(|row| !row[*at].text.is_empty());
+        let mut used: Vec<usize> = (0..self.columns.len()).filter(in_use).collect();
+        let (below, beside, widths) = loop {
+            let widths = self.widths(&used, width);
+            let below = self.below(&used, &widths);
+            let beside = &used[..used.len() - below.iter().count()];
+            let widths = self.widths(beside, width);
+            let too_wide = width.is_some_and(|width| total(&widths) > width);
+            match used.iter().rposition(|at| self.columns[*at].fit == Fit::Spare).filter(|_| too_wide) {
+                Some(spare) => drop(used.remove(spare)),
+                None => break (below, beside.to_vec(), widths),
+            }
         };
         let titles: Vec<Cell> = self.columns.iter().map(|column| Cell::styled(column.title, style::FAINT)).collect();
         let mut lines = Vec::new();
-        self.lines(&titles, used, &widths, &mut lines);
+        self.lines(&titles, &beside, &widths, &mut lines);
         for row in &self.rows {
-            self.lines(row, used, &widths, &mut lines);
+            self.lines(row, &beside, &widths, &mut lines);
             if let Some(at) = below.filter(|at| !row[*at].text.is_empty()) {
                 let room = width.unwrap_or(usize::MAX).saturating_sub(INDENT);
                 let parts = if self.columns[at].fit == Fit::Wrap { wrap(&row[at].text, room) } else { vec![cut(&row[at].text, room)] };
@@ -120,7 +132,7 @@ impl Table {
     fn below(&self, used: &[usize], widths: &[usize]) -> Option<usize> {
         let (at, width) = (*used.last()?, *widths.last()?);
         let natural = self.rows.iter().map(|row| row[at].text.width()).max().unwrap_or(0);
-        (used.len() > 1 && self.columns[at].fit != Fit::Whole && width < natural.min(WRAP_MIN)).then_some(at)
+        (used.len() > 1 && matches!(self.columns[at].fit, Fit::Cut | Fit::Wrap) && width < natural.min(WRAP_MIN)).then_some(at)
     }
 
     /// How wide each column is. The widest that may give way gives way first.
@@ -135,9 +147,9 @@ impl Table {
         };
         let mut widths: Vec<usize> = used.iter().map(natural).collect();
         let Some(width) = width else { return widths };
-        let gaps = GAP * used.len().saturating_sub(1);
-        while widths.iter().sum::<usize>() + gaps > width {
-            let flexible = (0..used.len()).filter(|at| self.columns[used[*at]].fit != Fit::Whole && widths[*at] > WIDTH_MIN);
+        while total(&widths) > width {
+            let flexible =
+                (0..used.len()).filter(|at| matches!(self.columns[used[*at]].fit, Fit::Cut | Fit::Wrap) && widths[*at] > WIDTH_MIN);
             let Some(widest) = flexible.max_by_key(|at| widths[*at]) else { break };
             widths[widest] -= 1;
         }
@@ -150,7 +162,7 @@ impl Table {
             .iter()
             .zip(widths)
             .map(|(at, width)| match self.columns[*at].fit {
-                Fit::Whole => vec![row[*at].text.clone()],
+                Fit::Whole | Fit::Spare => vec![row[*at].text.clone()],
                 Fit::Cut => vec![cut(&row[*at].text, *width)],
                 Fit::Wrap => wrap(&row[*at].text, *width),
             })
@@ -166,6 +178,11 @@ impl Table {
             lines.push(trimmed(&text));
         }
     }
+}
+
+/// How much of a line columns of these widths take.
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
 /// Without the spaces at the end, which stand behind the last style.
@@ -256,6 +273,16 @@ mod tests {
         let text = plain(&table().within(Some(45)));
         assert!(text.contains("a-workflow-with-a-long-…"), "{text}");
         assert!(text.contains("\n    it waits for the word of a person\n"), "what has no room stands below: {text}");
+    }
+
+    #[test]
+    fn what_can_be_spared_gives_way_from_the_right() {
+        let mut table = Table::new(vec![Column::whole("ID"), Column::spare("A"), Column::spare("B"), Column::cut("WHY")]);
+        table.row(vec!["0123456789".into(), "aaaaaaaaaa".into(), "bbbbbbbbbb".into(), "because of something that takes many words".into()]);
+        let at = |width| plain(&table.within(Some(width)));
+        assert!(at(34).contains("aaaaaaaaaa") && at(34).contains("bbbbbbbbbb"), "{}", at(34));
+        assert!(at(33).contains("aaaaaaaaaa") && !at(33).contains("bbbbbbbbbb"), "{}", at(33));
+        assert!(!at(20).contains("aaaaaaaaaa") && at(20).contains("0123456789"), "{}", at(20));
     }
 
     #[test]

@@ -37,9 +37,9 @@ fn table(runs: &[RunSummary], now: Timestamp) -> Table {
         Column::whole("RUN"),
         Column::cut("WORKFLOW"),
         Column::whole("STATUS"),
-        Column::cut("TENANT"),
+        Column::spare("TENANT"),
         Column::whole("STARTED"),
-        Column::whole("TOOK"),
+        Column::spare("TOOK"),
         Column::cut("WHY"),
     ]);
     for run in runs {

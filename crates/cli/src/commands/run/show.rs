@@ -77,7 +77,7 @@ fn table(run: &Run, width: Option<usize>, now: Timestamp) -> Table {
         Column::cut("STEP"),
         Column::whole("STATUS"),
         Column::whole("ATTEMPTS"),
-        Column::whole("TOOK"),
+        Column::spare("TOOK"),
         Column::wrap("WHY"),
     ];
     let timelines = width.is_none_or(|width| width >= WIDE);
