@@ -31,6 +31,6 @@ mod template;
 
 pub use check::{STEPS_MAX, TEXT_BYTES_MAX, check};
 pub use definition::{Definition, DescribedStep, Description};
-pub use kinds::{Call, Settings};
+pub use kinds::Settings;
 pub use library::{Broken, Changes, Defined, Library, Look};
 pub use problem::Problem;

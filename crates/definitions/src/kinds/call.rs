@@ -9,17 +9,17 @@ use steadfast_kernel::{Code, Failure, RunId};
 
 /// One attempt of a step or of its undo.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub(crate) struct Call {
     /// The run it belongs to.
-    pub run: RunId,
+    pub(crate) run: RunId,
     /// The name of the step.
-    pub step: String,
+    pub(crate) step: String,
     /// Its number, from 1.
-    pub attempt: u32,
+    pub(crate) attempt: u32,
     /// What is equal for all attempts of this execution, and for no other.
-    pub idempotency_key: String,
+    pub(crate) idempotency_key: String,
     /// The span of the attempt, as W3C Trace Context writes it, if somebody follows traces.
-    pub traceparent: Option<String>,
+    pub(crate) traceparent: Option<String>,
     /// How long it may take, where the kind itself sees to that.
     pub(crate) timeout: Option<Duration>,
 }

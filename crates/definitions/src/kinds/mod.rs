@@ -10,8 +10,8 @@ mod start;
 mod wait;
 
 pub(crate) use approve::Approve;
-pub(crate) use call::Tools;
-pub use call::{Call, Settings};
+pub use call::Settings;
+pub(crate) use call::{Call, Tools};
 pub(crate) use fail::Fail;
 pub(crate) use http::Http;
 pub(crate) use run::Run;

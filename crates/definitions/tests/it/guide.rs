@@ -29,3 +29,13 @@ fn every_example_of_the_guide_is_right() {
         }
     }
 }
+
+#[test]
+fn the_example_of_the_readme_is_right() {
+    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
+    let examples = examples(&readme);
+    assert_eq!(examples.len(), 1);
+    if let Err(problems) = check("README.md", &examples[0].1) {
+        panic!("{problems:#?}");
+    }
+}

@@ -3,10 +3,9 @@
 use crate::server::{Answer, Server};
 use crate::support::{Shelf, vars};
 use serde_json::{Value as Json, json};
-use std::sync::Arc;
 use std::time::Duration;
 use steadfast::{Class, Code, Error, Failure, Run};
-use steadfast_definitions::{Call, Settings};
+use steadfast_definitions::Settings;
 
 /// One http step with those fields beside its url, which has the path `/x?token=hunter2`.
 fn text(fields: &str, step: &str) -> String {
@@ -168,21 +167,6 @@ async fn redirects_are_followed_but_not_for_ever() {
     let server = Server::start((0..10).map(|_| Answer::text(302, "").header("location", "/round"))).await;
     let failure = call(&server, &text("", ""), Settings::default(), json!(null)).await.1.unwrap_err();
     assert_eq!((failure.class, server.requests().len()), (Class::Permanent, 6));
-}
-
-#[tokio::test]
-async fn the_settings_add_headers_that_the_definition_does_not_set() {
-    let server = Server::start([Answer::json(200, "1")]).await;
-    let headers =
-        |call: &Call| vec![("traceparent".into(), format!("00-{}-{}", call.run, call.attempt)), ("x-own".into(), "settings".into())];
-    let settings = Settings { headers: Some(Arc::new(headers)), ..Settings::default() };
-    let (_, result) = call(&server, &text(", headers: { x-own: definition }", ""), settings, json!(null)).await;
-    assert!(result.is_ok());
-    let request = server.requests().remove(0);
-    assert!(
-        request.contains("traceparent: 00-r-1") && request.contains("x-own: definition") && !request.contains("x-own: settings"),
-        "{request}"
-    );
 }
 
 #[tokio::test]
