@@ -180,4 +180,13 @@ mod tests {
             assert!(ALL[..index].iter().all(|other| other.name != metric.name), "{metric:?}");
         }
     }
+
+    #[test]
+    fn the_guide_has_all_of_them() {
+        let guide = include_str!("../../../docs/guide/observing.md");
+        for metric in ALL {
+            let line = format!("| `{}` | {} | {} |", metric.name, metric.kind(), metric.help.trim());
+            assert!(guide.contains(&line), "put this into docs/guide/observing.md:\n{line}");
+        }
+    }
 }

@@ -143,7 +143,7 @@ fn examples() -> Vec<Example> {
 /// Says what to look at.
 fn tell(examples: &[Example], found: usize, addr: SocketAddr) {
     let program = std::env::args().next().unwrap_or_else(|| "steadfast".into());
-    let bold = |text: &str| style::paint(style::BOLD, text.to_string()).to_string();
+    let page = style::paint(style::BOLD, format!("http://{addr}/"));
     match found {
         0 => output::say(format_args!("\n{} runs were started:", examples.len())),
         found => output::say(format_args!("\n{found} runs are here from the last time, and have gone on where they were:")),
@@ -151,7 +151,7 @@ fn tell(examples: &[Example], found: usize, addr: SocketAddr) {
     for Example { id, shows, .. } in examples {
         output::say(format_args!("  {id:<16} {}", style::paint(style::FAINT, shows)));
     }
-    output::say(format_args!("\nLook at them, live: {}\nor in another terminal:", bold(&format!("http://{addr}/"))));
+    output::say(format_args!("\nLook at them, live: {page}\nor in another terminal:"));
     let server = if addr.port() == 7373 { String::new() } else { format!(" --server http://{addr}") };
     for command in [
         "run list",
