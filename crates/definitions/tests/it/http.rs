@@ -1,11 +1,15 @@
 //! The kind `http` against a real server.
 
 use crate::server::{Answer, Server};
-use crate::support::{Shelf, vars};
+use crate::support::{Shelf, ended, vars};
 use serde_json::{Value as Json, json};
+use std::sync::Arc;
 use std::time::Duration;
+use steadfast::memory::Memory;
 use steadfast::{Class, Code, Error, Failure, Run};
 use steadfast_definitions::Settings;
+use steadfast_kernel::{Payload, WorkflowName};
+use steadfast_runtime::{Attempted, Builder, Observer, RunEnded, Start};
 
 /// One http step with those fields beside its url, which has the path `/x?token=hunter2`.
 fn text(fields: &str, step: &str) -> String {
@@ -20,11 +24,7 @@ async fn call(server: &Server, text: &str, settings: Settings, input: Json) -> (
     let shelf = Shelf::with(&[text], settings, vars);
     let engine = shelf.engine().await;
     let run = engine.start("call", &input).id("r").await.unwrap();
-    let result = match run.result().await {
-        Ok(result) => Ok(result),
-        Err(Error::Failed { failure, .. }) => Err(failure),
-        Err(error) => panic!("{error:?}"),
-    };
+    let result = ended(&run).await;
     (run, result)
 }
 
@@ -167,6 +167,39 @@ async fn redirects_are_followed_but_not_for_ever() {
     let server = Server::start((0..10).map(|_| Answer::text(302, "").header("location", "/round"))).await;
     let failure = call(&server, &text("", ""), Settings::default(), json!(null)).await.1.unwrap_err();
     assert_eq!((failure.class, server.requests().len()), (Class::Permanent, 6));
+}
+
+/// Somebody who follows traces.
+struct Follower;
+
+impl Observer for Follower {
+    fn attempted(&self, _attempted: &Attempted<'_>) {}
+
+    fn ended(&self, _ended: &RunEnded<'_>) {}
+}
+
+#[tokio::test]
+async fn a_trace_goes_along_unless_the_definition_sets_its_own() {
+    for (fields, own) in [("", false), (", headers: { traceparent: mine }", true)] {
+        let server = Server::start([Answer::json(200, "1")]).await;
+        let shelf = Shelf::with(&[&text(fields, "").replace("{{ vars.server }}", &server.address())], Settings::default(), vars());
+        let mut builder = Builder::new(Arc::new(Memory::new()));
+        builder.observer = Some(Arc::new(Follower));
+        for (name, registered) in shelf.registered() {
+            builder.registry.insert(WorkflowName::new(name).unwrap(), registered);
+        }
+        let engine = builder.start().await.unwrap();
+        let start =
+            Start { workflow: "call".into(), input: Payload::json("null"), id: None, deadline: None, tenant: None, limits: Vec::new() };
+        let (run, _) = engine.start(start).await.unwrap();
+        assert!(engine.ended(&run).await.unwrap().outcome.is_ok());
+        let request = server.requests().remove(0);
+        let traceparent = request
+            .lines()
+            .find_map(|line| line.strip_prefix("traceparent: "))
+            .unwrap_or_else(|| panic!("{request}"));
+        assert_eq!((traceparent == "mine", traceparent.starts_with("00-")), (own, !own), "{request}");
+    }
 }
 
 #[tokio::test]

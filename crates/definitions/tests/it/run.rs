@@ -1,20 +1,12 @@
 //! The kind `run` with real processes.
 
-use crate::support::{Shelf, vars};
+use crate::support::{Shelf, ended, vars};
 use serde_json::{Value as Json, json};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
-use steadfast::{Class, Code, Engine, Error, Failure, Run};
+use steadfast::{Class, Code, Engine, Failure};
 use steadfast_definitions::Settings;
-
-async fn result(run: &Run) -> Result<Json, Failure> {
-    match run.result().await {
-        Ok(result) => Ok(result),
-        Err(Error::Failed { failure, .. }) => Err(failure),
-        Err(error) => panic!("{error:?}"),
-    }
-}
 
 fn shelf(run: &str, step: &str, settings: Settings) -> Shelf {
     let text = format!("workflow: go\nsteps:\n  - name: it\n    run: {run}\n{step}output: \"{{{{ steps.it.output }}}}\"\n");
@@ -25,7 +17,7 @@ async fn go(run: &str, step: &str, input: Json) -> (Shelf, Result<Json, Failure>
     let shelf = shelf(run, step, Settings::default());
     let engine = shelf.engine().await;
     let run = engine.start("go", &input).id("r").await.unwrap();
-    let result = result(&run).await;
+    let result = ended(&run).await;
     (shelf, result)
 }
 
@@ -71,7 +63,7 @@ async fn the_working_folder_is_that_of_the_definitions_unless_it_is_said() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(folder.join("here/tool"), mode).unwrap();
     let engine = shelf.engine().await;
-    let output = result(&engine.start("go", &()).await.unwrap()).await.unwrap();
+    let output = ended(&engine.start("go", &()).await.unwrap()).await.unwrap();
     assert_eq!(Path::new(output["stdout"].as_str().unwrap().trim_end()).canonicalize().unwrap(), folder.canonicalize().unwrap());
 }
 
@@ -119,7 +111,7 @@ async fn a_flood_of_output_is_bounded_and_said_to_be() {
         settings,
     );
     let engine = shelf.engine().await;
-    let output = result(&engine.start("go", &()).await.unwrap()).await.unwrap();
+    let output = ended(&engine.start("go", &()).await.unwrap()).await.unwrap();
     assert_eq!(output["stdout"].as_str().map(str::len), Some(1000));
     assert_eq!(output["dropped"], json!({"stdout": 4_999_000, "stderr": 2000}));
 }
@@ -164,7 +156,7 @@ async fn a_timeout_ends_the_command_with_its_children() {
     let engine = shelf.engine().await;
     let run = engine.start("go", &()).await.unwrap();
     let family = family(shelf.folder.path()).await;
-    let failure = result(&run).await.unwrap_err();
+    let failure = ended(&run).await.unwrap_err();
     assert!(failure.code == Code::DeadlineExceeded && failure.message.contains("took longer than 300ms"), "{failure:?}");
     assert!(!lives(&family[0]), "it is gone before the step has failed");
     until(|| !lives(&family[1])).await;
@@ -196,7 +188,7 @@ async fn cancelling_the_run_ends_the_command_with_its_children() {
 async fn what_a_command_leaves_running_does_not_hold_the_step_up() {
     let shelf = shelf("{ command: [sh, -c, \"sleep 1000 & echo $! > child; echo done\"] }", "", Settings::default());
     let engine = shelf.engine().await;
-    let output = result(&engine.start("go", &()).await.unwrap()).await.unwrap();
+    let output = ended(&engine.start("go", &()).await.unwrap()).await.unwrap();
     assert_eq!(output["stdout"], json!("done\n"));
     let child = fs::read_to_string(shelf.folder.path().join("child")).unwrap().trim().to_string();
     until(|| !lives(&child)).await;

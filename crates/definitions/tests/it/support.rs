@@ -3,8 +3,9 @@
 use serde_json::{Map, Value as Json, json};
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 use steadfast::testing::{Lab, LabBuilder};
-use steadfast::{Engine, Failure, Status};
+use steadfast::{Engine, Error, Failure, Run, Status};
 use steadfast_definitions::{Library, Settings};
 use steadfast_runtime::Registered;
 use tempfile::TempDir;
@@ -74,6 +75,16 @@ pub(crate) async fn play(text: &str, input: Json) -> (Lab, Result<Json, Failure>
     let replayed = lab.ask(async |engine| engine.replay("r").await).await.unwrap();
     assert_eq!(replayed.mismatch, None, "it replays");
     (lab, result)
+}
+
+/// How a run of an engine in real time has ended. None of them takes as long as it would wait.
+pub(crate) async fn ended(run: &Run) -> Result<Json, Failure> {
+    match tokio::time::timeout(Duration::from_secs(60), run.result()).await {
+        Ok(Ok(result)) => Ok(result),
+        Ok(Err(Error::Failed { failure, .. })) => Err(failure),
+        Ok(Err(error)) => panic!("{error:?}"),
+        Err(_) => panic!("it has not ended: {}", run.why().await.unwrap()),
+    }
 }
 
 /// The lines of the journal of `r`: type and step.

@@ -1,6 +1,6 @@
 //! Undo of what was done, with what was on record.
 
-use crate::support::{Shelf, lines};
+use crate::support::{Shelf, ended, lines};
 use serde_json::{Value as Json, json};
 use std::fs;
 use steadfast::{Failure, HOUR, Status};
@@ -25,8 +25,7 @@ async fn what_was_done_is_undone_newest_first_with_what_it_returned() {
     let shelf = Shelf::of(&[SAGA]);
     let engine = shelf.engine().await;
     let run = engine.start("saga", &json!({"order": "o-1"})).id("r").await.unwrap();
-    let error = run.result::<Json>().await.unwrap_err();
-    assert!(error.to_string().contains("no stock"), "{error}");
+    assert_eq!(ended(&run).await.unwrap_err().message, "no stock");
     assert_eq!(run.view().await.unwrap().status, Status::Failed);
     let log = fs::read_to_string(shelf.folder.path().join("log")).unwrap();
     let expected = ["reserve o-1", "each a", "each b", "un-each b-1-0-7", "un-each a-0-0-7", "release 7 o-1 r/reserve#1/1/undo"];
