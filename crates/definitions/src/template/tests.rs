@@ -101,3 +101,17 @@ fn a_template_without_names_is_constant() {
     assert_eq!(Template::of("{{ 1 == 2 }}").constant(), Some(json!(false)));
     assert_eq!(Template::of("{{ input.n }}").constant(), None);
 }
+
+#[test]
+fn names_that_a_template_makes_itself_are_not_asked_for() {
+    for text in [
+        "{% for i in input.list %}{{ loop.index }}{{ i }}{% endfor %}",
+        "{% set x = input.n %}{{ x }}",
+        "{% with y = 1 %}{{ y }}{% endwith %}{{ input.list | map(attribute='x') | list }}",
+        "{{ range(input.n) | join(', ') }}",
+        "{{ dict(a=input.n) }}",
+    ] {
+        let names = Template::of(text).names().unwrap_or_else(|why| panic!("{text}: {why}"));
+        assert_eq!(names.roots.into_iter().collect::<Vec<_>>(), ["input"], "{text}");
+    }
+}
