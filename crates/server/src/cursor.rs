@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_cursor_is_good_for_its_own_list_only() {
-        let run = RunCursor { started_at: Timestamp::from_micros(17), run: RunId::new("a/b.c").unwrap() };
+        let run = RunCursor { started_at: Timestamp::from_micros(17), run: RunId::new("a/b.5").unwrap() };
         let text = encode(&run);
         assert_eq!(decode::<RunCursor>("cursor", &text).unwrap(), run);
         assert!(decode::<LetterCursor>("cursor", &text).is_err());

@@ -114,8 +114,9 @@ async fn a_reader_that_comes_back_misses_nothing() {
 #[tokio::test]
 async fn a_feed_can_be_filtered() {
     let site = Site::new().await;
-    site.run(json!({"workflow": "echo", "id": "a", "tenant": "acme", "waitMs": 30000})).await;
+    site.run(json!({"workflow": "echo", "id": "b", "waitMs": 30000})).await;
     site.run(json!({"workflow": "echo", "id": "b/c", "waitMs": 30000})).await;
+    site.run(json!({"workflow": "echo", "id": "a", "tenant": "acme", "waitMs": 30000})).await;
     site.run(json!({"workflow": "team/poison", "id": "p", "waitMs": 30000})).await;
     let first = async |query: &str| Reader::open(&site, &format!("?after=0&{query}")).await.next().await.unwrap().1;
     assert_eq!(first("types=RUN_COMPLETED,RUN_FAILED").await["event"]["eventType"], "RUN_COMPLETED");

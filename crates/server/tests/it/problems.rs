@@ -33,6 +33,7 @@ async fn what_is_wrong_with_a_request_is_said() {
     says(get.clone(), "/v1/letters/x", "", 400, "SF0501", "WORKFLOW.NUMBER").await;
     says(get.clone(), "/v1/letters/x.1", "", 404, "SF0115", "GET /v1/letters").await;
     says(post.clone(), "/v1/runs", "{", 400, "SF0501", "the body cannot be read").await;
+    says(post.clone(), "/v1/runs", r#"["echo"]"#, 400, "SF0501", "it has to be an object").await;
     says(post.clone(), "/v1/runs", "{}", 400, "SF0501", "missing field `workflow`").await;
     says(post.clone(), "/v1/runs", r#"{"workflow":"echo","inputs":1}"#, 400, "SF0501", "unknown field `inputs`").await;
     says(post.clone(), "/v1/runs", r#"{"workflow":"nope"}"#, 404, "SF0102", "echo").await;

@@ -140,6 +140,17 @@ async fn runs_are_paused_resumed_told_and_called_off() {
     site.run(json!({"workflow": "hold", "id": "j"})).await;
     let ended = site.post("/v1/runs/j/cancel", json!({"terminate": true})).await;
     assert_eq!(ended.json()["status"], "CANCELLED");
+    let requested = async |run: &str| {
+        let events = site.get(&format!("/v1/runs/{run}/events")).await.json();
+        events
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|event| event["eventType"] == "RUN_CANCEL_REQUESTED")
+            .unwrap()["payload"]
+            .clone()
+    };
+    assert_eq!((requested("j").await["terminate"].clone(), requested("i").await.get("terminate")), (json!(true), None));
 }
 
 #[tokio::test]
