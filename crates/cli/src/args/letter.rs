@@ -14,9 +14,9 @@ Examples:
   steadfast letter list --all --json"
     )]
     List {
-        /// How many at the most
-        #[arg(long, short = 'n', default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
-        limit: u32,
+        /// How many at the most [default: 50]; with --all, how many at once
+        #[arg(long, short = 'n', value_parser = clap::value_parser!(u32).range(1..=1000))]
+        limit: Option<u32>,
         /// Go on where an earlier list ended
         #[arg(long, conflicts_with = "all")]
         cursor: Option<String>,

@@ -118,9 +118,9 @@ pub(crate) struct List {
     /// Only those whose failure or note has this text
     #[arg(long, short, value_name = "TEXT")]
     pub(crate) q: Option<String>,
-    /// How many at the most
-    #[arg(long, short = 'n', default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) limit: u32,
+    /// How many at the most [default: 50]; with --all, how many at once
+    #[arg(long, short = 'n', value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) limit: Option<u32>,
     /// Go on where an earlier list ended
     #[arg(long, conflicts_with = "all")]
     pub(crate) cursor: Option<String>,

@@ -6,6 +6,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use steadfast_server::shapes::Page;
 
+/// How many a list has if nobody says.
+const USUAL: u32 = 50;
 /// How many are asked for at once when all of them are wanted.
 const PAGE: u32 = 500;
 
@@ -20,7 +22,7 @@ pub(crate) struct Whole {
 
 /// Which part of a list.
 pub(crate) struct Part {
-    pub(crate) limit: u32,
+    pub(crate) limit: Option<u32>,
     pub(crate) cursor: Option<String>,
     pub(crate) all: bool,
 }
@@ -30,7 +32,7 @@ pub(crate) async fn read(client: &Client, path: &str, filter: Vec<(&'static str,
     let mut whole = Whole { items: Vec::new(), next_cursor: part.cursor };
     loop {
         let mut query = filter.clone();
-        query.push(("limit", if part.all { PAGE } else { part.limit }.to_string()));
+        query.push(("limit", part.limit.unwrap_or(if part.all { PAGE } else { USUAL }).to_string()));
         query.extend(whole.next_cursor.take().map(|cursor| ("cursor", cursor)));
         let page: Page<Box<RawValue>> = client.get(path, query).await?.read()?;
         whole.items.extend(page.items);

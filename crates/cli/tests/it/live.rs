@@ -27,6 +27,12 @@ impl Told {
     }
 }
 
+/// Takes that many connections and closes each.
+fn hung_up_on(listen: &str, connections: usize) {
+    let listener = until("the address is free", || std::net::TcpListener::bind(listen).ok());
+    listener.incoming().take(connections).for_each(drop);
+}
+
 fn waiting(served: &Served, args: &[&str]) -> Child {
     served.client(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
@@ -63,6 +69,7 @@ fn a_wait_outlasts_a_restart_of_the_server() {
     told.until("it waits for operator");
     drop(served); // it is killed
     told.until("the server does not answer; trying again");
+    hung_up_on(&listen, 20); // for longer than one look takes
     let served = Served::start(dir.path(), &["--listen", &listen]);
     served.call(&["run", "signal", "q", "ok", "--payload", r#"{"approved":true}"#]).ends_with(0);
     let output = child.wait_with_output().unwrap();

@@ -30,13 +30,15 @@ fn the_server_is_found_by_environment_and_file_too() {
 #[test]
 fn a_proxy_is_not_asked_for_this_machine() {
     let (dir, server) = (tempfile::tempdir().unwrap(), nowhere());
+    let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    proxy.set_nonblocking(true).unwrap();
+    let at = format!("http://{}", proxy.local_addr().unwrap());
     let mut call = command(dir.path(), &["run", "list", "--server", &server]);
-    let called = Called::of(
-        &call
-            .env("HTTP_PROXY", "http://192.0.2.1:9")
-            .env("http_proxy", "http://192.0.2.1:9")
-            .output()
-            .unwrap(),
-    );
-    called.ends_with(3).says(&["connection refused"]);
+    call.env("HTTP_PROXY", &at)
+        .env("http_proxy", &at)
+        .env_remove("NO_PROXY")
+        .env_remove("no_proxy")
+        .env_remove("REQUEST_METHOD");
+    Called::of(&call.output().unwrap()).ends_with(3).says(&["connection refused"]);
+    assert!(proxy.accept().is_err(), "nobody came to the proxy");
 }
