@@ -1,6 +1,7 @@
 //! The project's own chores. `cargo xtask` lists them.
 #![allow(clippy::print_stdout, reason = "a command line tool")]
 
+mod needs;
 mod test;
 
 use anyhow::{Result, bail};

@@ -1,10 +1,11 @@
 //! Everything that CI checks, in the order in which it is likely to fail.
 
-use crate::{cargo, root, run, shown};
+use crate::{cargo, needs, root, run, shown};
 use anyhow::{Context, Result, ensure};
 use std::process::Command;
 
 pub(crate) fn run_everything() -> Result<()> {
+    needs::install()?;
     step("format", cargo().args(["fmt", "--all", "--check"]))?;
     step("clippy", cargo().args(["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"]))?;
     step("tests and doc tests", cargo().args(["test", "--workspace", "--locked"]))?;

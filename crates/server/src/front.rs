@@ -3,6 +3,7 @@
 use crate::access;
 use crate::app::App;
 use crate::ask::canonical;
+use crate::pages;
 use crate::problem::Problem;
 use axum::Router;
 use axum::body::Body;
@@ -53,14 +54,15 @@ impl Front {
         B::Error: Into<axum::BoxError>,
     {
         let (uri, id) = (request.uri().clone(), self.request_id(&request));
+        let reader = pages::reader(uri.path(), request.headers());
         let origin = self.app.access.cors.origin(request.headers());
         let mut response = match self.admit(request).await {
             Ok(response) => response,
-            Err(problem) => problem.render(uri.path()),
+            Err(problem) => problem.render(uri.path(), reader),
         };
         if let Some(problem) = response.extensions_mut().remove::<Problem>() {
             let allow = response.headers_mut().remove(ALLOW);
-            response = problem.render(uri.path());
+            response = problem.render(uri.path(), reader);
             allow.and_then(|allow| response.headers_mut().insert(ALLOW, allow));
         }
         if let Some(origin) = origin {
@@ -87,7 +89,7 @@ impl Front {
         if let Some(response) = app.access.cors.preflight(request.method(), request.headers()) {
             return Ok(response);
         }
-        if PROBES.contains(&request.uri().path()) {
+        if PROBES.contains(&request.uri().path()) || request.uri().path().starts_with(pages::ASSETS) {
             return self.route(request.map(Body::new)).await;
         }
         app.access.check_token(request.headers())?;

@@ -15,6 +15,7 @@ mod cursor;
 mod error;
 mod front;
 mod metrics;
+mod pages;
 mod problem;
 mod server;
 pub mod shapes;

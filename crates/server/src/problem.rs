@@ -1,5 +1,6 @@
 //! Every error as a problem document: the one place that maps codes to statuses.
 
+use crate::pages::{self, Reader};
 use crate::shapes;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -56,8 +57,8 @@ impl Problem {
         Problem { dependencies: Some(dependencies), ..Problem::new(code::NOT_READY, detail) }
     }
 
-    /// The document, about that path.
-    pub(crate) fn render(self, instance: &str) -> Response {
+    /// The answer to somebody who asked for that path: a document, or a page for people.
+    pub(crate) fn render(self, instance: &str, reader: Reader) -> Response {
         let document = shapes::Problem {
             kind: format!("docs/errors/{}", self.code),
             title: TITLES.get(self.code).copied().unwrap_or("Error").into(),
@@ -67,10 +68,12 @@ impl Problem {
             code: self.code.into(),
             dependencies: self.dependencies,
         };
-        let mut response = Response::new(Body::from(serde_json::to_vec(&document).unwrap_or_default()));
+        let mut response = match reader {
+            Reader::Person => pages::problem(&document),
+            Reader::Program => written(&document),
+        };
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(after) = self.retry_after {
             headers.insert(RETRY_AFTER, HeaderValue::from(after.as_nanos().div_ceil(1_000_000_000).max(1) as u64));
@@ -80,6 +83,12 @@ impl Problem {
         }
         response
     }
+}
+
+fn written(document: &shapes::Problem) -> Response {
+    let mut response = Response::new(Body::from(serde_json::to_vec(document).unwrap_or_default()));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+    response
 }
 
 /// The status that belongs to a code.
@@ -148,9 +157,9 @@ mod tests {
 
     #[test]
     fn what_may_pass_says_when_to_come_back() {
-        let busy = Problem::new(code::BUSY, "").render("/");
+        let busy = Problem::new(code::BUSY, "").render("/", Reader::Program);
         assert_eq!((busy.status(), &busy.headers()[RETRY_AFTER]), (StatusCode::TOO_MANY_REQUESTS, &HeaderValue::from(1)));
-        let wrong = Problem::new(code::RUN_EXISTS, "").render("/");
+        let wrong = Problem::new(code::RUN_EXISTS, "").render("/", Reader::Program);
         assert_eq!((wrong.status(), wrong.headers().get(RETRY_AFTER)), (StatusCode::CONFLICT, None));
     }
 }

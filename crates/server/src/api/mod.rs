@@ -48,6 +48,7 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
     let (router, document) = routes().split_for_parts();
     app.openapi.get_or_init(|| Bytes::from(openapi::text(openapi::complete(document))));
     router
+        .merge(crate::pages::router())
         .fallback(no_such_path)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(Arc::clone(app))

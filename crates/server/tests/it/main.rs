@@ -5,6 +5,7 @@ mod access;
 mod feed;
 mod limits;
 mod openapi;
+mod pages;
 mod problems;
 mod property;
 mod runs;

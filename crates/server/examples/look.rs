@@ -1,0 +1,68 @@
+//! A server on `127.0.0.1:7374` (or the address given) with runs in every status, to look at the console by hand. It keeps nothing.
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a tool for those who work on the console")]
+
+#[path = "../tests/it/pages/flows.rs"]
+mod flows;
+
+use flows::World;
+use std::net::SocketAddr;
+use steadfast_kernel::{Origin, Payload, RunId};
+use steadfast_runtime::{Engine, Start};
+use steadfast_server::{Config, Parts, Server};
+use steadfast_store::memory::Memory;
+
+#[tokio::main]
+async fn main() {
+    let listen: SocketAddr = std::env::args().nth(1).as_deref().unwrap_or("127.0.0.1:7374").parse().unwrap();
+    let (store, world) = (Memory::new(), World::default());
+    let engine = flows::engine(store.clone(), &world).await;
+    start(&engine, "slow", "nightly/2026-11-15", "acme", "null").await;
+    wait_for(&engine, "nightly/2026-11-15", 2).await;
+    engine.abort(); // its process dies: it is interrupted when the next one comes
+    let engine = flows::engine(store, &world).await;
+    for (workflow, id, tenant, input) in [
+        ("checkout", "order-1001", "acme", r#"{"order":1001,"items":["tea","cups"],"note":"<b>urgent</b>"}"#),
+        ("declined", "order-1002", "globex", r#"{"order":1002}"#),
+        ("sick", "purchase-77", "acme", "{}"),
+        ("approve", "release/2026.11", "globex", r#"{"version":"2026.11"}"#),
+        ("nap", "survey-9", "initech", "null"),
+        ("family", "family-3", "initech", "{}"),
+        ("slow", "copy-4", "acme", "null"),
+        ("hold", "paused-5", "acme", "null"),
+        ("hold", "called-off-6", "globex", "null"),
+        ("team/poison", "mail-8812", "initech", r#"{"mail":8812}"#),
+        ("checkout", "order-1003", "globex", r#"{"order":1003}"#),
+    ] {
+        start(&engine, workflow, id, tenant, input).await;
+    }
+    let because = |why: &str| Origin { by: Some("ada".into()), why: Some(why.into()), command: None };
+    engine.pause(&id("paused-5"), because("the gateway is being moved")).await.unwrap();
+    engine.cancel(&id("called-off-6"), because("the customer changed their mind")).await.unwrap();
+    let config = Config { listen, ..Config::default() };
+    let server = Server::bind(config, engine, Parts::default()).await.unwrap();
+    println!("http://{}/", server.addr());
+    server.serve(std::future::pending()).await;
+}
+
+fn id(id: &str) -> RunId {
+    RunId::new(id).unwrap()
+}
+
+async fn start(engine: &Engine, workflow: &str, run: &str, tenant: &str, input: &str) {
+    let start = Start {
+        workflow: workflow.into(),
+        input: Payload::json(input.to_string()),
+        id: Some(run.into()),
+        deadline: None,
+        tenant: Some(tenant.into()),
+        limits: Vec::new(),
+    };
+    engine.start(start).await.unwrap();
+}
+
+/// Waits until the journal of a run has that many entries.
+async fn wait_for(engine: &Engine, run: &str, events: u64) {
+    while engine.view(&id(run)).await.unwrap().seq < events {
+        tokio::task::yield_now().await;
+    }
+}

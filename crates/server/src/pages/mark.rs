@@ -1,0 +1,41 @@
+//! Marks of a status: a colour, a shape and a word, so that none of them is needed to tell.
+
+use maud::{Markup, html};
+
+/// The class of a status, by its public name.
+pub(super) fn class(status: &str) -> &'static str {
+    match status {
+        "COMPLETED" | "UNDONE" => "good",
+        "FAILED" => "bad",
+        "INTERRUPTED" | "IN_DOUBT" => "doubt",
+        "RUNNING" => "busy",
+        "WAITING" | "BACKOFF" | "READY" => "wait",
+        "COMPENSATING" | "UNDOING" => "undo",
+        "PAUSED" => "held",
+        _ => "quiet", // CANCELLED, SKIPPED, PENDING
+    }
+}
+
+/// The status with its mark.
+pub(super) fn status(name: &str) -> Markup {
+    html! { span class={ "status " (class(name)) } { (shape(name)) span { (word(name)) } } }
+}
+
+/// The status as people read it.
+pub(super) fn word(name: &str) -> String {
+    super::words::sentence(&name.to_ascii_lowercase().replace('_', " "))
+}
+
+fn shape(status: &str) -> Markup {
+    let path = match class(status) {
+        "good" => "M3.5 8.5 6.5 11.5 12.5 5",
+        "bad" => "M4.5 4.5l7 7M11.5 4.5l-7 7",
+        "doubt" => "M8 3.5v5.5M8 11.8v.4",
+        "busy" => "M8 3a5 5 0 1 1-5 5",
+        "wait" => "M8 5v3.2l2 1.3M8 2.5a5.5 5.5 0 1 0 .01 0",
+        "undo" => "M4 8.5a4 4 0 1 0 1.4-3M3.8 3.6v3h3",
+        "held" => "M6 4.8v6.4M10 4.8v6.4",
+        _ => "M4.5 8h7",
+    };
+    html! { svg.mark viewBox="0 0 16 16" aria-hidden="true" { path d=(path) {} } }
+}

@@ -1,0 +1,89 @@
+//! What can be done about a run: commands to copy.
+
+use super::Shown;
+use crate::shapes::step_name;
+use maud::{Markup, html};
+use steadfast_kernel::{Status, Wait};
+use steadfast_runtime::StepStatus;
+
+/// A command that can be copied.
+pub(in crate::pages) fn command(text: &str) -> Markup {
+    html! { div.command { code { (text) } button type="button" data-copy hidden { "Copy" } } }
+}
+
+pub(super) fn section(shown: &Shown) -> Markup {
+    html! {
+        section.card aria-labelledby="act" {
+            h2 #act { "What can be done" }
+            ul.acts { @for (text, what) in acts(shown) { li { p { (what) } (command(&text)) } } }
+        }
+    }
+}
+
+/// Commands, with what each of them does.
+fn acts(shown: &Shown) -> Vec<(String, &'static str)> {
+    let (view, id) = (&shown.view, &shown.view.id);
+    let mut acts = Vec::new();
+    for wait in &view.waits {
+        match wait {
+            Wait::Approval { name, .. } => {
+                let text =
+                    |yes: bool| format!("steadfast run signal {id} {} --payload '{{\"approved\":{yes}}}' --reason '…'", quoted(name));
+                acts.push((text(true), "Approve it"));
+                acts.push((text(false), "Decline it"));
+            }
+            Wait::Signal { name, .. } => {
+                acts.push((format!("steadfast run signal {id} {} --payload 'null'", quoted(name)), "Tell it what it waits for"));
+            }
+            _ => {}
+        }
+    }
+    let retry = |what: &str| format!("steadfast run retry {id} {what}--reason '…'");
+    let own = match view.status {
+        Status::Completed => vec![(retry("--from-start "), "Do all of it again, from the start")],
+        Status::Failed | Status::Cancelled | Status::Interrupted => {
+            let failed = shown.steps.iter().rfind(|step| step.status == StepStatus::Failed);
+            let mut own = vec![
+                (retry(""), "Have it go on: what was done is kept, what failed is done again"),
+                (format!("steadfast run retry {id} --dry-run"), "See what that would do again"),
+            ];
+            own.extend(failed.map(|step| {
+                let output = quoted(&format!("{}=JSON", step_name(&step.id)));
+                (
+                    format!("steadfast run retry {id} --output {output} --reason '…'"),
+                    "Go on with an output for the step that failed, done by hand",
+                )
+            }));
+            own
+        }
+        Status::Paused => vec![(format!("steadfast run resume {id} --reason '…'"), "Have it go on")],
+        _ => vec![(format!("steadfast run pause {id} --reason '…'"), "Have it begin nothing new; what is in flight ends")],
+    };
+    acts.extend(own);
+    if !view.status.is_final() {
+        acts.push((format!("steadfast run cancel {id} --reason '…'"), "Call it off: what it did is undone"));
+    }
+    acts
+}
+
+/// A word of a command line, whatever is in it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/#".contains(c);
+    if !word.is_empty() && word.chars().all(plain) && !word.starts_with(['-', '#']) {
+        return word.into();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_command_line_stay_words() {
+        for (word, seen) in [("ok", "ok"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("$(rm)", "'$(rm)'"), ("", "''"), ("--now", "'--now'")]
+        {
+            assert_eq!(quoted(word), seen);
+        }
+    }
+}

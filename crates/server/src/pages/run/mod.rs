@@ -1,0 +1,86 @@
+//! `/runs/{id}`: one run. Where it stands and why, its steps in time, what it was given and gave, and its journal.
+
+mod act;
+mod axis;
+mod facts;
+mod journal;
+mod steps;
+mod timeline;
+mod why;
+
+pub(super) use act::command;
+pub(super) use facts::failure;
+
+use super::layout::{Page, Part};
+use super::{data, mark, words};
+use crate::app::App;
+use crate::ask::{Query, RunPath};
+use crate::problem::Problem;
+use crate::shapes::Data;
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use serde::Deserialize;
+use std::sync::Arc;
+use steadfast_kernel::{RunId, Status, Timestamp};
+use steadfast_runtime::{RunView, StepView};
+
+/// What part of the journal.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Asked {
+    /// Events before that one; the last ones if it is left out.
+    before: Option<u64>,
+}
+
+/// What there is to say about a run at some time.
+struct Shown {
+    view: RunView,
+    steps: Vec<StepView>,
+    now: Timestamp,
+}
+
+pub(super) async fn page(State(app): State<Arc<App>>, RunPath(run): RunPath, Query(asked): Query<Asked>) -> Result<Response, Problem> {
+    let view = app.engine.view(&run).await?;
+    let steps = app.engine.steps(&run).await?;
+    let journal = journal::read(&app, &view, asked.before).await?;
+    let shown = Shown { view, steps, now: words::now() };
+    let content = html! {
+        (facts::head(&shown))
+        (why::callout(&shown))
+        (facts::facts(&shown))
+        (timeline::section(&shown))
+        (steps::section(&shown))
+        (values(&shown))
+        (act::section(&shown))
+        (journal::section(&shown, &journal))
+    };
+    let title = format!("{} · {}", run, mark::word(shown.view.status.as_str()));
+    Ok(Page { part: Part::Runs, title, follows: Some(feed(&run)), content }.respond())
+}
+
+fn feed(run: &RunId) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    format!("/v1/events?{}", query.append_pair("kind", "run").append_pair("id", run.as_str()).finish())
+}
+
+/// Where a run is in the API: its id is one part of the path there, whatever it ends with.
+fn in_api(run: &RunId) -> String {
+    format!("/v1/runs/{}", run.as_str().replace('/', "%2F"))
+}
+
+/// What it was given, and what it gave.
+fn values(shown: &Shown) -> Markup {
+    let view = &shown.view;
+    let result = view
+        .ended
+        .as_ref()
+        .and_then(|ended| ended.outcome.as_ref().ok())
+        .filter(|_| view.status == Status::Completed);
+    html! {
+        section.card aria-label="Input and result" {
+            (data::fold("input", "Input", &Data::from(&view.input), &in_api(&view.id)))
+            @if let Some(result) = result { (data::fold("result", "Result", &Data::from(result), &in_api(&view.id))) }
+        }
+    }
+}
