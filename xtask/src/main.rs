@@ -40,7 +40,7 @@ fn bench(arguments: &[String]) -> Result<()> {
     if arguments.first().is_some_and(|name| name == "http") {
         run(cargo().args(["build", "--quiet", "--release", "--locked", "--package", "steadfast-cli"]))?; // it is started as users start it
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-        bench.env("STEADFAST_BIN", std::path::absolute(target.join("release/steadfast"))?);
+        bench.env("BENCH_BINARY", std::path::absolute(target.join("release/steadfast"))?);
     }
     bench
         .args(["run", "--quiet", "--release", "--locked", "--package", "steadfast-bench", "--"])

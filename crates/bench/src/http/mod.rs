@@ -35,7 +35,7 @@ const IDLE: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(report: &Report, only: Option<&str>, quick: bool) -> Result<()> {
     let binary = PathBuf::from(
-        std::env::var_os("STEADFAST_BIN").context("STEADFAST_BIN does not say where the binary is; use cargo xtask bench http")?,
+        std::env::var_os("BENCH_BINARY").context("BENCH_BINARY does not say where the binary is; use cargo xtask bench http")?,
     );
     let wanted = |scenario: &str| only.is_none_or(|only| only == scenario);
     if wanted("start-and-wait") {
