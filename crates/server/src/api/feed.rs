@@ -19,7 +19,7 @@ use std::sync::Arc;
 use steadfast_kernel::{self as kernel, EntityId, LetterId, RunId, code};
 use steadfast_runtime::clock::{Clock, SystemClock};
 use steadfast_runtime::{Error, Fed, Feed, Follow, Position};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use utoipa::IntoParams;
 
 /// What to follow.
@@ -146,14 +146,30 @@ struct Reader {
 }
 
 impl Reader {
+    /// What the reader is sent. A task of its own fetches it, a piece ahead, so that a reader that takes nothing gives its place up whatever its connection does.
     fn stream(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-        stream::unfold(self, |mut reader| async move {
-            let bytes = reader.next().await?;
-            Some((Ok(bytes), reader))
-        })
+        let (pieces, taken) = mpsc::channel(1);
+        tokio::spawn(self.fetch(pieces));
+        stream::unfold(taken, |mut taken| async move { taken.recv().await.map(|piece| (Ok(piece), taken)) })
     }
 
-    /// What is sent next; nothing at the end of the stream. The reader can come back.
+    /// Fetches until the stream ends, the reader is gone, or it has taken nothing for too long. It can come back.
+    async fn fetch(mut self, pieces: mpsc::Sender<Bytes>) {
+        loop {
+            let piece = tokio::select! {
+                biased;
+                () = pieces.closed() => return,
+                piece = self.next() => piece,
+            };
+            let Some(piece) = piece else { return };
+            match tokio::time::timeout(self.app.config.stall_time, pieces.send(piece)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return,
+            }
+        }
+    }
+
+    /// What is sent next; nothing at the end of the stream.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(bytes) = self.hello.take().or_else(|| self.write()) {

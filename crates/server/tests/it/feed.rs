@@ -160,22 +160,45 @@ async fn only_so_many_may_follow() {
     until("another one may follow", async || site.request(Method::GET, "/v1/events").send().await.unwrap().status() == 200).await;
 }
 
+/// A site on which one may follow, and not for long without reading.
+async fn impatient() -> Site {
+    Site::with(Config { stall_time: Duration::from_millis(200), feed_readers_max: 1, ..config() }, Parts::default()).await
+}
+
+/// Has more happen than is kept for a reader on its way, and waits until the reader has lost its place.
+async fn cut_off(site: &Site) {
+    let large = "x".repeat(1 << 20);
+    for number in 0..32 {
+        site.run(json!({"workflow": "echo", "id": format!("r{number}"), "input": large, "waitMs": 30000}))
+            .await;
+    }
+    until("its place is free", async || site.request(Method::GET, "/v1/events").send().await.unwrap().status() == 200).await;
+}
+
 #[tokio::test]
 async fn a_reader_that_does_not_read_is_cut_off_and_can_come_back() {
-    let site = Site::with(Config { stall_time: Duration::from_millis(200), feed_readers_max: 1, ..config() }, Parts::default()).await;
+    let site = impatient().await;
     let mut stream = TcpStream::connect(site.addr).await.unwrap();
     stream.write_all(b"GET /v1/events?after=0 HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     let mut first = [0; 4096];
     let begun = stream.read(&mut first).await.unwrap();
     assert!(std::str::from_utf8(&first[..begun]).unwrap().starts_with("HTTP/1.1 200"));
-    let large = "x".repeat(1 << 20);
-    for number in 0..32 {
-        site.run(json!({"workflow": "echo", "id": format!("r{number}"), "input": large, "waitMs": 30000}))
-            .await; // it fills what the system keeps for a reader
-    }
-    until("its place is free", async || site.request(Method::GET, "/v1/events").send().await.unwrap().status() == 200).await;
+    cut_off(&site).await;
     let mut back = Reader::open(&site, "?after=0").await;
     assert_eq!(back.next().await.unwrap().1["id"], "r0");
+    let mut rest = Vec::new();
+    let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("the connection is cut");
+    assert!(ended.is_err() || !rest.is_empty());
+}
+
+#[tokio::test]
+async fn a_reader_that_does_not_read_over_http_2_loses_its_place() {
+    let site = impatient().await;
+    let http = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().unwrap();
+    let unread = http.get(site.url("/v1/events?after=0")).send().await.unwrap();
+    assert_eq!((unread.status().as_u16(), unread.version()), (200, reqwest::Version::HTTP_2));
+    cut_off(&site).await;
+    drop(unread);
 }
 
 #[tokio::test]
