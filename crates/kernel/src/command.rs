@@ -122,6 +122,10 @@ pub struct SendSignal {
     pub payload: Payload,
     /// What tells it from others: the same again is dropped.
     pub id: Option<String>,
+    /// Who sends it.
+    pub by: Option<String>,
+    /// Why.
+    pub why: Option<String>,
 }
 
 /// Call the run off: what it did is undone.

@@ -159,6 +159,10 @@ pub enum Event {
         id: Option<String>,
         /// What it says.
         payload: Payload,
+        /// Who sent it.
+        by: Option<String>,
+        /// Why.
+        why: Option<String>,
     },
     /// A signal has been given to the code.
     SignalTaken {

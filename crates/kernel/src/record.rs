@@ -206,8 +206,10 @@ impl From<&Entry> for Record {
                 body.name = Some(name.clone());
                 body.due_at = until.map(Timestamp::as_micros);
             }
-            Event::SignalReceived { name, id, payload } => {
+            Event::SignalReceived { name, id, payload, by, why } => {
                 record.payload = Some(payload.clone());
+                record.reason.clone_from(why);
+                (body.by, body.why) = (by.clone(), why.clone());
                 (body.name, body.id) = (Some(name.clone()), id.clone());
             }
             Event::SignalTaken { signal, .. } => body.signal = Some(*signal),
@@ -399,7 +401,10 @@ fn read(record: &Record, body: Body) -> Result<Event, &'static str> {
             let approval = body.approval.as_ref().map(|approval| approval.roles.clone());
             Event::SignalAwaited { wait: subject()?, name: body.name.clone().ok_or("name")?, until, approval }
         }
-        "SIGNAL_RECEIVED" => Event::SignalReceived { payload: payload()?, name: body.name.clone().ok_or("name")?, id: body.id.clone() },
+        "SIGNAL_RECEIVED" => {
+            let (id, by, why) = (body.id.clone(), body.by.clone(), body.why.clone());
+            Event::SignalReceived { payload: payload()?, name: body.name.clone().ok_or("name")?, id, by, why }
+        }
         "SIGNAL_TAKEN" => Event::SignalTaken { wait: subject()?, signal: body.signal.ok_or("signal")? },
         "RUN_CANCEL_REQUESTED" => Event::RunCancelRequested { origin: origin(), terminate: body.terminate.unwrap_or_default() },
         "RUN_COMPENSATING" => Event::RunCompensating { failure: body.failure.is_some().then(failure).transpose()? },

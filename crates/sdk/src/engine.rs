@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::limit::Limit;
-use steadfast_kernel::{Answer, Entry, Failure, LimitKey, Payload, Recovery, RunId, Status, Wait, WorkflowName};
+use steadfast_kernel::{Answer, Entry, Failure, LimitKey, Origin, Payload, Recovery, RunId, Status, Wait, WorkflowName};
 use steadfast_runtime as runtime;
 use steadfast_store::memory::Memory;
 
@@ -321,7 +321,12 @@ impl Run {
     /// Tells the run something. Await it: when it returns, the signal is durable, and is kept until the code asks for it. The answer is
     /// false if a signal of that [`id`](SendSignal::id) was there already.
     pub fn signal<T: Serialize + ?Sized>(&self, name: &str, payload: &T) -> SendSignal {
-        SendSignal { run: self.clone(), name: name.into(), payload: serde_json::to_vec(payload).map(Payload::json), id: None }
+        SendSignal {
+            run: self.clone(),
+            name: name.into(),
+            payload: serde_json::to_vec(payload).map(Payload::json),
+            origin: Origin::default(),
+        }
     }
 
     /// Calls the run off. Await it: when it returns, that is on record. What the run did is undone; wait for [`result`](Run::result) to see
@@ -367,7 +372,7 @@ impl Run {
     /// If there is no such run, it has ended, or what a step returned cannot be written as JSON.
     pub async fn resolve(&self, step: &str, resolution: Resolution) -> Result<(), Error> {
         let (name, payload) = resolution.signal(step);
-        self.engine.signal(&self.id, &name, Payload::json(payload.to_string()), None).await?;
+        self.engine.signal(&self.id, &name, Payload::json(payload.to_string()), Origin::default()).await?;
         Ok(())
     }
 
@@ -419,13 +424,25 @@ pub struct SendSignal {
     run: Run,
     name: String,
     payload: Result<Payload, serde_json::Error>,
-    id: Option<String>,
+    origin: Origin,
 }
 
 impl SendSignal {
+    /// Who sends it; kept on record.
+    pub fn by(mut self, who: impl Into<String>) -> Self {
+        self.origin.by = Some(who.into());
+        self
+    }
+
+    /// Why; kept on record.
+    pub fn why(mut self, why: impl Into<String>) -> Self {
+        self.origin.why = Some(why.into());
+        self
+    }
+
     /// What tells this signal from others: the same again is dropped, so that it can be sent until it is acknowledged.
     pub fn id(mut self, id: impl Into<String>) -> Self {
-        self.id = Some(id.into());
+        self.origin.command = Some(id.into());
         self
     }
 }
@@ -439,7 +456,7 @@ impl IntoFuture for SendSignal {
             let payload = self
                 .payload
                 .map_err(|source| Error::Unreadable { what: format!("the signal {}", self.name), source })?;
-            Ok(self.run.engine.signal(&self.run.id, &self.name, payload, self.id).await?)
+            Ok(self.run.engine.signal(&self.run.id, &self.name, payload, self.origin).await?)
         }
         .boxed()
     }

@@ -9,7 +9,7 @@ pub const SIGNALS_MAX: usize = 1000;
 
 pub(super) fn decide(run: &Run, command: SendSignal, now: Timestamp) -> Result<Decision, Refusal> {
     let Phase::Open(open) = &run.phase else { return Err(Refusal::Ended { run: run.id.clone() }) };
-    let SendSignal { name, payload, id } = command;
+    let SendSignal { name, payload, id, by, why } = command;
     if id.as_ref().is_some_and(|id| open.signal_ids.contains_key(id)) {
         return Ok(Decision::answer(Answer::SignalKnown));
     }
@@ -23,7 +23,7 @@ pub(super) fn decide(run: &Run, command: SendSignal, now: Timestamp) -> Result<D
     } else if open.signals.len() >= SIGNALS_MAX {
         return Err(Refusal::TooManySignals { run: run.id.clone(), max: SIGNALS_MAX });
     }
-    let entry = run.entry(0, now, None, Event::SignalReceived { name: name.clone(), id, payload: payload.clone() });
+    let entry = run.entry(0, now, None, Event::SignalReceived { name: name.clone(), id, payload: payload.clone(), by, why });
     let arrived = Completion::SignalReceived { signal: entry.seq, name, payload };
     Ok(Decision { entries: vec![entry], effects: vec![Effect::Deliver(arrived), Effect::Answer(Answer::SignalReceived)] })
 }

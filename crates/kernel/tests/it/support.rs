@@ -161,7 +161,7 @@ pub(crate) fn signal_awaited_until(wait: &str, name: &str, until_ms: i64) -> Eve
 
 /// A signal that says `true`.
 pub(crate) fn signal_received(name: &str, id: Option<&str>) -> Event {
-    Event::SignalReceived { name: name.into(), id: id.map(Into::into), payload: Payload::json("true") }
+    Event::SignalReceived { name: name.into(), id: id.map(Into::into), payload: Payload::json("true"), by: None, why: None }
 }
 
 pub(crate) fn signal_taken(wait: &str, signal: Seq) -> Event {
@@ -337,7 +337,7 @@ pub(crate) fn turn_abandoning(
 
 /// A signal that says `true`.
 pub(crate) fn send_signal(name: &str, id: Option<&str>) -> Command {
-    Command::SendSignal(SendSignal { name: name.into(), payload: Payload::json("true"), id: id.map(Into::into) })
+    Command::SendSignal(SendSignal { name: name.into(), payload: Payload::json("true"), id: id.map(Into::into), by: None, why: None })
 }
 
 /// The same, where the code cannot go on or can.

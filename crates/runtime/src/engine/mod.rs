@@ -103,15 +103,16 @@ impl Engine {
         names.filter_map(|name| self.registry.get(&name).map(|registered| (name, registered))).collect()
     }
 
-    /// Tells a run something. It is durable when this returns, and is kept until the code asks for it. False if a signal of that id was there
-    /// already.
+    /// Tells a run something. It is durable when this returns, and is kept until the code asks for it. The command's id tells the signal from others: false if it was
+    /// there already.
     ///
     /// # Errors
     /// If there is no such run, it has ended, its name is not allowed, or too many signals wait already.
-    pub async fn signal(&self, run: &RunId, name: &str, payload: Payload, id: Option<String>) -> Result<bool, Error> {
+    pub async fn signal(&self, run: &RunId, name: &str, payload: Payload, origin: Origin) -> Result<bool, Error> {
+        Self::check(&origin)?;
         steadfast_kernel::check_signal(name)?;
         self.check_size(&payload)?;
-        let command = Command::SendSignal(SendSignal { name: name.into(), payload, id });
+        let command = Command::SendSignal(SendSignal { name: name.into(), payload, id: origin.command, by: origin.by, why: origin.why });
         Ok(self.tell(run, command).await? == Answer::SignalReceived)
     }
 

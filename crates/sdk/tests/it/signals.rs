@@ -2,7 +2,7 @@
 
 use crate::support::{call, calls, engine, lines, until};
 use steadfast::memory::Memory;
-use steadfast::{Code, Ctx, Engine, Failure, HOUR, SECOND, Status, Store, Wait, workflow};
+use steadfast::{Code, Ctx, Engine, Event, Failure, HOUR, SECOND, Status, Store, Wait, workflow};
 
 #[workflow]
 async fn approval(ctx: Ctx, _input: ()) -> Result<String, Failure> {
@@ -125,4 +125,18 @@ async fn a_run_that_waits_for_a_signal_is_not_hosted_until_it_comes() {
     run.signal("approve", &"ada").await.unwrap();
     assert_eq!(run.result::<String>().await.unwrap(), "approved by ada");
     assert_eq!(calls("not-hosted", "prepare"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_sent_a_signal_and_why_is_on_record() {
+    let engine = start(&Memory::new()).await;
+    let run = engine.start("approval", &()).id("signal-origin").await.unwrap();
+    assert!(run.signal("approve", &"ada").id("yes").by("ada").why("it looks right").await.unwrap());
+    assert!(!run.signal("approve", &"ben").id("yes").by("ben").await.unwrap(), "the same id again");
+    run.result::<String>().await.unwrap();
+    let received = run.journal().await.unwrap().into_iter().find_map(|entry| match entry.event {
+        Event::SignalReceived { id, by, why, .. } => Some((id, by, why)),
+        _ => None,
+    });
+    assert_eq!(received, Some((Some("yes".into()), Some("ada".into()), Some("it looks right".into()))));
 }

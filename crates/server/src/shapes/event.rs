@@ -165,9 +165,14 @@ impl EventPayload {
             E::SignalAwaited { wait, name, until, approval } => {
                 EventPayload { signal: Some(name.clone()), due_at: until.map(Time), roles: approval.clone(), ..Self::about(wait) }
             }
-            E::SignalReceived { name, id, payload } => {
-                EventPayload { signal: Some(name.clone()), signal_id: id.clone(), payload: Some(payload.into()), ..none() }
-            }
+            E::SignalReceived { name, id, payload, by, why } => EventPayload {
+                signal: Some(name.clone()),
+                signal_id: id.clone(),
+                payload: Some(payload.into()),
+                by: by.clone(),
+                reason: why.clone(),
+                ..none()
+            },
             E::SignalTaken { wait, signal } => EventPayload { signal_sequence: Some(*signal), ..Self::about(wait) },
             E::ChildStarted { child, run, workflow, input, options, .. } => EventPayload {
                 run: Some(run.to_string()),

@@ -54,7 +54,8 @@ fn defined() -> Vec<Entry> {
         let approval = Some(roles.iter().map(ToString::to_string).collect());
         Event::SignalAwaited { wait: wait(branch), name: "ok".into(), until, approval }
     };
-    let given = Event::SignalReceived { name: "ok".into(), id: None, payload: Payload::json("{\"approved\":true}") };
+    let (by, why) = (Some("ada".into()), Some("looks good".into()));
+    let given = Event::SignalReceived { name: "ok".into(), id: None, payload: Payload::json("{\"approved\":true}"), by, why };
     vec![
         entry(1, 0, Event::RunStarted { workflow, input, seed, deadline_at, options }),
         entry(2, 1, Event::StepSkipped { step: step("notify") }),

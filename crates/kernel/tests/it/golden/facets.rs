@@ -22,6 +22,8 @@ pub(super) fn all() -> BTreeSet<String> {
         "SIGNAL_AWAITED.approval",
         "approval.roles",
         "SIGNAL_RECEIVED.id",
+        "SIGNAL_RECEIVED.by",
+        "SIGNAL_RECEIVED.why",
         "CHILD_STARTED.deadline",
         "RUN_CANCEL_REQUESTED.terminate",
         "RUN_COMPENSATING.failure",
@@ -90,7 +92,11 @@ fn of_event(event: &Event) -> Vec<String> {
             let fields = [present("SIGNAL_AWAITED.until", until.is_some()), present("SIGNAL_AWAITED.approval", approval.is_some())];
             fields.into_iter().chain(roles).collect()
         }
-        Event::SignalReceived { name: _, id, payload: _ } => vec![present("SIGNAL_RECEIVED.id", id.is_some())],
+        Event::SignalReceived { name: _, id, payload: _, by, why } => {
+            [("SIGNAL_RECEIVED.id", id), ("SIGNAL_RECEIVED.by", by), ("SIGNAL_RECEIVED.why", why)]
+                .map(|(field, text)| present(field, text.is_some()))
+                .into()
+        }
         Event::ChildStarted { child: _, run: _, workflow: _, input: _, deadline, options } => {
             [vec![present("CHILD_STARTED.deadline", deadline.is_some())], of_options(options)].concat()
         }

@@ -7,7 +7,7 @@ use crate::shapes::{CancelRun, Reason, Replayed, Run, SendSignal, SignalReceived
 use axum::Json;
 use axum::extract::State;
 use std::sync::Arc;
-use steadfast_kernel::RunId;
+use steadfast_kernel::{Origin, RunId};
 
 impl App {
     /// The run as it stands now.
@@ -102,7 +102,8 @@ pub(in crate::api) async fn signal(
         return Err(Problem::bad_request("signalId has to have 1 to 256 bytes, or be left out"));
     }
     let origin = command.because(reason)?;
-    let received = app.engine.signal(&run, &name, payload.into_payload(), signal_id.or(origin.command)).await?;
+    let origin = Origin { command: signal_id.or(origin.command), ..origin };
+    let received = app.engine.signal(&run, &name, payload.into_payload(), origin).await?;
     Ok(Json(SignalReceived { received }))
 }
 
