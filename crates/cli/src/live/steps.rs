@@ -74,3 +74,43 @@ pub(super) fn detail(step: &Step, now: Timestamp) -> String {
     }
     parts.join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::sample::{self, failure};
+
+    #[test]
+    fn every_step_has_a_line_with_its_state_its_attempts_and_its_next_try() {
+        let run = sample::run(serde_json::json!({
+            "startedAt": "2026-01-01T12:00:00Z",
+            "waits": [{"reason": "BACKOFF", "step": "charge#1", "attempt": 3, "of": 5, "dueAt": "2026-01-01T12:00:30Z", "failure": failure("refused", "UNAVAILABLE", 0)}],
+            "steps": [
+                {"name": "reserve", "path": "reserve#1", "status": "COMPLETED", "attempts": 1, "startedAt": "2026-01-01T12:00:00Z", "endedAt": "2026-01-01T12:00:02Z"},
+                {"name": "charge", "path": "charge#1", "status": "BACKOFF", "attempts": 2, "nextAttemptAt": "2026-01-01T12:00:30Z",
+                 "failure": failure("refused", "UNAVAILABLE", 0)},
+                {"name": "gift", "path": "gift#1", "status": "SKIPPED", "attempts": 0, "startedAt": "2026-01-01T12:00:00Z"},
+                {"name": "ship", "path": "ship#1", "status": "PENDING", "attempts": 0},
+            ],
+        }));
+        let lines = lines(&run, time::parse("2026-01-01T12:00:10Z").unwrap());
+        let plain: Vec<String> = lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect();
+        assert_eq!(
+            plain,
+            [
+                "w r  WAITING  10 s",
+                "  ✓ reserve  COMPLETED  2 s",
+                "  ↻ charge   BACKOFF    2 attempts, again in 20 s, refused [UNAVAILABLE]",
+                "  – gift     SKIPPED    ",
+                "  · ship     PENDING    ",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_no_step_tells_stands_below_them() {
+        let run = sample::run(serde_json::json!({"waits": [{"reason": "SIGNAL", "name": "paid"}]}));
+        let lines = lines(&run, time::parse("2026-01-01T12:00:10Z").unwrap());
+        assert!(lines[1].contains("it waits for the signal paid"), "{lines:?}");
+    }
+}
