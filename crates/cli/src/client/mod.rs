@@ -108,7 +108,7 @@ impl Client {
                         Err(_) => Duration::from_millis(100),
                     },
                 },
-                Err(error) if error.is_connect() || tries == TRIES => return Err(self.unreachable(&error)),
+                Err(error) if error.is_connect() || error.is_timeout() || tries == TRIES => return Err(self.unreachable(&error)),
                 Err(_) => Duration::from_millis(100),
             };
             time::pass(pause).await;

@@ -41,9 +41,12 @@ pub(crate) fn as_json(config: &Config) -> Json {
             json!({"key": setting.key, "value": value, "from": set.origin.to_string(), "env": setting.env, "help": setting.help})
         })
         .collect();
-    items.extend(config.vars.iter().map(|(name, set)| {
-        json!({"key": format!("vars.{name}"), "value": masked(name).unwrap_or_else(|| set.value.clone()), "from": set.origin.to_string()})
-    }));
+    items.extend(
+        config
+            .vars
+            .iter()
+            .map(|(name, set)| json!({"key": format!("vars.{name}"), "value": masked(name, &set.value), "from": set.origin.to_string()})),
+    );
     json!({"file": config.file, "items": items})
 }
 
@@ -52,15 +55,25 @@ fn shown(setting: &Setting, text: &str) -> String {
 }
 
 fn var(name: &str, set: &Set<Json>) -> String {
-    match masked(name).unwrap_or_else(|| set.value.clone()) {
+    match masked(name, &set.value) {
         Json::String(text) => text,
         other => other.to_string(),
     }
 }
 
-fn masked(name: &str) -> Option<Json> {
+/// A variable as it may be shown, and everything inside it.
+fn masked(name: &str, value: &Json) -> Json {
     let name = name.to_lowercase();
-    SECRET_WORDS.iter().any(|word| name.contains(word)).then(|| MASK.into())
+    match value {
+        _ if SECRET_WORDS.iter().any(|word| name.contains(word)) => MASK.into(),
+        Json::Object(inner) => inner
+            .iter()
+            .map(|(name, value)| (name.clone(), masked(name, value)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        Json::Array(parts) => parts.iter().map(|part| masked("", part)).collect::<Vec<_>>().into(),
+        other => other.clone(),
+    }
 }
 
 /// A configuration file with every setting, commented out at its default.
@@ -117,6 +130,13 @@ mod tests {
         let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/command-line.md");
         let text = std::fs::read_to_string(manual).unwrap();
         assert!(text.contains(&reference()), "docs/guide/command-line.md lacks this table, or has another one:\n\n{}", reference());
+    }
+
+    #[test]
+    fn secrets_inside_of_variables_are_masked() {
+        let value = serde_json::json!({"host": "db", "users": [{"Password": "hunter2"}]});
+        assert_eq!(masked("db", &value), serde_json::json!({"host": "db", "users": [{"Password": MASK}]}));
+        assert_eq!(masked("API_KEY", &"x".into()), MASK);
     }
 
     #[test]
