@@ -1,7 +1,7 @@
 //! A line per change, for logs and pipes.
 
 use super::steps::{self, detail};
-use crate::commands::run::{bare, sentence};
+use crate::commands::run::sentence;
 use crate::output;
 use std::collections::BTreeMap;
 use steadfast_kernel::Timestamp;
@@ -29,11 +29,7 @@ impl Plain {
             let is = (status, step.attempts);
             if self.steps.insert(step.path.clone(), is).as_ref() != Some(&is) {
                 let detail = if step.status == StepStatus::Running { String::new() } else { detail(step, now) };
-                news.push(
-                    format!("{}: {} {detail}", bare(&step.path), status.to_lowercase().replace('_', " "))
-                        .trim_end()
-                        .into(),
-                );
+                news.push(format!("{}: {} {detail}", step.label(), status.to_lowercase().replace('_', " ")).trim_end().into());
             }
         }
         let waits = run.waits.first().filter(|wait| !matches!(wait, Wait::Backoff { .. }) && !run.status.is_final());

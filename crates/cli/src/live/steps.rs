@@ -1,6 +1,6 @@
 //! A run in lines: one for itself, one per step.
 
-use crate::commands::run::{bare, sentence, told};
+use crate::commands::run::{sentence, told};
 use crate::duration;
 use crate::output::style::{self, paint};
 use crate::output::time;
@@ -40,7 +40,7 @@ pub(super) fn lines(run: &Run, now: Timestamp) -> Vec<String> {
     let took = duration::rough(run.ended_at.map_or(now, |at| at.0).saturating_since(run.started_at.0));
     let status = paint(style::of_status(run.status.as_str()), run.status.as_str());
     let mut lines = vec![format!("{} {}  {status}  {took}", run.workflow, paint(style::BOLD, &run.id))];
-    let width = of(run).iter().map(|step| bare(&step.path).width()).max().unwrap_or(0);
+    let width = of(run).iter().map(|step| step.label().width()).max().unwrap_or(0);
     lines.extend(of(run).iter().map(|step| line(step, width, now)));
     let told_by_a_step = run.waits.first().is_some_and(|wait| matches!(wait, Wait::Backoff { .. }));
     if !run.status.is_final() && !run.waits.is_empty() && !told_by_a_step {
@@ -52,7 +52,7 @@ pub(super) fn lines(run: &Run, now: Timestamp) -> Vec<String> {
 fn line(step: &Step, width: usize, now: Timestamp) -> String {
     let status = status(step);
     let look = style::of_status(status);
-    let name = bare(&step.path);
+    let name = step.label();
     let pad = " ".repeat(width.saturating_sub(name.width()));
     format!("  {} {name}{pad}  {}  {}", paint(look, style::sign(status)), paint(look, format_args!("{status:<9}")), detail(step, now))
 }

@@ -82,6 +82,25 @@ pub struct Try {
     pub backoff_ms: Option<u64>,
 }
 
+impl Step {
+    /// What people call it: its name in the definition, with the number of the item if it is one of many (`send[2]`); in code its path, without what goes without saying.
+    pub fn label(&self) -> String {
+        if !["step", "sleep", "signal", "child"].contains(&self.kind.as_str()) {
+            return match item(&self.path) {
+                Some(item) => format!("{}[{item}]", self.name),
+                None => self.name.clone(),
+            };
+        }
+        let path = self.path.strip_suffix("#1").unwrap_or(&self.path);
+        path.replace("sleep:", "sleep").replace("signal:", "").replace("child:", "")
+    }
+}
+
+/// Which item of a `foreach` it is: 2 of `send#1/all#1.2/send#1`.
+fn item(path: &str) -> Option<&str> {
+    path.split('/').nth(1)?.strip_prefix("all#1.")
+}
+
 impl From<&StepView> for Step {
     fn from(view: &StepView) -> Self {
         Step {
@@ -137,6 +156,20 @@ pub fn step_name(step: &StepId) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn people_call_a_step_by_its_name_in_the_definition() {
+        let label = |name: &str, kind: &str, path: &str| {
+            let step = serde_json::json!({ "name": name, "path": path, "kind": kind, "status": "RUNNING", "attempts": 1 });
+            serde_json::from_value::<Step>(step).unwrap().label()
+        };
+        assert_eq!(label("cool-down", "wait", "cool-down#1/sleep:#1"), "cool-down");
+        assert_eq!(label("send", "http", "send#1/all#1.2/send#1"), "send[2]");
+        assert_eq!(label("charge", "step", "charge#1"), "charge");
+        assert_eq!(label("charge", "step", "left#1/charge#2"), "left#1/charge#2");
+        assert_eq!(label("sleep:", "sleep", "sleep:#1"), "sleep");
+        assert_eq!(label("signal:paid", "signal", "signal:paid#1"), "paid");
+    }
 
     #[test]
     fn a_name_has_neither_branch_nor_occurrence() {

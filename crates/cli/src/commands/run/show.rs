@@ -1,7 +1,7 @@
 //! `steadfast run show`: where a run stands and why, its steps and attempts.
 
 use super::Context;
-use super::why::{bare, sentence, told};
+use super::why::{sentence, told};
 use crate::duration;
 use crate::error::Error;
 use crate::live::steps;
@@ -90,7 +90,7 @@ fn table(run: &Run, width: Option<usize>, now: Timestamp) -> Table {
         let attempts = if step.attempts == 0 { String::new() } else { step.attempts.to_string() };
         let mut row: Vec<Cell> = vec![
             Cell::styled(style::sign(status), style::of_status(status)),
-            bare(&step.path).into(),
+            step.label().into(),
             Cell::status(status),
             attempts.into(),
             took.map(duration::rough).unwrap_or_default().into(),
