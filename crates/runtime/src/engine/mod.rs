@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::feed::Followers;
 use crate::health::Health;
 use crate::host::{Registered, Registry, Terms};
-use crate::shard::{Control, Request};
+use crate::shard::{Control, Reply, Request, RunView, Waiter};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::run::{Ended, Preview};
@@ -240,8 +240,20 @@ impl Engine {
     /// # Errors
     /// If there is no such run, or the engine stops.
     pub async fn ended(&self, run: &RunId) -> Result<Ended, Error> {
+        self.awaited(run, Waiter::End).await
+    }
+
+    /// Waits for the end of a run, and shows it as it is then: what [`view`](Self::view) would have to read again.
+    ///
+    /// # Errors
+    /// As [`ended`](Self::ended).
+    pub async fn ended_view(&self, run: &RunId) -> Result<RunView, Error> {
+        self.awaited(run, Waiter::View).await
+    }
+
+    async fn awaited<T>(&self, run: &RunId, waiter: impl Fn(Reply<T>) -> Waiter) -> Result<T, Error> {
         loop {
-            match self.request(|reply| Request::Await { run: run.clone(), reply }).await {
+            match self.request(|reply| Request::Await { run: run.clone(), waiter: waiter(reply) }).await {
                 Err(Error::Unavailable { retry_after, .. } | Error::Busy { retry_after, .. }) => self.clock.sleep(retry_after).await,
                 answer => return answer,
             }

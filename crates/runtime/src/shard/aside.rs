@@ -49,9 +49,9 @@ impl Shard {
                 Ok(seen) => seen.tell(),
                 Err(look) => look.fail(not_found(&id)),
             },
-            Ask::Await(reply) => match seen.run().and_then(|run| run.ended()) {
-                Some(ended) => drop(reply.send(Ok(ended.clone()))),
-                None => drop(reply.send(Err(Error::from_store(trouble)))), // its end cannot be written now
+            Ask::Await(waiter) => match seen.run() {
+                Some(run) => drop(waiter.tell(run).map_err(|waiter| waiter.fail(Error::from_store(trouble)))), // its end cannot be written now
+                None => waiter.fail(Error::from_store(trouble)),
             },
             Ask::Command(..) | Ask::Resume => {}
         }

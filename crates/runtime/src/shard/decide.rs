@@ -38,7 +38,7 @@ impl Shard {
     pub(super) fn answer(&mut self, id: &EntityId, ask: Ask) {
         match ask {
             Ask::Command(command, from) => self.decide(id, *command, from),
-            Ask::Await(reply) => self.wait_for_end(id, reply),
+            Ask::Await(waiter) => self.wait_for_end(id, waiter),
             Ask::Look(look) => self.look(id, look),
             Ask::Resume => {}
         }
@@ -155,7 +155,7 @@ impl Shard {
     pub(super) fn turn_away(&mut self, id: &EntityId, ask: Ask, error: &Arc<steadfast_store::Error>) {
         match ask {
             Ask::Command(_, from) => from.unavailable(self, id, error),
-            Ask::Await(reply) => drop(reply.send(Err(Error::from_store(Arc::clone(error))))),
+            Ask::Await(waiter) => waiter.fail(Error::from_store(Arc::clone(error))),
             Ask::Look(look) => look.fail(Error::from_store(Arc::clone(error))),
             Ask::Resume => {}
         }

@@ -120,7 +120,7 @@ impl Shard {
             self.end_session(&id);
             if let Some(seat) = self.state.seats.swap_remove(&id) {
                 for waiter in seat.waiters {
-                    let _nobody_waits = waiter.send(Err(crate::Error::from_store(Arc::clone(&error))));
+                    waiter.fail(crate::Error::from_store(Arc::clone(&error)));
                 }
             }
         }

@@ -160,7 +160,7 @@ impl Ask {
     pub(super) fn fail(self, error: &Error) {
         match self {
             Ask::Command(_, from) => from.fail(error.clone()),
-            Ask::Await(reply) => drop(reply.send(Err(error.clone()))),
+            Ask::Await(waiter) => waiter.fail(error.clone()),
             Ask::Look(look) => look.fail(error.clone()),
             Ask::Resume => {}
         }

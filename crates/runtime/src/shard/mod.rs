@@ -23,12 +23,14 @@ mod relay;
 mod save;
 mod sweep;
 mod view;
+mod waiter;
 
 use read::Found;
 pub(crate) use relay::unsettled;
 use save::Saved;
 pub use view::RunView;
 use view::{Look, Seen};
+pub(crate) use waiter::Waiter;
 
 use crate::clock::Clock;
 use crate::committer::Outcome;
@@ -49,7 +51,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::limit::Limit;
-use steadfast_kernel::run::{Ended, Preview};
+use steadfast_kernel::run::Preview;
 use steadfast_kernel::{
     Answer, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, LimitKey, Refusal, RetryRun, Run, RunId, Seq, StartRun, StepId,
     Timestamp, Wait, WorkflowName,
@@ -65,7 +67,7 @@ pub(crate) enum Request {
     /// Ask something of an entity.
     Tell { entity: EntityId, command: Box<Command>, reply: Reply<Answer> },
     /// Wait for the end of a run.
-    Await { run: RunId, reply: Reply<Ended> },
+    Await { run: RunId, waiter: Waiter },
     /// Look at a run.
     View { run: RunId, reply: Reply<RunView> },
     /// Look what a retry would do.
@@ -163,7 +165,7 @@ enum Health {
 struct Seat {
     memory: Memory,
     session: Option<Session>,
-    waiters: Vec<Reply<Ended>>,
+    waiters: Vec<Waiter>,
     /// Why its code cannot go on.
     blocked: Option<Wait>,
     /// The row in the store says so, too.
@@ -204,7 +206,7 @@ struct Session {
 /// Something asked of one entity.
 enum Ask {
     Command(Box<Command>, From),
-    Await(Reply<Ended>),
+    Await(Waiter),
     Look(Look),
     /// It was under way when the process ended: host it.
     Resume,
@@ -331,7 +333,7 @@ impl Shard {
             Some(Request::Tell { entity, command, reply }) => {
                 self.ask(entity, Ask::Command(command, From::Caller(reply, Place::default())))
             }
-            Some(Request::Await { run, reply }) => self.ask(run.into(), Ask::Await(reply)),
+            Some(Request::Await { run, waiter }) => self.ask(run.into(), Ask::Await(waiter)),
             Some(Request::View { run, reply }) => self.ask(run.into(), Ask::Look(Look::Run(reply))),
             Some(Request::Preview { run, command, reply }) => self.ask(run.into(), Ask::Look(Look::Preview(command, reply))),
             Some(Request::Limit { key, reply }) => self.ask(EntityId::Limit(key), Ask::Look(Look::Limit(reply))),

@@ -2,12 +2,11 @@
 
 use super::decide::not_found;
 use super::view::row;
-use super::{Ask, Follow, From, Memory, Pending, Reply, Seat, Session, Shard, Then};
+use super::{Ask, Follow, From, Memory, Pending, Seat, Session, Shard, Then, Waiter};
 use crate::committer::Outcome;
 use crate::error::Error;
 use crate::host::{Opening, RunEnded, ToHost};
 use crate::timers::Order;
-use steadfast_kernel::run::Ended;
 use steadfast_kernel::{
     Answer, CancelRun, Command, Completion, Effect, Entity, EntityId, Entry, Envelope, Origin, Refusal, Wait, WorkflowName,
 };
@@ -243,20 +242,20 @@ impl Shard {
         }
     }
 
-    pub(super) fn wait_for_end(&mut self, id: &EntityId, reply: Reply<Ended>) {
+    pub(super) fn wait_for_end(&mut self, id: &EntityId, waiter: Waiter) {
         let committed = self.committed.seq;
         let seat = self.seat(id);
-        let Memory::Ready(Some(Entity::Run(run))) = &seat.memory else { return drop(reply.send(Err(not_found(id)))) };
+        let Memory::Ready(Some(Entity::Run(run))) = &seat.memory else { return waiter.fail(not_found(id)) };
         match run.ended() {
-            Some(ended) if seat.changed <= committed => drop(reply.send(Ok(ended.clone()))),
+            Some(_) if seat.changed <= committed => drop(waiter.tell(run)),
             // Its end may have been announced, and only what it said last is being settled: nobody would tell who begins to wait now.
             Some(_) => {
-                let (seq, then) = (self.state.submitted, Then::Ask(Ask::Await(reply)));
+                let (seq, then) = (self.state.submitted, Then::Ask(Ask::Await(waiter)));
                 self.state.pending.push_back(Pending { seq, id: id.clone(), then });
             }
             None => {
                 seat.waiters.retain(|waiter| !waiter.is_closed()); // those who gave up do not add up
-                seat.waiters.push(reply);
+                seat.waiters.push(waiter);
             }
         }
     }
@@ -281,11 +280,13 @@ impl Shard {
         let Memory::Ready(Some(Entity::Run(run))) = &seat.memory else {
             return waiters.into_iter().for_each(|waiter| self.ask(id.clone(), Ask::Await(waiter)));
         };
-        let Some(ended) = run.ended() else { return seat.waiters.extend(waiters) }; // it has begun again already
+        if run.ended().is_none() {
+            return seat.waiters.extend(waiters); // it has begun again already
+        }
         seat.blocked = None;
         tracing::debug!(run = %id, status = run.status().as_str(), "the run has ended");
         for waiter in waiters {
-            let _nobody_waits = waiter.send(Ok(ended.clone()));
+            let _it_has_ended = waiter.tell(run);
         }
     }
 
@@ -295,7 +296,7 @@ impl Shard {
         self.close(id);
         if let Some(seat) = self.state.seats.swap_remove(id) {
             for waiter in seat.waiters {
-                let _nobody_waits = waiter.send(Err(Error::JournalBroken { entity: id.clone(), why: why.clone() }));
+                waiter.fail(Error::JournalBroken { entity: id.clone(), why: why.clone() });
             }
         }
     }

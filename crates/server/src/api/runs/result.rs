@@ -33,8 +33,7 @@ pub(in crate::api) async fn result(
     RunPath(run): RunPath,
     Query(asked): Query<Asked>,
 ) -> Result<(StatusCode, Json<RunResult>), Problem> {
-    app.wait_for(&run, asked.wait_ms.unwrap_or_default()).await?;
-    let view = app.engine.view(&run).await?;
+    let view = app.wait_for(&run, asked.wait_ms.unwrap_or_default()).await?;
     let status = if view.ended.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(RunResult::from(&view))))
 }

@@ -37,8 +37,7 @@ pub(in crate::api) async fn start(
         limits: Vec::new(),
     };
     let (run, answer) = app.engine.start(start).await?;
-    app.wait_for(&run, asked.wait_ms.unwrap_or_default()).await?;
-    let view = app.engine.view(&run).await?;
+    let view = app.wait_for(&run, asked.wait_ms.unwrap_or_default()).await?;
     let status = if answer == Answer::Created { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(Run::from(&view))))
 }
