@@ -14,17 +14,24 @@ use std::sync::Arc;
     (status = 400, description = "A parameter cannot be understood."),
 ))]
 pub(super) async fn list(State(app): State<Arc<App>>, _: Query<Nothing>) -> Json<Workflows> {
-    let registered = app.engine.workflows().into_iter().map(|(name, registered)| Workflow {
-        name: name.to_string(),
-        source: "code".into(),
-        recovery: recovery(registered.recovery).into(),
-        slots: registered.slots,
-        description: None,
-        input: None,
-        steps: Vec::new(),
-        versions: Vec::new(),
-    });
-    let described = app.catalogue.iter().flat_map(|catalogue| catalogue.describe());
-    let by_name: BTreeMap<String, Workflow> = registered.chain(described).map(|workflow| (workflow.name.clone(), workflow)).collect();
-    Json(Workflows { items: by_name.into_values().collect() })
+    Json(Workflows { items: app.workflows() })
+}
+
+impl App {
+    /// Every workflow that can be started here, in the order of their names.
+    pub(crate) fn workflows(&self) -> Vec<Workflow> {
+        let registered = self.engine.workflows().into_iter().map(|(name, registered)| Workflow {
+            name: name.to_string(),
+            source: "code".into(),
+            recovery: recovery(registered.recovery).into(),
+            slots: registered.slots,
+            description: None,
+            input: None,
+            steps: Vec::new(),
+            versions: Vec::new(),
+        });
+        let described = self.catalogue.iter().flat_map(|catalogue| catalogue.describe());
+        let by_name: BTreeMap<String, Workflow> = registered.chain(described).map(|workflow| (workflow.name.clone(), workflow)).collect();
+        by_name.into_values().collect()
+    }
 }

@@ -4,8 +4,10 @@ mod body;
 mod origin;
 mod path;
 mod query;
+mod runs;
 
 pub(crate) use body::{Body, Optional};
 pub(crate) use origin::Command;
 pub(crate) use path::{LetterPath, RunPath, SignalPath, canonical};
 pub(crate) use query::{Nothing, Query, nearest, within};
+pub(crate) use runs::Narrow;

@@ -1,16 +1,15 @@
 //! Lists of runs.
 
 use crate::app::App;
-use crate::ask::{Query, nearest, within};
+use crate::ask::{Narrow, Query, within};
 use crate::cursor;
 use crate::problem::Problem;
-use crate::shapes::{Page, RunSummary, Status, Wait};
+use crate::shapes::{Page, RunSummary, Status};
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
 use std::sync::Arc;
-use steadfast_kernel::WorkflowName;
-use steadfast_store::{RunCursor, RunFilter};
+use steadfast_store::RunCursor;
 use utoipa::IntoParams;
 
 /// Which runs: those to which all of it applies.
@@ -43,29 +42,11 @@ pub(in crate::api) struct Asked {
 pub(in crate::api) async fn list(State(app): State<Arc<App>>, Query(asked): Query<Asked>) -> Result<Json<Page<RunSummary>>, Problem> {
     let limit = within("limit", asked.limit, 1..=1000, 50)? as usize;
     let after: Option<RunCursor> = asked.cursor.as_deref().map(|text| cursor::decode("cursor", text)).transpose()?;
-    let filter = asked.filter()?;
+    let Asked { status, workflow, tenant, wait, q: text, .. } = asked;
+    let filter = Narrow { status, workflow, tenant, wait, text }.filter()?;
     let mut rows = app.engine.list(&filter, after.as_ref(), limit + 1).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next_cursor = rows.last().filter(|_| more).map(|last| cursor::encode(&RunCursor::from(last)));
     Ok(Json(Page { items: rows.iter().map(RunSummary::from).collect(), next_cursor }))
-}
-
-impl Asked {
-    fn filter(self) -> Result<RunFilter, Problem> {
-        self.tenant.as_deref().map(steadfast_kernel::check_tenant).transpose()?;
-        if let Some(wait) = self.wait.as_deref().filter(|wait| !Wait::REASONS.contains(wait)) {
-            let meant = nearest(wait, &Wait::REASONS).map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
-            return Err(Problem::bad_request(format!("no run waits for that; {meant}wait has to be one of {}", Wait::REASONS.join(", "))));
-        }
-        Ok(RunFilter {
-            status: self.status.map(Into::into),
-            workflow: self.workflow.map(WorkflowName::new).transpose()?,
-            tenant: self.tenant,
-            wait: self.wait,
-            text: self.q,
-            since: None,
-            until: None,
-        })
-    }
 }
