@@ -1,7 +1,7 @@
 //! `/letters`: what nobody will try again by itself.
 
 use super::layout::{Page, Part};
-use super::{mark, run, words};
+use super::{run, words};
 use crate::app::App;
 use crate::ask::{Query, within};
 use crate::cursor;
@@ -51,12 +51,11 @@ fn letter(row: &LetterRow, now: Timestamp) -> Markup {
         li.card data-key={ "letter " (row.letter) } {
             div.line {
                 h2 { code { (row.letter) } }
-                span class={ "status " (mark::class("FAILED")) } { (row.failure.class.as_str()) }
                 span.when { (words::relative(row.added_at, now)) }
             }
             p { "Step " code { (step_name(&row.step)) } " of run " a href={ "/runs/" (row.run) } { (row.run) }
                 @if let Some(tenant) = &row.tenant { " for " (tenant) } ": " }
-            (run::failure(&row.failure))
+            (run::failure(&(&row.failure).into()))
             (run::command(&format!("steadfast letter redrive {} --reason '…'", row.letter)))
             (run::command(&format!("steadfast letter drop {} --reason '…'", row.letter)))
         }

@@ -3,7 +3,7 @@
 use super::layout::{Page, Part};
 use super::{mark, words};
 use crate::app::App;
-use crate::ask::{Query, nearest, within};
+use crate::ask::{Narrow, Query, within};
 use crate::cursor;
 use crate::problem::Problem;
 use crate::shapes::{Status, Wait};
@@ -13,7 +13,7 @@ use form_urlencoded::Serializer;
 use maud::{Markup, html};
 use serde::Deserialize;
 use std::sync::Arc;
-use steadfast_kernel::{Timestamp, WorkflowName};
+use steadfast_kernel::Timestamp;
 use steadfast_store::{RunCursor, RunFilter, RunRow};
 
 /// In the order of a run's life.
@@ -67,20 +67,8 @@ pub(super) async fn page(State(app): State<Arc<App>>, Query(asked): Query<Asked>
 
 impl Asked {
     fn filter(&self) -> Result<RunFilter, Problem> {
-        self.tenant.as_deref().map(steadfast_kernel::check_tenant).transpose()?;
-        if let Some(wait) = self.wait.as_deref().filter(|wait| !Wait::REASONS.contains(wait)) {
-            let meant = nearest(wait, &Wait::REASONS).map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
-            return Err(Problem::bad_request(format!("no run waits for that; {meant}wait has to be one of {}", Wait::REASONS.join(", "))));
-        }
-        Ok(RunFilter {
-            status: self.status.map(Into::into),
-            workflow: self.workflow.clone().map(WorkflowName::new).transpose()?,
-            tenant: self.tenant.clone(),
-            wait: self.wait.clone(),
-            text: self.q.clone(),
-            since: None,
-            until: None,
-        })
+        let Asked { status, workflow, tenant, wait, q: text, .. } = self.clone();
+        Narrow { status, workflow, tenant, wait, text }.filter()
     }
 
     fn title(&self) -> String {

@@ -5,12 +5,12 @@ use maud::{Markup, html};
 /// The class of a status, by its public name.
 pub(super) fn class(status: &str) -> &'static str {
     match status {
-        "COMPLETED" | "UNDONE" => "good",
+        "COMPLETED" => "good",
         "FAILED" => "bad",
         "INTERRUPTED" | "IN_DOUBT" => "doubt",
         "RUNNING" => "busy",
         "WAITING" | "BACKOFF" | "READY" => "wait",
-        "COMPENSATING" | "UNDOING" => "undo",
+        "COMPENSATING" | "UNDOING" | "UNDONE" => "undo",
         "PAUSED" => "held",
         _ => "quiet", // CANCELLED, SKIPPED, PENDING
     }

@@ -55,6 +55,7 @@ pub(super) fn lasted(duration: Duration) -> String {
         _ => format!("{large} {unit} {small} {smaller}"),
     };
     match seconds {
+        0 if micros == 0 => "0 s".into(),
         0 if micros < 1_000 => format!("{micros} µs"),
         0 if micros < 10_000 => format!("{:.1} ms", micros as f64 / 1e3),
         0 => format!("{} ms", micros / 1_000),
@@ -84,7 +85,7 @@ mod tests {
     #[test]
     fn durations_have_the_digits_that_matter() {
         for (micros, text) in [
-            (0, "0 µs"),
+            (0, "0 s"),
             (999, "999 µs"),
             (1_500, "1.5 ms"),
             (42_000, "42 ms"),

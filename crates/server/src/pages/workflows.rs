@@ -4,17 +4,16 @@ use super::layout::{Page, Part};
 use super::{data, run, words};
 use crate::app::App;
 use crate::ask::{Nothing, Query};
-use crate::shapes::{Workflow, recovery};
+use crate::shapes::Workflow;
 use axum::extract::State;
 use axum::response::Response;
 use form_urlencoded::byte_serialize;
 use maud::{Markup, html};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use steadfast_kernel::Timestamp;
 
 pub(super) async fn page(State(app): State<Arc<App>>, _: Query<Nothing>) -> Response {
-    let (all, now) = (workflows(&app), words::now());
+    let (all, now) = (app.workflows(), words::now());
     let content = html! {
         div.head { h1 { "Workflows" } p.lead { "What can be started here, from definitions and from code." } }
         @if all.is_empty() {
@@ -23,22 +22,6 @@ pub(super) async fn page(State(app): State<Arc<App>>, _: Query<Nothing>) -> Resp
         ul.workflows { @for workflow in &all { (card(workflow, now)) } }
     };
     Page { part: Part::Workflows, title: "Workflows".into(), follows: None, content }.respond()
-}
-
-fn workflows(app: &App) -> Vec<Workflow> {
-    let registered = app.engine.workflows().into_iter().map(|(name, registered)| Workflow {
-        name: name.to_string(),
-        source: "code".into(),
-        recovery: recovery(registered.recovery).into(),
-        slots: registered.slots,
-        description: None,
-        input: None,
-        steps: Vec::new(),
-        versions: Vec::new(),
-    });
-    let described = app.catalogue.iter().flat_map(|catalogue| catalogue.describe());
-    let by_name: BTreeMap<String, Workflow> = registered.chain(described).map(|workflow| (workflow.name.clone(), workflow)).collect();
-    by_name.into_values().collect()
 }
 
 fn card(workflow: &Workflow, now: Timestamp) -> Markup {

@@ -1,10 +1,8 @@
 //! What can be done about a run: commands to copy.
 
-use super::Shown;
-use crate::shapes::step_name;
+use super::{Shown, failed};
 use maud::{Markup, html};
 use steadfast_kernel::{Status, Wait};
-use steadfast_runtime::StepStatus;
 
 /// A command that can be copied.
 pub(in crate::pages) fn command(text: &str) -> Markup {
@@ -42,13 +40,12 @@ fn acts(shown: &Shown) -> Vec<(String, &'static str)> {
     let own = match view.status {
         Status::Completed => vec![(retry("--from-start "), "Do all of it again, from the start")],
         Status::Failed | Status::Cancelled | Status::Interrupted => {
-            let failed = shown.steps.iter().rfind(|step| step.status == StepStatus::Failed);
             let mut own = vec![
                 (retry(""), "Have it go on: what was done is kept, what failed is done again"),
                 (format!("steadfast run retry {id} --dry-run"), "See what that would do again"),
             ];
-            own.extend(failed.map(|step| {
-                let output = quoted(&format!("{}=JSON", step_name(&step.id)));
+            own.extend(failed(&shown.steps).map(|step| {
+                let output = quoted(&format!("{}=JSON", step.name));
                 (
                     format!("steadfast run retry {id} --output {output} --reason '…'"),
                     "Go on with an output for the step that failed, done by hand",

@@ -2,8 +2,9 @@
 
 use super::Shown;
 use crate::pages::{mark, words, workflows};
+use crate::shapes::Failure;
 use maud::{Markup, html};
-use steadfast_kernel::{Failure, Recovery};
+use steadfast_kernel::Recovery;
 
 pub(super) fn head(shown: &Shown) -> Markup {
     let view = &shown.view;
@@ -52,7 +53,7 @@ fn fact(name: &str, value: Markup) -> Markup {
 pub(in crate::pages) fn failure(failure: &Failure) -> Markup {
     html! {
         div.failure {
-            p { span.message { (failure.message) } " " span.tag { (failure.class.as_str()) } " " code.tag { (failure.code.as_str()) } }
+            p { span.message { (failure.message) } " " span.tag { (failure.class) } " " code.tag { (failure.code) } }
             @if !failure.causes.is_empty() {
                 ul.causes aria-label="What lies behind it" { @for cause in &failure.causes { li { (cause) } } }
             }

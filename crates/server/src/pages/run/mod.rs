@@ -4,7 +4,7 @@ mod act;
 mod axis;
 mod facts;
 mod journal;
-mod steps;
+mod table;
 mod timeline;
 mod why;
 
@@ -16,14 +16,15 @@ use super::{data, mark, words};
 use crate::app::App;
 use crate::ask::{Query, RunPath};
 use crate::problem::Problem;
-use crate::shapes::Data;
+use crate::shapes::{Data, Step, StepStatus};
+use crate::steps;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 use std::sync::Arc;
 use steadfast_kernel::{RunId, Status, Timestamp};
-use steadfast_runtime::{RunView, StepView};
+use steadfast_runtime::RunView;
 
 /// What part of the journal.
 #[derive(Deserialize)]
@@ -36,13 +37,13 @@ pub(super) struct Asked {
 /// What there is to say about a run at some time.
 struct Shown {
     view: RunView,
-    steps: Vec<StepView>,
+    steps: Vec<Step>,
     now: Timestamp,
 }
 
 pub(super) async fn page(State(app): State<Arc<App>>, RunPath(run): RunPath, Query(asked): Query<Asked>) -> Result<Response, Problem> {
     let view = app.engine.view(&run).await?;
-    let steps = app.engine.steps(&run).await?;
+    let steps = steps::of_run(&app, &view).await?;
     let journal = journal::read(&app, &view, asked.before).await?;
     let shown = Shown { view, steps, now: words::now() };
     let content = html! {
@@ -50,7 +51,7 @@ pub(super) async fn page(State(app): State<Arc<App>>, RunPath(run): RunPath, Que
         (why::callout(&shown))
         (facts::facts(&shown))
         (timeline::section(&shown))
-        (steps::section(&shown))
+        (table::section(&shown))
         (values(&shown))
         (act::section(&shown))
         (journal::section(&shown, &journal))
@@ -69,6 +70,43 @@ fn in_api(run: &RunId) -> String {
     format!("/v1/runs/{}", run.as_str().replace('/', "%2F"))
 }
 
+/// The status of a step; what is under way and has no attempts only waits.
+fn stands(step: &Step) -> &'static str {
+    match step.status {
+        StepStatus::Running if step.tries.is_empty() => "WAITING",
+        StepStatus::Pending => "PENDING",
+        StepStatus::Running => "RUNNING",
+        StepStatus::Backoff => "BACKOFF",
+        StepStatus::Completed => "COMPLETED",
+        StepStatus::Failed => "FAILED",
+        StepStatus::Skipped => "SKIPPED",
+        StepStatus::Undoing => "UNDOING",
+        StepStatus::Undone => "UNDONE",
+        StepStatus::InDoubt => "IN_DOUBT",
+    }
+}
+
+/// The name of a step, without what kind it is, and with what tells it from others of that name: `send[2]` of a list, `charge (3)` of a loop.
+fn name(step: &Step) -> String {
+    let name = step.name.strip_prefix("signal:").or_else(|| step.name.strip_prefix("child:")).unwrap_or(&step.name);
+    let (branch, own) = step.path.rsplit_once('/').unwrap_or(("", &step.path));
+    let item = branch
+        .rsplit('/')
+        .find_map(|part| part.strip_prefix("all#")?.split_once('.'))
+        .map(|(_, item)| format!("[{item}]"));
+    let again = own
+        .rsplit_once('#')
+        .map(|(_, number)| number)
+        .filter(|number| *number != "1")
+        .map(|number| format!(" ({number})"));
+    format!("{name}{}{}", item.unwrap_or_default(), again.unwrap_or_default())
+}
+
+/// The step that it has failed at: the one that failed last.
+fn failed(steps: &[Step]) -> Option<&Step> {
+    steps.iter().filter(|step| step.status == StepStatus::Failed).max_by_key(|step| step.ended_at)
+}
+
 /// What it was given, and what it gave.
 fn values(shown: &Shown) -> Markup {
     let view = &shown.view;
@@ -81,6 +119,37 @@ fn values(shown: &Shown) -> Markup {
         section.card aria-label="Input and result" {
             (data::fold("input", "Input", &Data::from(&view.input), &in_api(&view.id)))
             @if let Some(result) = result { (data::fold("result", "Result", &Data::from(result), &in_api(&view.id))) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_steps_apart() {
+        for (name_alone, path, seen) in [
+            ("charge", "charge#1", "charge"),
+            ("charge", "charge#3", "charge (3)"),
+            ("send", "send#1/all#1.2/send#1", "send[2]"),
+            ("signal:ok", "signal:ok#1", "ok"),
+            ("wait", "cool-down#1/sleep#1", "wait"),
+        ] {
+            let step = Step {
+                name: name_alone.into(),
+                path: path.into(),
+                kind: String::new(),
+                status: StepStatus::Pending,
+                attempts: 0,
+                started_at: None,
+                ended_at: None,
+                next_attempt_at: None,
+                output: None,
+                failure: None,
+                tries: Vec::new(),
+            };
+            assert_eq!(name(&step), seen);
         }
     }
 }

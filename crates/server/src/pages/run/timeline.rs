@@ -2,14 +2,13 @@
 //!
 //! Positions are attributes of SVG elements, because styles have to be in the stylesheet.
 
-use super::Shown;
 use super::axis::Axis;
+use super::{Shown, name, stands};
 use crate::pages::{mark, words};
-use crate::shapes::step_name;
+use crate::shapes::{Step, StepStatus, Try};
 use maud::{Markup, html};
 use std::time::Duration;
 use steadfast_kernel::Timestamp;
-use steadfast_runtime::{StepKind, StepStatus, StepView, Try};
 
 /// No bar is thinner than that, in per cent.
 const WIDTH_MIN: f64 = 0.5;
@@ -41,7 +40,7 @@ pub(super) fn section(shown: &Shown) -> Markup {
     }
     let last = &shown.steps[shown.steps.len().saturating_sub(STEPS_MAX)..];
     let axis = axis(last, shown);
-    let moves = last.iter().any(|step| step.status == StepStatus::Running && step.kind == StepKind::Step);
+    let moves = last.iter().any(|step| step.status == StepStatus::Running && !step.tries.is_empty());
     html! {
         section.card.timeline aria-labelledby="timeline" data-moves[moves] {
             h2 #timeline { "Timeline" }
@@ -57,12 +56,17 @@ pub(super) fn section(shown: &Shown) -> Markup {
 }
 
 /// From the beginning of the first to the end of the last; while it goes on, until now and some way ahead.
-fn axis(steps: &[StepView], shown: &Shown) -> Axis {
-    let from = steps.iter().map(|step| step.started_at).min().unwrap_or(shown.view.started_at);
+fn axis(steps: &[Step], shown: &Shown) -> Axis {
+    let from = steps
+        .iter()
+        .filter_map(|step| step.started_at)
+        .min()
+        .map(|at| at.0)
+        .unwrap_or(shown.view.started_at);
     let open = shown.view.ended.is_none();
-    let to = steps.iter().filter_map(|step| step.ended_at).max().unwrap_or(from);
+    let to = steps.iter().filter_map(|step| step.ended_at).max().map_or(from, |at| at.0);
     let to = if open { to.max(shown.now) } else { to };
-    let ahead = steps.iter().filter_map(|step| step.next_attempt_at).max().filter(|_| open);
+    let ahead = steps.iter().filter_map(|step| step.next_attempt_at).max().map(|at| at.0).filter(|_| open);
     let most = to.saturating_since(from).mul_f64(AHEAD_MAX).max(Duration::from_secs(1));
     let to = ahead.map_or(to, |ahead| to.saturating_add(ahead.saturating_since(to).min(most)));
     Axis::new(from, to)
@@ -79,46 +83,45 @@ fn scale(axis: &Axis) -> Markup {
     }
 }
 
-fn lane(step: &StepView, axis: &Axis, shown: &Shown) -> Markup {
+fn lane(step: &Step, axis: &Axis, shown: &Shown) -> Markup {
     let bars = bars(step, shown.now);
-    let name = step_name(&step.id);
-    let told =
-        format!("{name}, {}: {}", mark::word(step.status.as_str()), bars.iter().map(|bar| &*bar.title).collect::<Vec<_>>().join("; "));
-    let took = step.ended_at.unwrap_or(shown.now).saturating_since(step.started_at);
+    let name = name(step);
+    let told = format!("{name}, {}: {}", mark::word(stands(step)), bars.iter().map(|bar| &*bar.title).collect::<Vec<_>>().join("; "));
+    let ended = step.ended_at.map_or(shown.now, |at| at.0);
+    let took = step
+        .started_at
+        .filter(|_| step.status != StepStatus::Skipped)
+        .map(|at| ended.saturating_since(at.0));
     let open = shown.view.ended.is_none();
     html! {
-        li data-key={ "lane " (step.id) } {
-            span class={ "name " (mark::class(step.status.as_str())) } title=(step.id) { span.bead {} (name) }
+        li data-key={ "lane " (step.path) } {
+            span class={ "name " (mark::class(stands(step))) } title=(step.path) { span.bead {} (name) }
             svg.lane height="24" role="img" aria-label=(told) {
                 @for (place, _) in axis.ticks() { line.grid x1=(percent(place)) x2=(percent(place)) y1="0" y2="24" {} }
                 @for bar in &bars { (drawn(bar, axis)) }
                 @if open { line.now x1=(percent(axis.place(shown.now))) x2=(percent(axis.place(shown.now))) y1="0" y2="24" {} }
-                @if let Some(at) = step.next_attempt_at.filter(|_| open) { (next(step, at, axis, shown.now)) }
+                @if let Some(at) = step.next_attempt_at.filter(|_| open) { (next(step, at.0, axis, shown.now)) }
             }
-            span.took { (words::lasted(took)) }
+            span.took { @if let Some(took) = took { (words::lasted(took)) } }
         }
     }
 }
 
-fn bars(step: &StepView, now: Timestamp) -> Vec<Bar> {
-    if step.kind == StepKind::Step {
+fn bars(step: &Step, now: Timestamp) -> Vec<Bar> {
+    if !step.tries.is_empty() {
         return step.tries.iter().flat_map(|tried| attempt(tried, step)).map(|bar| clipped(bar, now)).collect();
     }
-    let to = step.ended_at.unwrap_or(now);
-    let what = match step.kind {
-        StepKind::Sleep => "sleep",
-        StepKind::Signal => "wait for a signal",
-        StepKind::Child => "another run",
-        StepKind::Step => "step",
-    };
+    let Some(from) = step.started_at.map(|at| at.0).filter(|_| step.status != StepStatus::Skipped) else { return Vec::new() };
+    let to = step.ended_at.map_or(now, |at| at.0);
     let class = if step.status == StepStatus::Failed { "bar bad" } else { "bar idle" };
-    let title = format!("{what}, {}", words::lasted(to.saturating_since(step.started_at)));
-    vec![Bar { class, from: step.started_at, to, number: None, title }]
+    let title = format!("{}, {}", step.kind, words::lasted(to.saturating_since(from)));
+    vec![Bar { class, from, to, number: None, title }]
 }
 
 /// An attempt, and the delay after it.
-fn attempt(tried: &Try, step: &StepView) -> Vec<Bar> {
-    let ended = tried.ended_at;
+fn attempt(tried: &Try, step: &Step) -> Vec<Bar> {
+    let Some(began) = tried.started_at.map(|at| at.0) else { return Vec::new() };
+    let ended = tried.ended_at.map(|at| at.0);
     let to = ended.unwrap_or(Timestamp::MAX);
     let (class, outcome) = match (&tried.failure, ended, step.status) {
         (Some(failure), ..) => ("bar bad", format!("failed: {}", failure.message)),
@@ -126,12 +129,10 @@ fn attempt(tried: &Try, step: &StepView) -> Vec<Bar> {
         (None, None, StepStatus::InDoubt) => ("bar doubt", "in doubt".into()),
         (None, None, _) => ("bar busy", "under way".into()),
     };
-    let lasted = ended
-        .map(|at| format!(" after {}", words::lasted(at.saturating_since(tried.started_at))))
-        .unwrap_or_default();
+    let lasted = ended.map(|at| format!(" after {}", words::lasted(at.saturating_since(began)))).unwrap_or_default();
     let title = format!("attempt {} {outcome}{lasted}", tried.attempt);
-    let mut bars = vec![Bar { class, from: tried.started_at, to, number: Some(tried.attempt), title }];
-    if let (Some(from), Some(delay)) = (ended, tried.backoff) {
+    let mut bars = vec![Bar { class, from: began, to, number: Some(tried.attempt), title }];
+    if let (Some(from), Some(delay)) = (ended, tried.backoff_ms.map(Duration::from_millis)) {
         let title = format!("backoff of {}", words::lasted(delay));
         bars.push(Bar { class: "backoff", from, to: from.saturating_add(delay), number: None, title });
     }
@@ -175,8 +176,8 @@ fn drawn(bar: &Bar, axis: &Axis) -> Markup {
 }
 
 /// When the next attempt is due; at the edge if that is beyond the axis.
-fn next(step: &StepView, at: Timestamp, axis: &Axis, now: Timestamp) -> Markup {
-    let what = if step.kind == StepKind::Step { "next attempt" } else { "over" };
+fn next(step: &Step, at: Timestamp, axis: &Axis, now: Timestamp) -> Markup {
+    let what = if step.tries.is_empty() { "over" } else { "next attempt" };
     let title = format!("{what} {} ({})", words::distance(at, now), words::exact(at));
     let beyond = axis.is_before(at);
     let place = if beyond { "100%".into() } else { percent(axis.place(at)) };
@@ -230,24 +231,26 @@ fn legend() -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steadfast_kernel::{Failure, StepId};
+    use crate::shapes::Time;
+    use steadfast_kernel::Failure;
 
     fn at(ms: i64) -> Timestamp {
         Timestamp::from_micros(1_700_000_000_000_000 + ms * 1_000)
     }
 
-    fn tried(attempt: u32, from: i64, to: Option<i64>, backoff: Option<u64>) -> Try {
-        let failure = backoff.map(|_| Failure::transient("no answer"));
-        Try { attempt, started_at: at(from), ended_at: to.map(at), failure, backoff: backoff.map(Duration::from_millis) }
+    fn tried(attempt: u32, from: i64, to: Option<i64>, backoff_ms: Option<u64>) -> Try {
+        let failure = backoff_ms.map(|_| (&Failure::transient("no answer")).into());
+        Try { attempt, started_at: Some(Time(at(from))), ended_at: to.map(|to| Time(at(to))), failure, backoff_ms }
     }
 
-    fn step(status: StepStatus, tries: Vec<Try>) -> StepView {
-        StepView {
-            id: StepId::new("", "charge", 1).unwrap(),
-            kind: StepKind::Step,
+    fn step(status: StepStatus, tries: Vec<Try>) -> Step {
+        Step {
+            name: "charge".into(),
+            path: "charge#1".into(),
+            kind: "http".into(),
             status,
-            attempts: tries.len() as u32,
-            started_at: at(0),
+            attempts: 0,
+            started_at: Some(Time(at(0))),
             ended_at: None,
             next_attempt_at: None,
             output: None,
@@ -266,6 +269,15 @@ mod tests {
             ("bar busy", at(120), at(150), "attempt 2 under way".into()),
         ];
         assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn what_has_not_begun_or_is_left_out_has_no_bar() {
+        let pending = Step { started_at: None, ..step(StepStatus::Pending, Vec::new()) };
+        let waits = step(StepStatus::Running, Vec::new());
+        let seen = [&pending, &step(StepStatus::Skipped, Vec::new()), &waits].map(|step| bars(step, at(90)).len());
+        assert_eq!(seen, [0, 0, 1]);
+        assert_eq!(bars(&waits, at(90))[0].title, "http, 90 ms");
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! Why a run does not move, in a sentence each.
 
-use super::{Shown, facts};
+use super::{Shown, facts, failed};
 use crate::pages::{mark, words};
 use crate::shapes::step_name;
 use maud::{Markup, html};
 use steadfast_kernel::{Status, StepId, Timestamp, Wait};
-use steadfast_runtime::StepStatus;
 
 pub(super) fn callout(shown: &Shown) -> Markup {
     let view = &shown.view;
@@ -15,7 +14,7 @@ pub(super) fn callout(shown: &Shown) -> Markup {
             @for (place, line) in lines(shown).into_iter().enumerate() {
                 p.first[place == 0] { (line) }
             }
-            @if let Some(failure) = failure { (facts::failure(failure)) }
+            @if let Some(failure) = failure { (facts::failure(&failure.into())) }
         }
     }
 }
@@ -24,8 +23,8 @@ fn lines(shown: &Shown) -> Vec<Markup> {
     let view = &shown.view;
     let own = match view.status {
         Status::Completed => html! { "It has completed." },
-        Status::Failed => match shown.steps.iter().rfind(|step| step.status == StepStatus::Failed) {
-            Some(step) => html! { "It has failed at the step " (name(&step.id)) "." },
+        Status::Failed => match failed(&shown.steps) {
+            Some(step) => html! { "It has failed at the step " code title=(step.path) { (super::name(step)) } "." },
             None => html! { "It has failed." },
         },
         Status::Cancelled => html! { "It was called off." },
@@ -49,7 +48,7 @@ fn running(shown: &Shown) -> Markup {
 }
 
 fn waits(wait: &Wait, now: Timestamp) -> Markup {
-    let until = |until: &Option<Timestamp>| html! { @if let Some(until) = until { ", at most until " (words::relative(*until, now)) } };
+    let until = |until: &Option<Timestamp>| html! { @if let Some(until) = until { "; that lapses " (words::relative(*until, now)) } };
     match wait {
         Wait::Backoff { step, attempt, of, due_at, failure } => html! {
             (name(step)) " failed (" span.message { (failure.message) } ") and is tried again " (words::relative(*due_at, now)) ": attempt " (attempt) " of " (of) "."
