@@ -130,6 +130,18 @@ impl Page {
         self.value(&format!("document.querySelector({selector:?}).click()")).await;
     }
 
+    /// Waits until the page has complained about something that often.
+    pub(super) async fn complained(&self, about: &str, times: usize) {
+        let heard = || self.complaints().iter().filter(|text| text.contains(about)).count() >= times;
+        let look = async {
+            while !heard() {
+                self.value("new Promise((done) => setTimeout(done, 25))").await;
+            }
+        };
+        let in_time = tokio::time::timeout(PATIENCE, look).await.is_ok();
+        assert!(in_time, "no {times} complaints about {about}, but {:?}", self.complaints());
+    }
+
     /// All that the page has complained about: errors, warnings, and what the content security policy has refused.
     pub(super) fn complaints(&self) -> Vec<String> {
         self.complaints.lock().unwrap().clone()

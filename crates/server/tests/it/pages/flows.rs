@@ -89,7 +89,9 @@ fn checkout(context: Context, input: Payload, _: World) -> BoxFuture<'static, Ou
         })
         .await?;
         context.skip("gift-wrap").map_err(cannot_ask)?;
-        step(&context, "ship", few(), 200, |_| Ok(input.clone())).await
+        let long = format!("{{\"label\":\"{}\"}}", "wide ".repeat(100));
+        step(&context, "ship", few(), 200, |_| Ok(Payload::json(long.clone()))).await?;
+        Ok(input)
     }
     .boxed()
 }

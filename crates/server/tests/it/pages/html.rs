@@ -68,7 +68,7 @@ async fn waiting_runs_say_what_for() {
     let site = Site::new().await;
     for (workflow, says) in [
         ("hold", "It waits for the signal <code>go</code>."),
-        ("approve", "One who is operator has to approve <code>release</code>, at most until <time"),
+        ("approve", "One who is operator has to approve <code>release</code>; that lapses <time"),
         ("nap", "It sleeps; it goes on <time"),
         ("family", "It waits for the end of <a href=\"/runs/family/hold.1\">family/hold.1</a>."),
         ("away", "</span>) and is tried again <time"),
