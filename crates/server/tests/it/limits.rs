@@ -36,7 +36,10 @@ async fn only_so_many_requests_are_under_way_at_once() {
     assert_eq!((refused.problem(429).as_str(), refused.header("retry-after")), ("SF0507", "1"));
     assert_eq!(site.get("/healthz").await.status, 200, "probes are always answered");
     let run = steadfast_kernel::RunId::new("h").unwrap();
-    site.engine.signal(&run, "go", steadfast_kernel::Payload::json("1"), steadfast_kernel::Origin::default()).await.unwrap();
+    site.engine
+        .signal(&run, "go", steadfast_kernel::Payload::json("1"), steadfast_kernel::Origin::default())
+        .await
+        .unwrap();
     assert_eq!(waiting.await.unwrap().unwrap().status(), 200);
     assert_eq!(site.get("/v1/runs").await.status, 200);
 }

@@ -78,7 +78,10 @@ async fn a_page_comes_back_live_after_a_restart_of_the_server() {
     page.until(LIVE).await;
     site.stop().await;
     page.until("document.querySelector('#live').dataset.state === 'reconnecting'").await;
-    site.engine.signal(&RunId::new("held").unwrap(), "go", Payload::json("1"), None).await.unwrap();
+    site.engine
+        .signal(&RunId::new("held").unwrap(), "go", Payload::json("1"), steadfast_kernel::Origin::default())
+        .await
+        .unwrap();
     site.until("held", "COMPLETED").await;
     page.complained("ERR_CONNECTION_REFUSED", 2).await;
     site.serve(Config { feed_readers_max: 0, ..Config::default() }).await;
