@@ -1,6 +1,7 @@
 //! The engine: where workflows are registered, started and waited for.
 
 use crate::operate::{Act, Retry, Verb};
+use crate::signal::SendSignal;
 use crate::workflow::{Hosted, Workflow};
 use crate::{Clock, Config, Error, Feed, Follow, Health, Replayed, Retention, RunView, StepView, Store};
 use futures_util::FutureExt;
@@ -321,12 +322,7 @@ impl Run {
     /// Tells the run something. Await it: when it returns, the signal is durable, and is kept until the code asks for it. The answer is
     /// false if a signal of that [`id`](SendSignal::id) was there already.
     pub fn signal<T: Serialize + ?Sized>(&self, name: &str, payload: &T) -> SendSignal {
-        SendSignal {
-            run: self.clone(),
-            name: name.into(),
-            payload: serde_json::to_vec(payload).map(Payload::json),
-            origin: Origin::default(),
-        }
+        SendSignal::new(self.clone(), name, payload)
     }
 
     /// Calls the run off. Await it: when it returns, that is on record. What the run did is undone; wait for [`result`](Run::result) to see
@@ -415,50 +411,6 @@ impl Run {
                 return Ok(journal);
             }
         }
-    }
-}
-
-/// A signal that is being put together. Await it.
-#[must_use = "a signal is sent when this is awaited"]
-pub struct SendSignal {
-    run: Run,
-    name: String,
-    payload: Result<Payload, serde_json::Error>,
-    origin: Origin,
-}
-
-impl SendSignal {
-    /// Who sends it; kept on record.
-    pub fn by(mut self, who: impl Into<String>) -> Self {
-        self.origin.by = Some(who.into());
-        self
-    }
-
-    /// Why; kept on record.
-    pub fn why(mut self, why: impl Into<String>) -> Self {
-        self.origin.why = Some(why.into());
-        self
-    }
-
-    /// What tells this signal from others: the same again is dropped, so that it can be sent until it is acknowledged.
-    pub fn id(mut self, id: impl Into<String>) -> Self {
-        self.origin.command = Some(id.into());
-        self
-    }
-}
-
-impl IntoFuture for SendSignal {
-    type Output = Result<bool, Error>;
-    type IntoFuture = BoxFuture<'static, Self::Output>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        async move {
-            let payload = self
-                .payload
-                .map_err(|source| Error::Unreadable { what: format!("the signal {}", self.name), source })?;
-            Ok(self.run.engine.signal(&self.run.id, &self.name, payload, self.origin).await?)
-        }
-        .boxed()
     }
 }
 

@@ -50,6 +50,7 @@ mod heartbeat;
 mod letters;
 mod list;
 mod operate;
+mod signal;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod workflow;
@@ -57,7 +58,7 @@ mod workflow;
 pub use branches::{Join, Race};
 pub use children::{Child, StartChild};
 pub use ctx::{Ctx, Signal, Sleep, Step};
-pub use engine::{Engine, EngineBuilder, Resolution, Run, SendSignal, Settings, StartRun, Why};
+pub use engine::{Engine, EngineBuilder, Resolution, Run, Settings, StartRun, Why};
 pub use error::Error;
 pub use every::{Every, Tick};
 pub use graph::{Graph, GraphError, Outputs};
@@ -65,6 +66,7 @@ pub use heartbeat::Heartbeat;
 pub use letters::{DeadLetter, LetterPage};
 pub use list::{ListRuns, RunPage};
 pub use operate::{Act, Retry};
+pub use signal::SendSignal;
 pub use steadfast_kernel::limit::Limit;
 pub use steadfast_kernel::run::{Ended, Preview, RetryContext};
 pub use steadfast_kernel::{
