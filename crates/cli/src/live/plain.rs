@@ -25,7 +25,7 @@ impl Plain {
     fn news(&mut self, run: &Run, now: Timestamp) -> Vec<String> {
         let mut news = Vec::new();
         for step in steps::of(run).iter().filter(|step| step.status != StepStatus::Pending) {
-            let status = steps::status(step);
+            let status = step.status.as_str();
             let is = (status, step.attempts);
             if self.steps.insert(step.path.clone(), is).as_ref() != Some(&is) {
                 let detail = if step.status == StepStatus::Running { String::new() } else { detail(step, now) };

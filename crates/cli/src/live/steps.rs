@@ -14,21 +14,6 @@ pub(crate) fn of(run: &Run) -> &[Step] {
     run.steps.as_deref().unwrap_or_default()
 }
 
-/// The public name of where a step stands.
-pub(crate) fn status(step: &Step) -> &'static str {
-    match step.status {
-        StepStatus::Pending => "PENDING",
-        StepStatus::Running => "RUNNING",
-        StepStatus::Backoff => "BACKOFF",
-        StepStatus::Completed => "COMPLETED",
-        StepStatus::Failed => "FAILED",
-        StepStatus::Skipped => "SKIPPED",
-        StepStatus::Undoing => "UNDOING",
-        StepStatus::Undone => "UNDONE",
-        StepStatus::InDoubt => "IN_DOUBT",
-    }
-}
-
 /// How long a step took, or has taken so far; nothing if it was never begun.
 pub(crate) fn took(step: &Step, now: Timestamp) -> Option<Duration> {
     let began = step.started_at.filter(|_| !matches!(step.status, StepStatus::Pending | StepStatus::Skipped))?;
@@ -50,7 +35,7 @@ pub(super) fn lines(run: &Run, now: Timestamp) -> Vec<String> {
 }
 
 fn line(step: &Step, width: usize, now: Timestamp) -> String {
-    let status = status(step);
+    let status = step.status.as_str();
     let look = style::of_status(status);
     let name = step.label();
     let pad = " ".repeat(width.saturating_sub(name.width()));

@@ -66,6 +66,23 @@ pub enum StepStatus {
     InDoubt,
 }
 
+impl StepStatus {
+    /// The public name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StepStatus::Pending => "PENDING",
+            StepStatus::Running => "RUNNING",
+            StepStatus::Backoff => "BACKOFF",
+            StepStatus::Completed => "COMPLETED",
+            StepStatus::Failed => "FAILED",
+            StepStatus::Skipped => "SKIPPED",
+            StepStatus::Undoing => "UNDOING",
+            StepStatus::Undone => "UNDONE",
+            StepStatus::InDoubt => "IN_DOUBT",
+        }
+    }
+}
+
 /// One attempt of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

@@ -86,7 +86,7 @@ fn table(run: &Run, width: Option<usize>, now: Timestamp) -> Table {
     }
     let mut table = Table::new(columns);
     for step in steps::of(run) {
-        let (status, took) = (steps::status(step), steps::took(step, now));
+        let (status, took) = (step.status.as_str(), steps::took(step, now));
         let attempts = if step.attempts == 0 { String::new() } else { step.attempts.to_string() };
         let mut row: Vec<Cell> = vec![
             Cell::styled(style::sign(status), style::of_status(status)),

@@ -74,15 +74,7 @@ fn in_api(run: &RunId) -> String {
 fn stands(step: &Step) -> &'static str {
     match step.status {
         StepStatus::Running if step.tries.is_empty() => "WAITING",
-        StepStatus::Pending => "PENDING",
-        StepStatus::Running => "RUNNING",
-        StepStatus::Backoff => "BACKOFF",
-        StepStatus::Completed => "COMPLETED",
-        StepStatus::Failed => "FAILED",
-        StepStatus::Skipped => "SKIPPED",
-        StepStatus::Undoing => "UNDOING",
-        StepStatus::Undone => "UNDONE",
-        StepStatus::InDoubt => "IN_DOUBT",
+        status => status.as_str(),
     }
 }
 
