@@ -102,7 +102,7 @@ pub struct Try {
 impl Step {
     /// What people call it: its name in the definition, with the number of the item if it is one of many (`send[2]`); in code its path, without what goes without saying.
     pub fn label(&self) -> String {
-        if !["step", "sleep", "signal", "child"].contains(&self.kind.as_str()) {
+        if !["", "step", "sleep", "signal", "child"].contains(&self.kind.as_str()) {
             return match item(&self.path) {
                 Some(item) => format!("{}[{item}]", self.name),
                 None => self.name.clone(),
