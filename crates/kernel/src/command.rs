@@ -160,8 +160,10 @@ pub enum RetryFrom {
     /// At the step that it failed at, or where it stopped.
     #[default]
     Failed,
-    /// At that step, as if it had not been executed.
+    /// At that step, child, wait or sleep, as if it had not been executed.
     Step(StepId),
+    /// At several of them, side by side.
+    Steps(Vec<StepId>),
     /// At the step of a dead letter, if the run has not got over it in the meantime.
     Letter {
         /// The letter.

@@ -23,7 +23,7 @@ pub enum Error {
         known: Vec<String>,
     },
     /// The workflow does not take that input.
-    #[error("the run was not started: {why}")]
+    #[error("{why}")]
     InvalidInput {
         /// What is wrong with it.
         why: String,

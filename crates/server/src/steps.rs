@@ -22,13 +22,14 @@ pub(crate) async fn of_run(app: &App, view: &RunView) -> Result<Vec<Step>, Probl
     let steps: Vec<Step> = app.engine.steps(&view.id).await?.iter().map(Step::from).collect();
     let plan = view.definition.as_deref().zip(app.catalogue.as_ref()).map(|(hash, catalogue)| catalogue.plan(hash));
     Ok(match plan {
-        Some(plan) if !plan.is_empty() => along(&plan, steps, Time(view.started_at)),
+        Some(plan) if !plan.is_empty() => along(&plan, steps, Time(view.started_at), view.retried_at.map(Time)),
         _ => steps,
     })
 }
 
-/// Puts what the journal says in the order of the plan. A journal does not say when a first attempt began: after what comes before it had ended.
-fn along(plan: &[Planned], steps: Vec<Step>, run_began: Time) -> Vec<Step> {
+/// Puts what the journal says in the order of the plan. A journal does not say when a first attempt began: after what comes before it had ended, and not before
+/// the present life if it is part of it.
+fn along(plan: &[Planned], steps: Vec<Step>, run_began: Time, retried_at: Option<Time>) -> Vec<Step> {
     let mut begun: BTreeMap<String, Vec<Step>> = BTreeMap::new();
     for step in steps {
         begun.entry(root(&step.path).to_string()).or_default().push(step);
@@ -49,7 +50,11 @@ fn along(plan: &[Planned], steps: Vec<Step>, run_began: Time) -> Vec<Step> {
         if mine.is_empty() {
             seen.push(pending(planned));
         }
-        seen.extend(mine.into_iter().map(|step| named(step, planned, began)));
+        seen.extend(mine.into_iter().map(|step| {
+            let of_this_life = retried_at.filter(|at| step.started_at >= Some(*at));
+            let began = began.map(|began| of_this_life.map_or(began, |at| at.max(began)));
+            named(step, planned, began)
+        }));
     }
     seen.extend(begun.into_values().flatten());
     seen
@@ -65,7 +70,7 @@ fn named(mut step: Step, planned: &Planned, began: Option<Time>) -> Step {
     let is_alone = step.path == format!("{}#1", planned.name);
     step.name.clone_from(&planned.name);
     step.kind.clone_from(&planned.kind);
-    if let Some(began) = began.filter(|_| is_alone && step.status != StepStatus::Skipped) {
+    if let Some(began) = began.filter(|began| (is_alone || step.started_at < Some(*began)) && step.status != StepStatus::Skipped) {
         step.started_at = Some(began);
         if let Some(first) = step.tries.first_mut() {
             first.started_at = Some(began);
@@ -122,8 +127,12 @@ mod tests {
     fn steps_come_in_the_order_of_the_plan_and_those_to_come_are_pending() {
         let plan = [planned("a", "http", &[]), planned("b", "http", &[]), planned("c", "wait", &["a", "b"]), planned("d", "run", &["c"])];
         // the journal cannot know that b began before a had ended
-        let found =
-            along(&plan, vec![step("a#1", 0, Some(2)), step("b#1", 2, Some(5)), step("c#1/sleep:#1", 5, None)], Time(Timestamp::EPOCH));
+        let found = along(
+            &plan,
+            vec![step("a#1", 0, Some(2)), step("b#1", 2, Some(5)), step("c#1/sleep:#1", 5, None)],
+            Time(Timestamp::EPOCH),
+            None,
+        );
         let shown: Vec<String> = found.iter().map(|step| format!("{} {} {:?}", step.name, step.kind, step.status)).collect();
         assert_eq!(shown, ["a http Completed", "b http Completed", "c wait Running", "d run Pending"]);
         assert_eq!(found[2].path, "c#1/sleep:#1");
@@ -132,9 +141,25 @@ mod tests {
     #[test]
     fn a_step_begins_when_those_before_it_have_ended() {
         let plan = [planned("a", "http", &[]), planned("b", "http", &[]), planned("c", "http", &["a"])];
-        let found = along(&plan, vec![step("a#1", 0, Some(2)), step("b#1", 2, Some(5)), step("c#1", 5, Some(6))], Time(Timestamp::EPOCH));
+        let found =
+            along(&plan, vec![step("a#1", 0, Some(2)), step("b#1", 2, Some(5)), step("c#1", 5, Some(6))], Time(Timestamp::EPOCH), None);
         assert_eq!(found[1].started_at, at(0), "with the run");
         assert_eq!(found[2].started_at, at(2), "not when its sibling had ended");
         assert_eq!(found[2].tries[0].started_at, at(2));
+    }
+
+    #[test]
+    fn nothing_of_another_life_began_before_it() {
+        let plan = [planned("a", "http", &[]), planned("b", "http", &["a"])];
+        let found = along(&plan, vec![step("a#1", 0, Some(2)), step("b#1", 60, Some(61))], Time(Timestamp::EPOCH), at(60));
+        assert_eq!((found[0].started_at, found[1].started_at), (at(0), at(60)));
+    }
+
+    #[test]
+    fn items_begin_after_what_their_step_comes_after() {
+        let plan = [planned("a", "wait", &[]), planned("b", "http", &["a"])];
+        let found =
+            along(&plan, vec![step("a#1/sleep:#1", 0, Some(9)), step("b#1/all#1.0/b#1", 0, Some(10))], Time(Timestamp::EPOCH), None);
+        assert_eq!(found[1].started_at, at(9));
     }
 }

@@ -10,6 +10,7 @@ mod letters;
 mod live;
 mod observed;
 mod restarts;
+mod retries;
 mod runs;
 mod serve;
 mod served;

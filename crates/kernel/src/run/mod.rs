@@ -25,7 +25,7 @@ mod terminate;
 mod turn;
 
 pub use evolve::{advance, begin_with, evolve};
-pub use retry::{Preview, preview};
+pub use retry::{Preview, preview, too_late};
 pub use script::{script, script_from};
 pub use signal::SIGNALS_MAX;
 pub use state::{

@@ -10,7 +10,9 @@ use super::evolve::{evolve, forget_answers, go_on, remember};
 use super::turn::disarm_all;
 use super::{Child, Deadline, Ended, How, Open, Phase, Run, Slots, Stage, Status, Step, Verb};
 use crate::machine::Decision;
-use crate::{Answer, Effect, Entry, Event, LimitKey, Payload, Refusal, Retried, RetryFrom, RetryRun, RunId, Seq, StepId, Timestamp};
+use crate::{
+    Answer, Code, Effect, Entry, Event, Failure, LimitKey, Payload, Refusal, Retried, RetryFrom, RetryRun, RunId, Seq, StepId, Timestamp,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a retry would do.
@@ -124,6 +126,7 @@ fn plan(run: &Run, command: RetryRun) -> Result<Retried, Refusal> {
     let from = match from {
         _ if from_start => Vec::new(),
         RetryFrom::Step(step) | RetryFrom::Letter { step, .. } => vec![step],
+        RetryFrom::Steps(steps) => steps,
         RetryFrom::Failed | RetryFrom::Start => failed(run, records),
     };
     let mut retried = Retried {
@@ -222,18 +225,21 @@ fn is_lost(run: &Run, child: &Child) -> bool {
     !child.detached && !completed && (child.cancelled || (run.ended().is_some() && !child.ended))
 }
 
-/// The place from which nothing may be kept if that step or child is to begin again.
+/// The place from which nothing may be kept if that step, child, wait or sleep is to begin again.
 fn place(run: &Run, records: &Open, step: &StepId) -> Option<Seq> {
     match (records.steps.get(step).filter(|_| step.undone().is_none()), records.children.get(step)) {
         (Some(Step::Done { at, .. }), _) => Some(*at),
         (Some(_), _) => Some(end_of_the_code(run)), // it has no outcome that anything could depend on
         (None, Some(child)) => Some(child.started),
-        (None, None) => None,
+        (None, None) => {
+            let wait = records.awaits.get(step).map(|awaited| awaited.revision);
+            wait.or_else(|| records.sleeps.get(step).map(|sleep| sleep.revision))
+        }
     }
 }
 
 /// The steps and children whose failure a run that has failed did not get over: it is the very failure that the run has ended with, or nothing that could
-/// depend on it has succeeded after it. There may be several, side by side.
+/// depend on it has succeeded after it; and the waits for a signal that did not come in time, if that is what the run has ended with. There may be several, side by side.
 fn failed(run: &Run, records: &Open) -> Vec<StepId> {
     let Some(Ended { outcome: Err(end), cancelled: false, .. }) = run.ended() else { return Vec::new() };
     let steps = records.steps.iter().filter_map(|(id, step)| match step {
@@ -246,11 +252,22 @@ fn failed(run: &Run, records: &Open) -> Vec<StepId> {
             |(other, step): (&StepId, &Step)| matches!(step, Step::Done { at, how: How::Completed } if *at > told) && !id.is_beside(other);
         records.steps.iter().any(later)
     };
+    let late = records
+        .awaits
+        .iter()
+        .filter(|(_, awaited)| awaited.settled.is_some_and(|settled| settled.signal.is_none()) && *end == too_late(&awaited.name))
+        .map(|(id, _)| id.clone());
     steps
         .chain(children)
         .filter(|(told, id, failure)| *failure == end || !went_on(*told, id))
         .map(|(_, id, _)| id.clone())
+        .chain(late)
         .collect()
+}
+
+/// What the code is told when a signal has not come in time.
+pub fn too_late(signal: &str) -> Failure {
+    Failure::permanent(format!("the signal {signal:?} did not come in time")).code(Code::DeadlineExceeded)
 }
 
 /// Signals that were taken and whose taking is discarded, with their names: they are spent, and have to be sent again.
@@ -286,8 +303,13 @@ pub(super) fn begin_again(run: &mut Run, entry: &Entry, retried: &Retried) {
     open.children.retain(|child, _| !reset.contains(child));
     open.undoable.retain(|step| open.steps.contains_key(step));
     keep_waits(&mut open, retried);
+    let interrupted = open.interrupted.is_some();
     go_on(&mut open, entry.at);
-    (open.in_flight, open.stage, open.cancel_requested) = (1, Stage::Running, false);
+    let is_as_before = !had_ended && reset.is_empty() && retried.supplied.is_empty() && retried.input.is_none() && retried.cut >= entry.seq;
+    if !is_as_before || interrupted {
+        open.in_flight = 1; // otherwise its code waits for what it waited for, and has nothing to say
+    }
+    (open.stage, open.cancel_requested) = (Stage::Running, false);
     run.letters.retain(|step| !reset.contains(step));
     run.supplied = retried.supplied.iter().cloned().collect::<BTreeMap<StepId, Payload>>();
     remember(run, Verb::Retry, &retried.origin);

@@ -2,7 +2,7 @@
 //! – --StartRun--> running | ready · any --StartRun, the same again--> unchanged
 
 use super::{Decision, Run};
-use crate::{Answer, Effect, Entry, Event, Refusal, StartRun, Timer, TimerName, Timestamp};
+use crate::{Answer, Effect, Encoding, Entry, Event, Payload, Refusal, StartRun, Timer, TimerName, Timestamp};
 use std::collections::BTreeSet;
 
 pub(super) fn begin(command: StartRun, now: Timestamp) -> Decision {
@@ -17,9 +17,16 @@ pub(super) fn begin(command: StartRun, now: Timestamp) -> Decision {
     Decision { entries: vec![entry], effects }
 }
 
+/// Whether two inputs say the same: JSON does, however it is written.
+fn is_same(one: &Payload, other: &Payload) -> bool {
+    let json = |payload: &Payload| serde_json::from_slice::<serde_json::Value>(&payload.bytes).ok();
+    let both_json = one.encoding == Encoding::Json && other.encoding == Encoding::Json;
+    one == other || (both_json && json(one).is_some_and(|one| Some(one) == json(other)))
+}
+
 /// The id makes a start idempotent: the same again is answered with the run that is there.
 pub(super) fn repeat(run: &Run, command: &StartRun) -> Result<Decision, Refusal> {
-    if run.workflow == command.workflow && run.given == command.input {
+    if run.workflow == command.workflow && is_same(&run.given, &command.input) {
         return Ok(Decision::answer(Answer::Exists));
     }
     Err(Refusal::RunExists { run: run.id.clone() })

@@ -118,10 +118,19 @@ pub struct Try {
 }
 
 /// What a [script](super::script) comes to, in the order of their beginning. `in_flight` are the attempts that a host is making, of steps and undos: they are not
-/// on record.
-pub fn steps(script: &[Entry], in_flight: &[(StepId, Attempt)]) -> Vec<StepView> {
+/// on record. `retried` is when the present life began, and the sequence of the event that says so.
+pub fn steps(script: &[Entry], in_flight: &[(StepId, Attempt)], retried: Option<(Timestamp, Seq)>) -> Vec<StepView> {
     let mut timeline = Timeline::default();
-    script.iter().for_each(|entry| timeline.tell(entry));
+    let mut retried = retried;
+    for entry in script {
+        if let Some((at, _)) = retried.take_if(|(_, seq)| *seq < entry.seq) {
+            timeline.begin_again(at);
+        }
+        timeline.tell(entry);
+    }
+    if let Some((at, _)) = retried {
+        timeline.begin_again(at);
+    }
     in_flight.iter().for_each(|(step, attempt)| timeline.runs(step, *attempt));
     timeline.steps.sort_by_key(|step| step.started_at);
     timeline.steps
@@ -139,6 +148,11 @@ struct Timeline {
 }
 
 impl Timeline {
+    /// Nothing of what follows began before that.
+    fn begin_again(&mut self, at: Timestamp) {
+        self.told.insert(String::new(), at);
+    }
+
     fn tell(&mut self, entry: &Entry) {
         let at = entry.at;
         match &entry.event {
@@ -159,15 +173,27 @@ impl Timeline {
             Event::SignalAwaited { wait, until, .. } => self.awaits(wait, *until, at),
             Event::SignalReceived { payload, .. } => drop(self.signals.insert(entry.seq, payload.clone())),
             Event::SignalTaken { wait, signal } => self.taken(wait, *signal, at),
-            Event::ChildStarted { child, .. } => drop(self.step(child, StepKind::Child, Some(at))),
+            Event::ChildStarted { child, options, .. } => {
+                let view = self.step(child, StepKind::Child, Some(at));
+                if options.parent.as_ref().is_some_and(|parent| parent.detached) {
+                    (view.status, view.ended_at) = (StepStatus::Completed, Some(at)); // nobody waits for it
+                }
+            }
             Event::ChildEnded { child, outcome } => self.end(child, at, outcome.clone()),
             Event::ChildTaken { child } => self.moved(child, at),
-            Event::UndoCompleted { step, .. } => self.step(step, StepKind::Step, None).status = StepStatus::Undone,
+            Event::UndoCompleted { step, .. } => {
+                let view = self.step(step, StepKind::Step, None);
+                (view.status, view.next_attempt_at, view.failure) = (StepStatus::Undone, None, None);
+            }
             Event::UndoFailed { step, failure, .. } => {
                 let view = self.step(step, StepKind::Step, None);
                 (view.status, view.failure, view.next_attempt_at) = (StepStatus::Undoing, Some(failure.clone()), None);
             }
-            Event::RunCompensating { .. } | Event::RunCompleted { .. } | Event::RunFailed { .. } | Event::RunCancelled => self.close(at),
+            Event::RunCompensating { .. } => self.close(at),
+            Event::RunCompleted { .. } | Event::RunFailed { .. } | Event::RunCancelled => {
+                self.close(at);
+                self.leave_undone();
+            }
             _ => {}
         }
         for name in &entry.abandoned {
@@ -284,6 +310,13 @@ impl Timeline {
     fn close(&mut self, at: Timestamp) {
         let open: Vec<StepId> = self.steps.iter().filter(|step| step.status.is_open()).map(|step| step.id.clone()).collect();
         open.iter().for_each(|id| self.abandon(id, at));
+    }
+
+    /// What could not be undone stays done, and says why.
+    fn leave_undone(&mut self) {
+        for view in self.steps.iter_mut().filter(|view| view.status == StepStatus::Undoing) {
+            (view.status, view.next_attempt_at) = (StepStatus::Completed, None);
+        }
     }
 
     fn abandon(&mut self, id: &StepId, at: Timestamp) {

@@ -7,7 +7,7 @@ use crate::shard::{Request, RunView};
 use std::sync::Arc;
 use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::{self, StepView};
-use steadfast_kernel::{EntityId, Entry, LimitKey, Refusal, Run, RunId, Seq, Wait};
+use steadfast_kernel::{EntityId, Entry, Event, LimitKey, Refusal, Run, RunId, Seq, Wait};
 use steadfast_store::{RunCursor, RunFilter, RunRow};
 
 impl Engine {
@@ -69,7 +69,10 @@ impl Engine {
     /// If there is no such run, or it cannot be read.
     pub async fn steps(&self, run: &RunId) -> Result<Vec<StepView>, Error> {
         let in_flight = self.view(run).await?.in_flight; // first: what ends meanwhile is on record then
-        Ok(run::steps(&run::script(self.whole_journal(run).await?), &in_flight))
+        let journal = self.whole_journal(run).await?;
+        let retried = journal.iter().rev().find(|entry| matches!(entry.event, Event::RunRetried(_)));
+        let retried = retried.map(|entry| (entry.at, entry.seq));
+        Ok(run::steps(&run::script(journal), &in_flight, retried))
     }
 
     async fn whole_journal(&self, run: &RunId) -> Result<Vec<Entry>, Error> {

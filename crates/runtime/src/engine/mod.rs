@@ -12,13 +12,13 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::feed::Followers;
 use crate::health::Health;
-use crate::host::{Registered, Registry, Terms};
+use crate::host::{self, Registered, Registry, Terms};
 use crate::shard::{Control, Reply, Request, RunView, Waiter};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::run::{Ended, Preview};
 use steadfast_kernel::{
-    Answer, CancelRun, Command, LimitKey, Limiting, Origin, Payload, RetryRun, RunId, RunOptions, SendSignal, StartRun, WorkflowName,
+    Answer, CancelRun, Code, Command, LimitKey, Limiting, Origin, Payload, RetryRun, RunId, RunOptions, SendSignal, StartRun, WorkflowName,
 };
 use steadfast_store::{ShardId, Store};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -73,22 +73,42 @@ impl Engine {
     /// Dropping the future does not take the request back.
     pub async fn start(&self, start: Start) -> Result<(RunId, Answer), Error> {
         let workflow = WorkflowName::new(&start.workflow)?;
-        let registered = self.registered(&workflow)?;
         self.check_size(&start.input)?;
-        let terms = registered
-            .code
-            .terms(&start.input)
-            .map_err(|failure| Error::InvalidInput { why: failure.message })?;
-        let deadline = start.deadline.into_iter().chain(terms.deadline).min();
-        let options = Self::options(&workflow, &registered, terms, start.tenant, start.limits)?;
         let (run, fresh) = match &start.id {
             Some(id) => (RunId::new(id)?, false),
             None => (self.chance.id(self.clock.now())?, true),
+        };
+        let (deadline, options) = match self.terms(&workflow, &start) {
+            Ok(terms) => terms,
+            Err(_) if !fresh && self.is_there(&run).await => (None, RunOptions::default()), // it began when it could: the same again finds it
+            Err(error) => return Err(error),
         };
         let seed = self.chance.seed(&run);
         let command = StartRun { run: run.clone(), workflow, input: start.input, seed, deadline, options };
         let answer = self.request(|reply| Request::Start { command: Box::new(command), fresh, reply }).await?;
         Ok((run, answer))
+    }
+
+    /// What goes for a run that is started so.
+    fn terms(&self, workflow: &WorkflowName, start: &Start) -> Result<(Option<Duration>, RunOptions), Error> {
+        let registered = self.registered(workflow)?;
+        let terms = taken(&registered, &start.input)?;
+        let deadline = start.deadline.into_iter().chain(terms.deadline).min();
+        let options = Self::options(workflow, &registered, terms, start.tenant.clone(), start.limits.clone())?;
+        Ok((deadline, options))
+    }
+
+    /// Whether another life could begin with that input, as far as can be said: the code of its version may be gone from here.
+    async fn check_input(&self, run: &RunId, input: &Payload) -> Result<(), Error> {
+        let workflow = self.view(run).await?.workflow;
+        match self.registry.get(&workflow).map(|registered| registered.code.terms(input)) {
+            Some(Err(failure)) if failure.code != Code::NotFound => Err(Error::InvalidInput { why: failure.message }),
+            _ => Ok(()),
+        }
+    }
+
+    async fn is_there(&self, run: &RunId) -> bool {
+        matches!(self.view(run).await, Ok(_) | Err(Error::JournalBroken { .. }))
     }
 
     /// Adds a workflow, or replaces the one of that name: runs that are opened from here on have the new code, and runs that waited for code of that name go on.
@@ -111,6 +131,7 @@ impl Engine {
     pub async fn signal(&self, run: &RunId, name: &str, payload: Payload, origin: Origin) -> Result<bool, Error> {
         Self::check(&origin)?;
         steadfast_kernel::check_signal(name)?;
+        host::check_answer(name, &payload).map_err(|how| Error::InvalidInput { why: how.into() })?;
         self.check_size(&payload)?;
         let command = Command::SendSignal(SendSignal { name: name.into(), payload, id: origin.command, by: origin.by, why: origin.why });
         Ok(self.tell(run, command).await? == Answer::SignalReceived)
@@ -163,6 +184,9 @@ impl Engine {
             .iter()
             .chain(command.outputs.iter().map(|(_, output)| output))
             .try_for_each(|payload| self.check_size(payload))?;
+        if let Some(input) = &command.input {
+            self.check_input(run, input).await?;
+        }
         self.tell(run, Command::RetryRun(command)).await.map(drop)
     }
 
@@ -315,4 +339,9 @@ impl Engine {
             .get(name)
             .ok_or_else(|| Error::UnknownWorkflow { name: name.to_string(), known: known() })
     }
+}
+
+/// What the code says of an input, if it takes it.
+fn taken(registered: &Registered, input: &Payload) -> Result<Terms, Error> {
+    registered.code.terms(input).map_err(|failure| Error::InvalidInput { why: failure.message })
 }

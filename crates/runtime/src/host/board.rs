@@ -30,7 +30,7 @@ use std::task::Waker;
 use std::thread::ThreadId;
 use steadfast_kernel::random::Seed;
 use steadfast_kernel::run::Generations;
-use steadfast_kernel::{Attempt, Code, Event, Failure, Payload, Policy, RunId, Seq, StepId, TimerName, Timestamp};
+use steadfast_kernel::{Attempt, Event, Failure, Payload, Policy, RunId, Seq, StepId, TimerName, Timestamp};
 
 /// What is asked for: kinds are counted and named apart.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -472,7 +472,7 @@ impl Op {
 
     fn too_late(&self) -> Failure {
         let name = if let Ask::Signal { name, .. } = &self.ask { name } else { "" };
-        Failure::permanent(format!("the signal {name:?} did not come in time")).code(Code::DeadlineExceeded)
+        steadfast_kernel::run::too_late(name)
     }
 }
 

@@ -1,10 +1,10 @@
 //! An attempt that may have happened: its probe is asked, then a person.
 
+use super::answer::{self, OnDoubt};
 use super::board::Board;
 use super::signal::SignalCall;
 use super::step::{Probe, panicked};
 use futures_util::future::BoxFuture;
-use serde::Deserialize;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -17,15 +17,6 @@ pub(super) enum Word {
     /// It happened, and this came of it.
     Happened(Result<Payload, Failure>),
     /// It did not happen: make the attempt again.
-    Repeat,
-}
-
-/// What a person says, as the payload of a signal.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum Said {
-    Completed(Box<serde_json::value::RawValue>),
-    Failed(String),
     Repeat,
 }
 
@@ -87,10 +78,12 @@ impl<'a> Doubt<'a> {
             });
             let Poll::Ready(said) = Pin::new(asking).poll(cx) else { return Poll::Pending };
             self.asking = None;
-            match said.ok().and_then(|payload| serde_json::from_slice(&payload.bytes).ok()) {
-                Some(Said::Completed(output)) => return Poll::Ready(Word::Happened(Ok(Payload::json(output.get().as_bytes().to_vec())))),
-                Some(Said::Failed(why)) => return Poll::Ready(Word::Happened(Err(Failure::permanent(why)))),
-                Some(Said::Repeat) => return Poll::Ready(Word::Repeat),
+            match said.ok().and_then(|payload| answer::read(&payload)) {
+                Some(OnDoubt::Completed(output)) => {
+                    return Poll::Ready(Word::Happened(Ok(Payload::json(output.get().as_bytes().to_vec()))));
+                }
+                Some(OnDoubt::Failed(why)) => return Poll::Ready(Word::Happened(Err(Failure::permanent(why)))),
+                Some(OnDoubt::Repeat) => return Poll::Ready(Word::Repeat),
                 None => {} // not an answer: the question stands
             }
         }

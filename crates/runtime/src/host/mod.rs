@@ -4,6 +4,7 @@
 //! A hosted run is a session: a task that owns the future and takes turns with it. The future and the session meet at the board, where
 //! the code asks for things and outcomes are delivered.
 
+mod answer;
 mod board;
 mod branch;
 mod child;
@@ -20,6 +21,7 @@ mod trace;
 mod undo;
 mod workflow;
 
+pub(crate) use answer::check as check_answer;
 pub use branch::{Fork, Scoped};
 pub use child::{Child, StartChild};
 pub use context::{CannotAsk, Context, Meddler};

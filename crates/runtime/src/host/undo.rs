@@ -1,9 +1,9 @@
 //! Compensation: the undos of a run, newest outcome first, as a future of its own.
 
 use super::Context;
+use super::answer::{self, OnUndo};
 use super::board::Registered;
 use futures_util::FutureExt;
-use serde::Deserialize;
 use steadfast_kernel::{Failure, Payload, StepId};
 
 /// Undoes one after another. An undo that has failed for good waits for a person, who has it tried again or skips it.
@@ -26,18 +26,10 @@ async fn skips(context: &Context, step: &StepId, asked: &mut u32) -> bool {
     loop {
         *asked += 1;
         let said = context.question(step.undo_failed(*asked), format!("undo:{step}")).await;
-        match said.ok().and_then(|payload| serde_json::from_slice(&payload.bytes).ok()) {
-            Some(Said::Skip) => return true,
-            Some(Said::Retry) => return false,
+        match said.ok().and_then(|payload| answer::read(&payload)) {
+            Some(OnUndo::Skip) => return true,
+            Some(OnUndo::Retry) => return false,
             None => {} // not an answer: the question stands
         }
     }
-}
-
-/// What a person says, as the payload of a signal.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum Said {
-    Retry,
-    Skip,
 }

@@ -22,7 +22,6 @@ impl Shard {
             Ok(()) => {
                 self.committed.seq = upto;
                 self.ports.followers.committed();
-                self.show_levels();
                 while self.state.pending.front().is_some_and(|pending| pending.seq <= upto) {
                     if let Some(Pending { id, then, .. }) = self.state.pending.pop_front() {
                         match then {
@@ -38,6 +37,7 @@ impl Shard {
             Err(error) => self.fall_ill(upto, error),
         }
         self.heal_once_settled(upto);
+        self.show_levels();
     }
 
     /// Shows how much is waiting.
@@ -236,6 +236,7 @@ impl Shard {
         seat.begun.clear();
         if seat.session.take().is_some() {
             self.state.live -= 1;
+            self.show_levels();
         }
         if let Some(place) = self.seat(id).idle.take() {
             self.state.idle.remove(&place);

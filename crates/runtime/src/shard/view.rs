@@ -29,6 +29,8 @@ pub struct RunView {
     pub seq: Seq,
     /// When it began.
     pub started_at: Timestamp,
+    /// When its present life began, if there was one before.
+    pub retried_at: Option<Timestamp>,
     /// When it must be over.
     pub deadline_at: Option<Timestamp>,
     /// How it has ended, if it has.
@@ -67,6 +69,7 @@ impl RunView {
             epoch: run.epoch,
             seq: run.seq,
             started_at: run.started_at,
+            retried_at: run.retried.map(|(at, _)| at),
             deadline_at: run.deadline.map(|deadline| deadline.at),
             ended: run.ended().cloned(),
             retry_context: run.retry_context,

@@ -1,6 +1,6 @@
 //! Why a run does not move now.
 
-use super::{Failure, Time};
+use super::{Failure, Time, step_name};
 use serde::{Deserialize, Serialize};
 use steadfast_kernel as kernel;
 use utoipa::ToSchema;
@@ -11,8 +11,10 @@ use utoipa::ToSchema;
 pub enum Wait {
     /// A step has failed and is tried again later.
     Backoff {
-        /// The step.
+        /// The name of the step.
         step: String,
+        /// Its place in the run.
+        path: String,
         /// The attempt to come.
         attempt: u32,
         /// How many attempts there are in all.
@@ -45,8 +47,10 @@ pub enum Wait {
     },
     /// Nobody knows whether that attempt happened; its probe or a person has to say.
     InDoubt {
-        /// The step.
+        /// The name of the step.
         step: String,
+        /// Its place in the run.
+        path: String,
         /// The attempt.
         attempt: u32,
     },
@@ -97,14 +101,17 @@ impl From<&kernel::Wait> for Wait {
     fn from(wait: &kernel::Wait) -> Self {
         match wait {
             kernel::Wait::Backoff { step, attempt, of, due_at, failure } => {
-                Wait::Backoff { step: step.to_string(), attempt: *attempt, of: *of, due_at: Time(*due_at), failure: failure.into() }
+                let (name, path) = (step_name(step).to_string(), step.to_string());
+                Wait::Backoff { step: name, path, attempt: *attempt, of: *of, due_at: Time(*due_at), failure: failure.into() }
             }
             kernel::Wait::Timer { due_at } => Wait::Timer { due_at: Time(*due_at) },
             kernel::Wait::Signal { name, until } => Wait::Signal { name: name.clone(), until: until.map(Time) },
             kernel::Wait::Approval { name, roles, until } => {
                 Wait::Approval { name: name.clone(), roles: roles.clone(), until: until.map(Time) }
             }
-            kernel::Wait::InDoubt { step, attempt } => Wait::InDoubt { step: step.to_string(), attempt: *attempt },
+            kernel::Wait::InDoubt { step, attempt } => {
+                Wait::InDoubt { step: step_name(step).into(), path: step.to_string(), attempt: *attempt }
+            }
             kernel::Wait::Paused { by, why, since } => Wait::Paused { by: by.clone(), why: why.clone(), since: Time(*since) },
             kernel::Wait::Slot { key, position } => Wait::Slot { key: key.to_string(), position: position.map(|position| position as u64) },
             kernel::Wait::Child { run } => Wait::Child { run: run.to_string() },

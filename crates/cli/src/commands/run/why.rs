@@ -50,10 +50,19 @@ fn waiting(run: &str, wait: &Wait, now: Timestamp) -> String {
     let when = |at: &Time| time::relative(at.0, now);
     let latest = |until: &Option<Time>| until.map(|at| format!(", until {} at the latest ({})", clock(at), when(&at))).unwrap_or_default();
     match wait {
-        Wait::Backoff { step, attempt, of, due_at, failure } => {
-            format!("step {} is tried again {}, attempt {attempt} of {of}, because {}", bare(step), when(due_at), told(failure))
+        Wait::Backoff { path, attempt, of, due_at, failure, .. } => {
+            format!("step {} is tried again {}, attempt {attempt} of {of}, because {}", bare(path), when(due_at), told(failure))
         }
         Wait::Timer { due_at } => format!("it sleeps until {} ({})", clock(*due_at), when(due_at)),
+        Wait::Signal { name, .. } if name.starts_with("undo:") => {
+            let step = bare(name.trim_start_matches("undo:"));
+            let say = |word: &str| format!("steadfast run signal {run} '{name}' --payload '\"{word}\"'");
+            format!(
+                "step {step} could not be undone; have it tried again with: {}, or see to it yourself and: {}",
+                say("retry"),
+                say("skip")
+            )
+        }
         Wait::Signal { name, until } => {
             format!("it waits for the signal {name}{}: steadfast run signal {run} {name} --payload JSON", latest(until))
         }
@@ -62,8 +71,8 @@ fn waiting(run: &str, wait: &Wait, now: Timestamp) -> String {
             let how = format!("steadfast run signal {run} {name} --payload '{{\"approved\":true}}'");
             format!("it waits for {who} to approve {name}{}: {how}", latest(until))
         }
-        Wait::InDoubt { step, attempt } => {
-            let step = bare(step);
+        Wait::InDoubt { path, attempt, .. } => {
+            let step = bare(path);
             let (did, did_not) = (format!("--output '{step}=JSON'"), format!("--from {step}"));
             format!(
                 "nobody knows whether attempt {attempt} of step {step} happened; steadfast run retry {run} with {did} if it did, with {did_not} if not"

@@ -1,6 +1,7 @@
 //! What can be done about a run: commands to copy.
 
 use super::{Shown, failed};
+use crate::shapes::Step;
 use maud::{Markup, html};
 use steadfast_kernel::{Status, Wait};
 
@@ -30,6 +31,11 @@ fn acts(shown: &Shown) -> Vec<(String, &'static str)> {
                 acts.push((text(true), "Approve it"));
                 acts.push((text(false), "Decline it"));
             }
+            Wait::Signal { name, .. } if name.starts_with("undo:") => {
+                let text = |word: &str| format!("steadfast run signal {id} {} --payload '\"{word}\"' --reason '…'", quoted(name));
+                acts.push((text("retry"), "Try the undo that failed again"));
+                acts.push((text("skip"), "Go on without it: somebody has seen to it"));
+            }
             Wait::Signal { name, .. } => {
                 acts.push((format!("steadfast run signal {id} {} --payload 'null'", quoted(name)), "Tell it what it waits for"));
             }
@@ -44,7 +50,8 @@ fn acts(shown: &Shown) -> Vec<(String, &'static str)> {
                 (retry(""), "Have it go on: what was done is kept, what failed is done again"),
                 (format!("steadfast run retry {id} --dry-run"), "See what that would do again"),
             ];
-            own.extend(failed(&shown.steps).map(|step| {
+            let done_by_hand = |step: &&Step| !step.tries.is_empty();
+            own.extend(failed(&shown.steps).filter(done_by_hand).map(|step| {
                 let output = quoted(&format!("{}=JSON", step.name));
                 (
                     format!("steadfast run retry {id} --output {output} --reason '…'"),
