@@ -3,6 +3,7 @@
 
 mod check;
 mod config;
+mod console;
 mod doctor;
 mod first_ten_minutes;
 mod help;

@@ -1,16 +1,20 @@
 //! A real Chromium, driven by its DevTools protocol: a page is opened, looked at and clicked on, and all that it complains about is kept.
+//! It knows nothing of what serves the page; the tests of the binary include this file as well.
 
-use super::site::PATIENCE;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot};
 use tokio_tungstenite::tungstenite::Message;
+
+/// Long enough for anything that is to happen on a busy machine.
+pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
 const CHROMIUM: &str = "/usr/bin/chromium";
 

@@ -1,5 +1,6 @@
 //! A server with a console, which can be restarted on the same port.
 
+use super::browser::PATIENCE;
 use super::flows::{self, World};
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
@@ -11,9 +12,6 @@ use steadfast_server::{Config, Parts, Server};
 use steadfast_store::memory::Memory;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-
-/// Long enough for anything that is to happen on a busy machine.
-pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
 pub(super) struct Site {
     pub(super) engine: Engine,
