@@ -50,6 +50,7 @@ pub struct Feed {
     watch: Watch,
     entity: Option<EntityId>,
     after: Position,
+    last: Position,
     clock: Arc<dyn Clock>,
 }
 
@@ -61,16 +62,15 @@ impl Engine {
     pub async fn feed(&self, follow: Follow) -> Result<Feed, Error> {
         let followers = self.followers()?;
         let watch = followers.watch(follow.entity.as_ref()); // before its place is known, so that nothing falls in between
-        let after = match follow.after {
-            Some(after) => after,
-            None => self.store()?.last().await.map_err(Error::from_store)?,
-        };
+        let last = self.store()?.last().await.map_err(Error::from_store)?;
+        let after = follow.after.unwrap_or(last);
         Ok(Feed {
             store: self.weak_store(),
             followers: Arc::downgrade(&followers),
             watch,
             entity: follow.entity,
             after,
+            last,
             clock: self.clock(),
         })
     }
@@ -80,6 +80,11 @@ impl Feed {
     /// The place that was seen last.
     pub fn position(&self) -> Position {
         self.after
+    }
+
+    /// The last place when it began to follow. A place beyond it was given by another store.
+    pub fn last(&self) -> Position {
+        self.last
     }
 
     /// What comes next, at least one entry; waits until there is something.

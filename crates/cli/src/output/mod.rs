@@ -17,6 +17,11 @@ pub(crate) fn say(text: impl std::fmt::Display) {
     let _unheard = writeln!(anstream::stderr().lock(), "{text}");
 }
 
+/// What comes from outside, as one line that does not steer the terminal.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
 /// Says something that only helps people, so not to programs.
 pub(crate) fn hint(text: impl std::fmt::Display) {
     if std::io::stderr().is_terminal() {

@@ -72,9 +72,7 @@ impl Cell {
 impl<T: Into<String>> From<T> for Cell {
     fn from(text: T) -> Self {
         // A cell is one line; what comes from outside may have more, or steer the terminal.
-        let text: String = text.into();
-        let text = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        Cell { text, style: style::PLAIN }
+        Cell { text: super::plain(&text.into()), style: style::PLAIN }
     }
 }
 

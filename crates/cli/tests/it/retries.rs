@@ -106,6 +106,47 @@ fn an_output_is_supplied_to_a_step_that_is_there_and_is_attempted() {
     assert_eq!(world.calls("/fail-twice").len(), 1);
 }
 
+/// Items that wait for each other's slots depend on each other: those after the one that is done again are done again too.
+#[test]
+fn a_list_that_is_worked_off_a_few_at_a_time_can_be_retried() {
+    let (dir, world) = (tempfile::tempdir().unwrap(), World::open());
+    let steps = "retry: { max_attempts: 1 }
+steps:
+  - name: each
+    foreach: { items: [a, b, c], concurrency: 1 }
+    run: { command: [sh, -c, \"test $ITEM != a || test -f mended\"], env: { ITEM: \"{{ item }}\" } }
+output: \"{{ steps.each.output | length }}\"
+";
+    define(dir.path(), "few", steps);
+    let served = serve(dir.path(), &world);
+    served.call(&["run", "start", "few", "--id", "f"]).ends_with(0);
+    served.until_status("f", "FAILED");
+    std::fs::write(dir.path().join("definitions/mended"), "").unwrap();
+    served.call(&["run", "retry", "f"]).ends_with(0);
+    served.until_status("f", "COMPLETED");
+    assert_eq!(served.run("f")["result"], 3);
+    served.call(&["run", "replay", "f"]).ends_with(0);
+}
+
+/// What a command said does not steer the terminal of who looks at it.
+#[test]
+fn words_from_outside_stay_words() {
+    let (dir, world) = (tempfile::tempdir().unwrap(), World::open());
+    let script = "printf '\\\\033]0;PWNED\\\\007\\\\nsecond' >&2; exit 1";
+    define(
+        dir.path(),
+        "loud",
+        &format!("retry: {{ max_attempts: 1 }}\nsteps:\n  - {{ name: say, run: {{ command: [sh, -c, \"{script}\"] }} }}\n"),
+    );
+    let served = serve(dir.path(), &world);
+    served.call(&["run", "start", "loud", "--id", "l"]).ends_with(0);
+    served.until_status("l", "FAILED");
+    let why = served.client(&["run", "why", "l"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    let why = String::from_utf8(why.stdout).unwrap();
+    assert!(why.contains("PWNED") && !why.contains('\u{1b}') && !why.contains('\u{7}'), "{why:?}");
+    assert_eq!(why.lines().count(), 1, "{why:?}");
+}
+
 #[test]
 fn another_input_has_to_fit_as_well() {
     let (dir, world) = (tempfile::tempdir().unwrap(), World::open());

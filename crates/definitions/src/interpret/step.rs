@@ -57,7 +57,9 @@ impl Play {
     }
 
     async fn items(&self, index: usize, items: Vec<Json>, side_by_side: usize, scope: Scope) -> Result<Json, Failure> {
-        let fork = self.context.fork("all").map_err(|error| error.failure())?; // what the engine calls branches that do not depend on each other
+        let independent = side_by_side >= items.len();
+        let name = if independent { "all" } else { "some" }; // `all` is what the engine calls branches that do not depend on each other
+        let fork = self.context.fork(name).map_err(|error| error.failure())?;
         let (mut outputs, mut failure) = (vec![Json::Null; items.len()], None);
         let branches = items.into_iter().enumerate().map(|(number, item)| {
             let scope = scope.clone().with("item", value(&item)).with("index", number);

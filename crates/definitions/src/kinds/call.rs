@@ -63,10 +63,24 @@ impl Tools {
             return Ok(client.clone());
         }
         let made = Client::builder()
-            .redirect(redirect::Policy::limited(self.settings.redirects_max))
+            .redirect(redirects(self.settings.redirects_max))
+            .referer(false) // it would tell the address with its query
             .user_agent(concat!("steadfast/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| Failure::new(Code::Internal, "the HTTP client cannot be made").cause(error))?;
         Ok(client.insert(made).clone())
     }
+}
+
+/// Redirects are followed within an origin only: headers, bodies and keys are meant for who was asked, and nobody else is to say whom this server asks next.
+fn redirects(max: usize) -> redirect::Policy {
+    redirect::Policy::custom(move |attempt| {
+        let origin = |url: &reqwest::Url| (url.scheme().to_string(), url.host_str().map(str::to_string), url.port_or_known_default());
+        let stays = attempt.previous().first().is_some_and(|first| origin(first) == origin(attempt.url()));
+        match (stays, attempt.previous().len() > max) {
+            (true, false) => attempt.follow(),
+            (true, true) => attempt.error("too many redirects"),
+            (false, _) => attempt.stop(),
+        }
+    })
 }

@@ -68,6 +68,9 @@ impl Http {
         if !["http", "https"].contains(&url.scheme()) {
             return Err(invalid(step, "http.url", "it gave an address that begins with neither http:// nor https://"));
         }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(invalid(step, "http.url", "it has a name or password in its address; use the header Authorization"));
+        }
         let mut request = Request::new(self.method.clone(), url);
         *request.headers_mut() = self.headers(scope, call)?;
         match self.body.as_ref().map(|body| body.render(scope, step, "http.body")).transpose()? {

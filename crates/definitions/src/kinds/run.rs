@@ -162,6 +162,9 @@ fn not_started(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::NotFound => Failure::new(Code::NotFound, "the command or its working folder is not there"),
         io::ErrorKind::PermissionDenied => Failure::new(Code::PermissionDenied, "the command may not be executed"),
+        io::ErrorKind::ArgumentListTooLong => {
+            Failure::new(Code::InvalidArgument, "the command or its environment is too long; pass large values by `stdin`")
+        }
         io::ErrorKind::InvalidInput => Failure::new(Code::InvalidArgument, "the command holds a zero byte"),
         _ => Failure::new(Code::Unavailable, "the command cannot be started").cause(error),
     }

@@ -1,5 +1,6 @@
 //! The template engine, strict and bounded.
 
+use super::bounded;
 use minijinja::value::Serde;
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value, escape_formatter};
 use serde_json::Value as Json;
@@ -19,6 +20,7 @@ pub(super) static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
     engine.set_recursion_limit(RECURSION_MAX);
     engine.set_debug(true); // so that errors know the names that are not there
     engine.remove_global("debug"); // it would show everything
+    bounded::install(&mut engine);
     engine.set_formatter(|out, state, value| {
         let is_plain = value.is_undefined() || value.as_str().is_some();
         if is_plain { escape_formatter(out, state, value) } else { escape_formatter(out, state, &as_json(value)?.into()) }
@@ -69,7 +71,14 @@ pub(super) fn evaluate(source: &str, Scope(names): &Scope) -> Result<Json, Strin
 
 /// The text, or what is wrong with it.
 pub(super) fn render(source: &str, Scope(names): &Scope) -> Result<String, String> {
-    ENGINE.render_str(source, Value::from(names.clone())).map_err(|error| why(&error))
+    let template = ENGINE.template_from_str(source).map_err(|error| why(&error))?;
+    let mut text = bounded::Text::default();
+    let rendered = template.render_captured_to(Value::from(names.clone()), &mut text).map(drop);
+    match rendered {
+        Err(_) if text.is_full() => Err(bounded::TOO_LONG.into()),
+        Err(error) => Err(why(&error)),
+        Ok(()) => Ok(text.into_string()),
+    }
 }
 
 /// What is wrong, without the values that were at hand: only details that speak of the template's own text are told.
@@ -85,6 +94,7 @@ pub(super) fn why(error: &Error) -> String {
         _ => None,
     };
     match (error.kind(), detail) {
+        _ if bounded::is_too_long(error) => bounded::TOO_LONG.into(),
         (_, Some(detail)) => detail.to_string(),
         (ErrorKind::OutOfFuel, None) => "it takes more work than a template may".into(),
         (kind, None) => kind.to_string(),

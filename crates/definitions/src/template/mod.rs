@@ -4,6 +4,7 @@
 //! are rendered item by item. A name that is not there is a failure, never an empty text. Templates reach no files and no clock, and each has
 //! a bounded amount of work to spend.
 
+mod bounded;
 mod engine;
 mod names;
 mod place;
@@ -56,6 +57,10 @@ impl Template {
     }
 
     fn read_text(node: &Node, text: &str, place: Place, report: &mut Report) -> Self {
+        if text.len() > bounded::TEMPLATE_MAX && text.contains("{{") {
+            report.wrong(node.at, format!("a template may have {} bytes, this one has {}", bounded::TEMPLATE_MAX, text.len()));
+            return Template::Literal(Json::Null);
+        }
         let template = Template::of(text);
         match template.names() {
             Ok(names) => report.uses.push(Use { at: node.at, place, names }),

@@ -115,3 +115,22 @@ fn names_that_a_template_makes_itself_are_not_asked_for() {
         assert_eq!(names.roots.into_iter().collect::<Vec<_>>(), ["input"], "{text}");
     }
 }
+
+/// What a run was given must not make the server allocate without end: it would be given the same again at every restart.
+#[test]
+fn a_text_does_not_grow_without_end() {
+    let input = json!({"text": "$".repeat(400_000), "name": "x".repeat(1_900_000), "items": vec!["y"; 1000]});
+    let scope = Scope::default().with("input", value(&input));
+    for text in [
+        "{{ input.text | replace('$', input.name) | length }}",
+        "{{ input.items | join(input.name) | length }}",
+        "{% for i in range(20000) %}{{ input.name }}{% endfor %}",
+        "{{ 'a' | indent(1000000000, true) }}",
+    ] {
+        let failure = Template::of(text).render(&scope, "s", "set").unwrap_err();
+        assert_eq!(failure.class, Class::Permanent, "{text}: {failure:?}");
+        assert!(failure.message.contains("4 MiB") || failure.message.contains("indent"), "{text}: {failure:?}");
+    }
+    let fine = Template::of("{{ input.items | join('-') | replace('y', 'zz') | length }}").render(&scope, "s", "set");
+    assert_eq!(fine, Ok(json!(2999)));
+}

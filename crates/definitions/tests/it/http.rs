@@ -169,6 +169,18 @@ async fn redirects_are_followed_but_not_for_ever() {
     assert_eq!((failure.class, server.requests().len()), (Class::Permanent, 6));
 }
 
+/// Headers, bodies and keys are meant for who was asked.
+#[tokio::test]
+async fn redirects_lead_nowhere_else() {
+    let other = Server::start([Answer::json(200, "1")]).await;
+    let away = Answer::text(307, "").header("location", &format!("{}/other", other.address()));
+    let server = Server::start([away]).await;
+    let failure = call(&server, &text("", ""), Settings::default(), json!(null)).await.1.unwrap_err();
+    assert_eq!(failure.class, Class::Permanent);
+    assert!(failure.message.ends_with("answered 307"), "{failure:?}");
+    assert!(other.requests().is_empty());
+}
+
 /// Somebody who follows traces.
 struct Follower;
 

@@ -45,6 +45,9 @@ impl Access {
     pub(crate) fn check_site(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let not_allowed = |detail: String| Err(Problem::new(code::HOST_NOT_ALLOWED, detail));
         let host = uri.authority().map(http::uri::Authority::as_str).or_else(|| headers.get(HOST)?.to_str().ok());
+        if headers.get_all(HOST).iter().count() > 1 || headers.get_all(ORIGIN).iter().count() > 1 {
+            return not_allowed("there is more than one Host or Origin header".into());
+        }
         let Some(host) = host else { return not_allowed("the Host header is missing or cannot be read".into()) };
         if !self.hosts.allow(host) {
             let detail = format!("{} is not a name of this server; use localhost, or add it to allowed_hosts", shown(host));
@@ -57,6 +60,9 @@ impl Access {
             Some(origin) if !hosts::is_same(origin, host) && !self.cors.allows(origin) => {
                 let detail = format!("pages of {} may not change anything here; add it to cors_origins if they are to", shown(origin));
                 not_allowed(detail)
+            }
+            None if headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site") => {
+                not_allowed("pages of other sites may not change anything here".into())
             }
             _ => Ok(()),
         }

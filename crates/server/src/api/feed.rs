@@ -55,7 +55,13 @@ pub(super) async fn follow(State(app): State<Arc<App>>, headers: HeaderMap, Quer
     let too_many =
         |_| Problem::new(code::TOO_MANY_REQUESTS, "as many as may follow the feed already do (feed_readers_max); come back later");
     let permit = Arc::clone(&app.readers).try_acquire_owned().map_err(too_many)?;
-    let feed = app.engine.feed(Follow { after, entity: filter.entity.clone() }).await?;
+    let follow = Follow { after, entity: filter.entity.clone() };
+    let feed = app.engine.feed(follow).await?;
+    if after.is_some_and(|after| after > feed.last()) {
+        return Err(Problem::bad_request(
+            "that cursor is beyond the end of this feed: it is of another server, or of a store that was restored; leave it out to begin now",
+        ));
+    }
     let hello = Bytes::from(format!("retry: 1000\nid: {}\n\n", cursor::encode(&feed.position())));
     let reader = Reader { told: feed.position(), feed, filter, app, hello: Some(hello), page: VecDeque::new(), _permit: permit };
     Ok(([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(reader.stream())).into_response())
@@ -171,19 +177,19 @@ impl Reader {
 
     /// What is sent next; nothing at the end of the stream.
     async fn next(&mut self) -> Option<Bytes> {
+        let mut quiet = SystemClock.sleep(self.app.config.feed_keep_alive);
         loop {
             if let Some(bytes) = self.hello.take().or_else(|| self.write()) {
                 return Some(bytes);
             }
-            let keep_alive = self.app.config.feed_keep_alive;
             tokio::select! {
                 biased;
                 () = self.app.closing.cancelled() => return None,
-                next = tokio::time::timeout(keep_alive, self.feed.next()) => match next {
-                    Ok(Ok(page)) => self.page.extend(page),
-                    Ok(Err(Error::Unavailable { retry_after, .. })) => SystemClock.sleep(retry_after).await,
-                    Ok(Err(_)) => return None,
-                    Err(_) => return Some(self.still_here()),
+                () = &mut quiet => return Some(self.still_here()), // also while much happens that it does not want to hear of
+                next = self.feed.next() => match next {
+                    Ok(page) => self.page.extend(page),
+                    Err(Error::Unavailable { retry_after, .. }) => SystemClock.sleep(retry_after).await,
+                    Err(_) => return None,
                 },
             }
         }

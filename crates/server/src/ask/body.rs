@@ -20,7 +20,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Problem> {
-        let (is_json, bytes) = read(request, app.config.body_bytes_max).await?;
+        let (is_json, bytes) = read(request, app).await?;
         if !is_json {
             return Err(not_json());
         }
@@ -32,7 +32,7 @@ impl<T: DeserializeOwned + Default> FromRequest<Arc<App>> for Optional<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Problem> {
-        let (is_json, bytes) = read(request, app.config.body_bytes_max).await?;
+        let (is_json, bytes) = read(request, app).await?;
         match (bytes.is_empty(), is_json) {
             (true, _) => Ok(Optional(T::default())),
             (false, true) => parse::<Option<T>>(&bytes).map(|body| Optional(body.unwrap_or_default())),
@@ -41,14 +41,17 @@ impl<T: DeserializeOwned + Default> FromRequest<Arc<App>> for Optional<T> {
     }
 }
 
-/// The whole body, and whether it says that it is JSON.
-async fn read(request: Request, max: usize) -> Result<(bool, Bytes), Problem> {
+/// The whole body, and whether it says that it is JSON. Who sends it slowly keeps others out, and has no longer than for the head.
+async fn read(request: Request, app: &App) -> Result<(bool, Bytes), Problem> {
+    let max = app.config.body_bytes_max;
     let is_json = is_json(request.headers());
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if announced.is_some_and(|length: usize| length > max) {
         return Err(too_large(max));
     }
-    let bytes = axum::body::to_bytes(request.into_body(), max).await.map_err(|error| {
+    let body = tokio::time::timeout(app.config.head_time, axum::body::to_bytes(request.into_body(), max)).await;
+    let too_slow = |_| Problem::new(code::TIMED_OUT, "the body did not come in time; send it faster");
+    let bytes = body.map_err(too_slow)?.map_err(|error| {
         let is_length = std::error::Error::source(&error).is_some_and(|source| source.is::<http_body_util::LengthLimitError>());
         if is_length { too_large(max) } else { Problem::bad_request("the body was cut off; send it again") }
     })?;

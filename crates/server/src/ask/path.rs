@@ -1,7 +1,7 @@
 //! Ids in paths. They may have slashes, written as they are or as `%2F`.
 //!
 //! A path is brought into one form before it is routed: everything after `/v1/runs/` is the id, unless its last part is the name of a verb, which then is
-//! the verb, whatever the method. A run whose id ends like a verb (`orders/retry`) is reached with its slashes written as `%2F`.
+//! the verb, whatever the method, and `…/signals/NAME` is a signal, whatever its name. A run whose id ends like that (`orders/retry`) is reached with its slashes written as `%2F`.
 
 use crate::problem::Problem;
 use axum::extract::{FromRequestParts, RawPathParams};
@@ -26,6 +26,7 @@ fn joined(prefix: &str, rest: &str, verbs: &[&str]) -> Option<String> {
     let parts: Vec<&str> = rest.split('/').collect();
     let signals = parts.iter().rposition(|part| *part == "signals").filter(|at| (1..parts.len() - 1).contains(at));
     let (id, verb) = match (parts.last(), signals) {
+        (_, Some(at)) if verbs.len() > 1 && at == parts.len() - 2 => (&parts[..at], format!("/signals/{}", parts[at + 1])), // a signal may be called like a verb
         (Some(last), _) if verbs.contains(last) => (&parts[..parts.len() - 1], format!("/{last}")),
         (_, Some(at)) if verbs.len() > 1 => (&parts[..at], format!("/signals/{}", parts[at + 1..].join("%2F"))),
         _ => (&parts[..], String::new()),
@@ -92,6 +93,7 @@ mod tests {
             ("/v1/runs/pause", None),
             ("/v1/runs/a%2Fpause", None),
             ("/v1/runs/a/signals/go", Some("/v1/runs/a/signals/go")),
+            ("/v1/runs/a/b/signals/cancel", Some("/v1/runs/a%2Fb/signals/cancel")),
             ("/v1/runs/a/b/signals/left/go", Some("/v1/runs/a%2Fb/signals/left%2Fgo")),
             ("/v1/runs/signals/go", Some("/v1/runs/signals%2Fgo")),
             ("/v1/runs/a/signals", Some("/v1/runs/a%2Fsignals")),

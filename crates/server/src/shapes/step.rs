@@ -115,7 +115,8 @@ impl Step {
 
 /// Which item of a `foreach` it is: 2 of `send#1/all#1.2/send#1`.
 fn item(path: &str) -> Option<&str> {
-    path.split('/').nth(1)?.strip_prefix("all#1.")
+    let branch = path.split('/').nth(1)?;
+    branch.strip_prefix("all#1.").or_else(|| branch.strip_prefix("some#1."))
 }
 
 impl From<&StepView> for Step {

@@ -150,6 +150,40 @@ async fn a_quiet_feed_says_that_it_is_there_and_how_far_it_is() {
     assert!(reader.comments > 0 && reader.events.is_empty());
 }
 
+/// Also while much happens that the reader does not want to hear of: else it would read all of that again when it comes back.
+#[tokio::test]
+async fn a_filtered_feed_says_how_far_it_is_however_much_happens() {
+    let site = Site::with(Config { feed_keep_alive: Duration::from_millis(50), ..config() }, Parts::default()).await;
+    let mut reader = Reader::open(&site, "?types=RUN_CANCELLED").await;
+    let first = reader.last.clone();
+    let busy = async {
+        loop {
+            site.post("/v1/runs", json!({"workflow": "echo", "input": 1, "waitMs": 10_000})).await;
+        }
+    };
+    let heard = async {
+        while reader.comments < 3 || reader.last == first {
+            assert!(reader.read().await);
+        }
+    };
+    tokio::select! {
+        biased;
+        () = busy => {}
+        () = heard => {}
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_of_another_store_is_refused() {
+    let (site, other) = (Site::new().await, Site::new().await);
+    site.run(json!({"workflow": "echo", "waitMs": 30000})).await;
+    let last = Reader::open(&site, "").await.last;
+    for (site, status) in [(&site, 200), (&other, 400)] {
+        let answer = site.request(Method::GET, &format!("/v1/events?after={last}")).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), status);
+    }
+}
+
 #[tokio::test]
 async fn only_so_many_may_follow() {
     let site = Site::with(Config { feed_readers_max: 1, ..config() }, Parts::default()).await;

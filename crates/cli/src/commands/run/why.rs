@@ -106,7 +106,7 @@ pub(crate) fn told(failure: &Failure) -> String {
         .filter(|cause| !message.contains(*cause))
         .map(|cause| format!(": {cause}"))
         .unwrap_or_default();
-    format!("{message}{cause} [{}]{attempts}", failure.code)
+    output::plain(&format!("{message}{cause} [{}]{attempts}", failure.code))
 }
 
 /// The first occurrence of a step is known by its name alone.

@@ -67,20 +67,21 @@ pub(super) async fn carry_out(
     let (to, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let exited = {
         let talking = pin!(join3(stdout.fill(out), stderr.fill(err), feed(to, stdin)));
-        let exited = async {
-            match select(pin!(child.wait()), talking).await {
-                Either::Left((status, talking)) => {
-                    if timeout(GRACE, talking).await.is_err() {
-                        group.signal(Signal::KILL); // what it left running keeps its output open
-                    }
-                    status
-                }
-                Either::Right((_, waiting)) => waiting.await,
+        let waiting = pin!(async {
+            match limit {
+                None => Ok(child.wait().await),
+                Some(limit) => timeout(limit, child.wait()).await.map_err(|_| limit),
             }
-        };
-        match limit {
-            None => Ok(exited.await),
-            Some(limit) => timeout(limit, exited).await.map_err(|_| limit),
+        });
+        match select(waiting, talking).await {
+            Either::Left((Ok(status), talking)) => {
+                if timeout(GRACE, talking).await.is_err() {
+                    group.signal(Signal::KILL); // what it left running keeps its output open
+                }
+                Ok(status)
+            }
+            Either::Left((Err(limit), _)) => Err(limit),
+            Either::Right((_, waiting)) => waiting.await,
         }
     };
     match exited {

@@ -84,7 +84,7 @@ fn name(step: &Step) -> String {
     let (branch, own) = step.path.rsplit_once('/').unwrap_or(("", &step.path));
     let item = branch
         .rsplit('/')
-        .find_map(|part| part.strip_prefix("all#")?.split_once('.'))
+        .find_map(|part| part.strip_prefix("all#").or_else(|| part.strip_prefix("some#"))?.split_once('.'))
         .map(|(_, item)| format!("[{item}]"));
     let again = own
         .rsplit_once('#')
