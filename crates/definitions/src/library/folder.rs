@@ -3,7 +3,7 @@
 use crate::check::check;
 use crate::definition::Definition;
 use crate::problem::Problem;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use steadfast_kernel::WorkflowName;
 #[derive(Clone, Debug, Default)]
 pub struct Look {
     pub(super) found: BTreeMap<WorkflowName, Arc<Definition>>,
-    /// Workflows whose file is broken, so that the version before it stays in use.
-    pub(super) kept: BTreeSet<WorkflowName>,
+    /// Workflows whose file is broken, with its name: the version before it stays in use.
+    pub(super) kept: BTreeMap<WorkflowName, String>,
     pub(super) broken: Vec<Broken>,
 }
 
@@ -39,8 +39,10 @@ pub(super) fn look(folder: &Path, used: &BTreeMap<String, WorkflowName>) -> io::
     let mut look = Look::default();
     for path in files(folder)? {
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let checked = match std::fs::read_to_string(&path) {
-            Ok(text) => check(&file, &text),
+        let text = std::fs::read(&path);
+        let checked = match text.as_deref().map(std::str::from_utf8) {
+            Ok(Ok(text)) => check(&file, text),
+            Ok(Err(_)) => Err(vec![problem(&file, "the file is not text in UTF-8".into())]),
             Err(error) => Err(vec![problem(&file, format!("the file cannot be read: {error}"))]),
         };
         let checked = checked.and_then(|definition| match look.found.get(&definition.name) {
@@ -50,12 +52,23 @@ pub(super) fn look(folder: &Path, used: &BTreeMap<String, WorkflowName>) -> io::
         match checked {
             Ok(definition) => drop(look.found.insert(definition.name.clone(), Arc::new(definition))),
             Err(problems) => {
-                look.kept.extend(used.get(&file).cloned());
+                let name = used.get(&file).cloned().or_else(|| named(&text.unwrap_or_default()));
+                if let Some(name) = name {
+                    look.kept.entry(name).or_insert_with(|| file.clone());
+                }
                 look.broken.push(Broken { file, problems });
             }
         }
     }
     Ok(look)
+}
+
+/// The workflow that a broken file is about, if some line of it still says so.
+fn named(text: &[u8]) -> Option<WorkflowName> {
+    let text = String::from_utf8_lossy(text);
+    let said = text.lines().find_map(|line| line.trim_start_matches('\u{feff}').strip_prefix("workflow:"))?;
+    let said = said.split_once(" #").map_or(said, |(said, _)| said).trim();
+    WorkflowName::new(said.trim_matches(['"', '\''])).ok()
 }
 
 fn problem(file: &str, message: String) -> Problem {

@@ -23,7 +23,7 @@ use steadfast_kernel::WorkflowName;
 /// The definitions of a folder. Clones are the same library.
 ///
 /// The current version of a workflow is that of its file; new runs begin with it. Earlier versions stay, for runs that began with them: the store keeps
-/// their texts. A file that was changed and is broken leaves the version before it in use; a workflow whose file is gone has no current version, and
+/// their texts. A file that was changed and is broken leaves the version before it in use, also when the program starts with it; a workflow whose file is gone has no current version, and
 /// no new runs, while those under way go on.
 #[derive(Clone)]
 pub struct Library(Arc<Inner>);
@@ -40,6 +40,8 @@ struct Shelves {
     current: BTreeMap<WorkflowName, Arc<Definition>>,
     /// Every version that is known, by hash.
     versions: BTreeMap<String, Arc<Definition>>,
+    /// The version that was current last, also of workflows that have no current one.
+    last: BTreeMap<WorkflowName, Arc<Definition>>,
 }
 
 /// What another look at the folder has changed.
@@ -68,7 +70,7 @@ impl Changes {
 }
 
 impl Library {
-    /// Reads a folder. `vars` is what templates see under that name, `kept` are the versions that the store has.
+    /// Reads a folder. `vars` is what templates see under that name, `kept` are the versions that the store has, oldest first.
     ///
     /// The answer also says what was found; files that are broken do not keep the others from being used. Before any run begins with a version its text
     /// has to be in the store: keep [`Definition::kept`] of everything that was added.
@@ -82,7 +84,7 @@ impl Library {
         kept: Vec<steadfast_store::Definition>,
     ) -> io::Result<(Self, Changes)> {
         let tools = Arc::new(Tools::new(settings, &std::path::absolute(folder)?));
-        let shelves = RwLock::new(Shelves { versions: versions(kept), ..Shelves::default() });
+        let shelves = RwLock::new(Shelves::of(kept));
         let inner = Inner { folder: folder.into(), vars: value(&Json::Object(vars)), tools, shelves };
         let library = Library(Arc::new(inner));
         let changes = library.reload()?;
@@ -117,13 +119,22 @@ impl Library {
     pub fn take(&self, look: Look) -> Changes {
         let mut shelves = self.0.shelves.write();
         let mut changes = Changes { broken: look.broken, ..Changes::default() };
-        let is_gone = |name: &WorkflowName| !look.found.contains_key(name) && !look.kept.contains(name);
+        let is_gone = |name: &WorkflowName| !look.found.contains_key(name) && !look.kept.contains_key(name);
         let gone: Vec<_> = shelves.current.keys().filter(|name| is_gone(name)).cloned().collect();
         for name in gone {
             shelves.current.remove(&name);
             changes.removed.push(name);
         }
+        for (name, file) in look.kept {
+            let is_there = look.found.contains_key(&name) || shelves.current.contains_key(&name);
+            if let Some(last) = shelves.last.get(&name).filter(|_| !is_there) {
+                let last = Arc::new(Definition { file, ..Definition::clone(last) });
+                shelves.current.insert(name, Arc::clone(&last));
+                changes.added.push(last);
+            }
+        }
         for (name, definition) in look.found {
+            shelves.last.insert(name.clone(), Arc::clone(&definition));
             shelves.versions.insert(definition.hash.clone(), Arc::clone(&definition));
             match shelves.current.insert(name, Arc::clone(&definition)) {
                 None => changes.added.push(definition),
@@ -164,17 +175,23 @@ impl Library {
     }
 }
 
-/// The versions that the store has. One that this program no longer understands is left out, and its runs wait.
-fn versions(kept: Vec<steadfast_store::Definition>) -> BTreeMap<String, Arc<Definition>> {
-    let mut versions = BTreeMap::new();
-    for kept in kept {
-        match check(kept.workflow.as_str(), &kept.text) {
-            Ok(definition) => drop(versions.insert(kept.hash, Arc::new(definition))),
-            Err(problems) => {
-                let problem = problems.first().map(ToString::to_string).unwrap_or_default();
-                tracing::warn!(workflow = %kept.workflow, hash = kept.hash, problem, "a version of a definition is not understood any more");
+impl Shelves {
+    /// The versions that the store has, oldest first. One that this program no longer understands is left out, and its runs wait.
+    fn of(kept: Vec<steadfast_store::Definition>) -> Self {
+        let mut shelves = Shelves::default();
+        for kept in kept {
+            match check(kept.workflow.as_str(), &kept.text) {
+                Ok(definition) => {
+                    let definition = Arc::new(definition);
+                    shelves.last.insert(definition.name.clone(), Arc::clone(&definition));
+                    shelves.versions.insert(kept.hash, definition);
+                }
+                Err(problems) => {
+                    let problem = problems.first().map(ToString::to_string).unwrap_or_default();
+                    tracing::warn!(workflow = %kept.workflow, hash = kept.hash, problem, "a version of a definition is not understood any more");
+                }
             }
         }
+        shelves
     }
-    versions
 }

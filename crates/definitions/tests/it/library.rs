@@ -8,7 +8,7 @@ use std::sync::Arc;
 use steadfast::memory::Memory;
 use steadfast::testing::Lab;
 use steadfast::{Engine, Error, Store, Timestamp};
-use steadfast_definitions::{Changes, Library, Settings};
+use steadfast_definitions::{Changes, Library, Settings, check};
 use steadfast_kernel::WorkflowName;
 use steadfast_runtime::Registered;
 use steadfast_store::Batch;
@@ -72,6 +72,34 @@ fn a_broken_file_leaves_the_version_before_it_in_use() {
     let changes = library.reload().unwrap();
     assert_eq!((changes.broken.len(), changes.removed.len()), (2, 0));
     assert_eq!(library.current(&name("a")).unwrap().hash, before.hash);
+}
+
+#[tokio::test]
+async fn a_file_that_is_broken_at_the_start_leaves_the_newest_kept_version_in_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |file: &str, text: &[u8]| fs::write(folder.path().join(file), text).unwrap();
+    let kept = |workflow: &str, value: &str, at: i64| check(workflow, &text(workflow, value)).unwrap().kept(Timestamp::from_micros(at));
+    let all = vec![kept("a", "oldest", 1), kept("b", "b", 2), kept("a", "newest", 3), kept("c", "c", 4), kept("gone", "1", 5)];
+    write("a.yaml", b"# ours\nworkflow: \"a\" # the first\nsteps: [\n");
+    write("b.yaml", b"workflow: b\n# \xff\nsteps: []\n");
+    write("c.yaml", b"about: c\nsteps: []\n");
+    let (library, changes) = Library::open(folder.path(), vars(), Settings::default(), all).unwrap();
+    assert_eq!((&told(&changes)[0], changes.broken.len()), (&vec!["a".to_string(), "b".into()], 3));
+    assert!(library.current(&name("c")).is_none() && library.current(&name("gone")).is_none(), "nobody says that it is still there");
+    assert_eq!(library.current(&name("a")).unwrap().file, "a.yaml");
+
+    let lab = Lab::new().register_code("a", Registered::new(Arc::new(library.code(&name("a"))))).open().await;
+    let result = async |run: &str| {
+        lab.start_named("a", run, &json!(null)).await;
+        lab.signal(run, "ask", &json!(null)).await;
+        lab.result::<Json>(run).await
+    };
+    assert_eq!(result("before").await, Ok(json!("newest")));
+    let again = library.reload().unwrap();
+    assert_eq!((again.added.len(), again.removed.len()), (0, 0), "it stays in use");
+    write("a.yaml", text("a", "mended").as_bytes());
+    assert_eq!(told(&library.reload().unwrap())[1], ["a"]);
+    assert_eq!(result("after").await, Ok(json!("mended")));
 }
 
 #[test]
