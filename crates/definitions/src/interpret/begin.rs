@@ -3,11 +3,12 @@
 use super::{Play, decode, encode};
 use crate::definition::{Concurrency, Definition};
 use crate::kinds::Tools;
-use crate::template::{Scope, invalid, value};
+use crate::template::{Scope, value};
 use minijinja::Value;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use steadfast_kernel::random::digest;
 use steadfast_kernel::{Code, Failure, LimitKey, Payload};
 use steadfast_runtime::host::{Context, Terms};
 
@@ -29,7 +30,7 @@ pub(crate) fn terms(definition: &Definition, vars: &Value, input: &Payload) -> R
 
 fn limit(concurrency: &Concurrency, scope: &Scope) -> Result<(String, u32), Failure> {
     let key = concurrency.key.text(scope, "", "concurrency.key")?;
-    LimitKey::of_key(&key).map_err(|error| invalid("", "concurrency.key", error.why))?;
+    let key = if LimitKey::of_key(&key).is_ok() { key } else { digest(&key) }; // keys are e-mail addresses, names, anything
     Ok((key, concurrency.limit))
 }
 

@@ -2,7 +2,8 @@
 
 use crate::support::Shelf;
 use serde_json::{Value as Json, json};
-use steadfast::{Code, Error, HOUR, Status};
+use steadfast::testing::Lab;
+use steadfast::{Code, HOUR, Status};
 
 const TEXT: &str = r#"
 workflow: order
@@ -27,23 +28,39 @@ async fn an_input_that_does_not_fit_is_refused_without_showing_it() {
         assert_eq!(error.code(), "SF0116", "{error}");
         assert!(error.to_string().contains(why) && !error.to_string().contains("1234"), "{error}");
     }
-    let error: Error = engine.start("order", &json!({"customer": "a b"})).await.map(drop).unwrap_err();
-    assert!(error.to_string().contains("concurrency.key"), "{error}");
 }
 
 #[tokio::test]
 async fn runs_of_one_key_go_one_after_another() {
     let shelf = Shelf::of(&[TEXT]);
     let lab = shelf.lab().open().await;
-    for (id, customer) in [("a-1", "a"), ("a-2", "a"), ("b-1", "b")] {
-        lab.start_named("order", id, &json!({"customer": customer})).await;
+    assert_eq!(begun(&lab, "order", &["a", "a", "b"]).await, [true, false, true]);
+}
+
+#[tokio::test]
+async fn any_text_is_a_key() {
+    let shelf = Shelf::of(&[&TEXT.replace("customer/{{ input.customer }}", "{{ input.customer }}")]);
+    let lab = shelf.lab().open().await;
+    let long = "long ".repeat(100);
+    for (index, key) in ["ada@example.com", "two words", "Zoë", "", &long].into_iter().enumerate() {
+        let other = format!("{key}, another @");
+        assert_eq!(begun(&lab, &index.to_string(), &[key, key, &other]).await, [true, false, true], "{key:?}");
+    }
+}
+
+/// Starts a run per customer, and tells which of them have begun.
+async fn begun(lab: &Lab, prefix: &str, customers: &[&str]) -> Vec<bool> {
+    let id = |number: usize| format!("{prefix}-{number}");
+    for (number, customer) in customers.iter().enumerate() {
+        lab.start_named("order", &id(number), &json!({"customer": customer})).await;
     }
     lab.settle().await;
-    let mut statuses = Vec::new();
-    for id in ["a-1", "a-2", "b-1"] {
-        statuses.push(lab.ask(async |engine| engine.run(id)?.view().await).await.unwrap().status);
+    let mut begun = Vec::new();
+    for number in 0..customers.len() {
+        let view = lab.ask(async |engine| engine.run(&id(number))?.view().await).await.unwrap();
+        begun.push(view.status != Status::Ready);
     }
-    assert_eq!(statuses, [Status::Waiting, Status::Ready, Status::Waiting]);
+    begun
 }
 
 #[tokio::test]
