@@ -42,7 +42,10 @@ pub(crate) async fn begin(
     context: Context,
     input: Payload,
 ) -> Result<Payload, Failure> {
-    let input = checked(&definition, &input)?; // children come here without having been asked for their terms
+    if context.definition().is_none() {
+        terms(&definition, &vars, &input)?; // a child whose terms were refused begins all the same, without any: here it is told why
+    }
+    let input = checked(&definition, &input)?;
     let run = Value::from(BTreeMap::from([("id", Value::from(context.run_id().as_str()))]));
     let scope = Scope::default().with("input", value(&input)).with("vars", vars).with("run", run);
     let play = Play { definition, context, tools, scope };

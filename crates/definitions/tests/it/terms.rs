@@ -63,6 +63,32 @@ async fn begun(lab: &Lab, prefix: &str, customers: &[&str]) -> Vec<bool> {
     begun
 }
 
+const CALLER: &str = r#"
+workflow: caller
+steps:
+  - { name: ask, start: { workflow: called, input: "{{ input }}" } }
+"#;
+const CALLED: &str = r#"
+workflow: called
+concurrency: { key: "{{ input.customer }}", limit: 1 }
+steps:
+  - { name: work, set: done }
+output: "{{ steps.work.output }}"
+"#;
+
+#[tokio::test]
+async fn a_child_that_has_no_key_for_its_limit_fails_before_it_does_anything() {
+    let shelf = Shelf::of(&[CALLER, CALLED]);
+    let lab = shelf.lab().open().await;
+    lab.start_named("caller", "good", &json!({"customer": "a"})).await;
+    assert!(lab.result::<Json>("good").await.is_ok());
+    assert_eq!(lab.calls("work").len(), 1);
+    lab.start_named("caller", "bad", &json!({})).await;
+    let failure = lab.result::<Json>("bad").await.unwrap_err();
+    assert!(failure.message.contains("concurrency.key: `input.customer` is undefined"), "{failure:?}");
+    assert_eq!(lab.calls("work").len(), 1, "it does not run without its limit");
+}
+
 #[tokio::test]
 async fn the_deadline_is_over_the_whole_run() {
     let shelf = Shelf::of(&[TEXT]);
