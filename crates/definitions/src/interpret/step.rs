@@ -2,7 +2,7 @@
 
 use super::{Play, decode, encode, recorded};
 use crate::definition::{Foreach, Step, Undo};
-use crate::kinds::{Approve, Call, Kind, Start, Wait};
+use crate::kinds::{Approve, Call, Kind, Start};
 use crate::template::{Scope, invalid, value};
 use futures_util::future::{BoxFuture, ready};
 use futures_util::{FutureExt, StreamExt, stream};
@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{Failure, Payload, Policy, RunId};
-use steadfast_runtime::host::{CannotAsk, UndoFn};
+use steadfast_runtime::host::{CannotAsk, UndoFn, Until};
 
 /// The most items of one `foreach`.
 const ITEMS_MAX: usize = 10_000;
@@ -20,7 +20,11 @@ impl Play {
     /// The output of a step, after all its attempts; null if it is skipped.
     pub(super) async fn carry_out(&self, index: usize, scope: Scope) -> Result<Value, Failure> {
         let step = self.step(index);
-        if !is_wanted(step, &scope)? {
+        let wanted = match is_wanted(step, &scope) {
+            Ok(wanted) => wanted,
+            Err(failure) => return Err(self.failed(step, failure).await),
+        };
+        if !wanted {
             self.context.skip(&step.name).map_err(|error| error.failure())?;
             return Ok(Value::from(()));
         }
@@ -36,8 +40,12 @@ impl Play {
         match &*step.kind {
             Kind::Http(_) | Kind::Run(_) | Kind::Set(_) | Kind::Fail(_) => self.attempted(index, scope).await,
             Kind::Wait(_) | Kind::Approve(_) | Kind::Start(_) => {
+                let awaited = match awaited(step, &scope) {
+                    Ok(awaited) => awaited,
+                    Err(failure) => return Err(self.failed(step, failure).await),
+                };
                 let branch = self.context.fork(&step.name).map_err(|error| error.failure())?;
-                branch.only(self.waited(step, scope)).await
+                branch.only(self.waited(step, awaited)).await
             }
         }
     }
@@ -45,12 +53,10 @@ impl Play {
     /// A branch per item. Items that do not fail go on to their end when another one has failed, as steps do.
     async fn for_each(&self, index: usize, foreach: &Foreach, scope: Scope) -> Result<Json, Failure> {
         let step = self.step(index);
-        let Json::Array(items) = foreach.items.render(&scope, &step.name, "foreach")? else {
-            return Err(invalid(&step.name, "foreach", "it gave no list"));
+        let items = match items(step, foreach, &scope) {
+            Ok(items) => items,
+            Err(failure) => return Err(self.failed(step, failure).await),
         };
-        if items.len() > ITEMS_MAX {
-            return Err(invalid(&step.name, "foreach", &format!("it gave {} items, at most {ITEMS_MAX} are allowed", items.len())));
-        }
         let side_by_side = foreach.concurrency.unwrap_or(items.len()).max(1);
         let branch = self.context.fork(&step.name).map_err(|error| error.failure())?;
         branch.only(self.items(index, items, side_by_side, scope)).await
@@ -78,7 +84,10 @@ impl Play {
     async fn item(&self, index: usize, scope: Scope) -> Result<Json, Failure> {
         let step = self.step(index);
         match &*step.kind {
-            Kind::Wait(_) | Kind::Approve(_) | Kind::Start(_) => self.waited(step, scope).await,
+            Kind::Wait(_) | Kind::Approve(_) | Kind::Start(_) => match awaited(step, &scope) {
+                Ok(awaited) => self.waited(step, awaited).await,
+                Err(failure) => Err(self.failed(step, failure).await),
+            },
             Kind::Http(_) | Kind::Run(_) | Kind::Set(_) | Kind::Fail(_) => self.attempted(index, scope).await,
         }
     }
@@ -149,20 +158,29 @@ impl Play {
         }
     }
 
-    /// What is not attempted but waited for, in a branch of its own.
-    async fn waited(&self, step: &Step, scope: Scope) -> Result<Json, Failure> {
-        match &*step.kind {
-            Kind::Wait(wait) => self.wait(step, wait, &scope).await,
-            Kind::Approve(approve) => self.approval(step, approve).await,
-            Kind::Start(start) => self.child(step, start, &scope).await,
-            Kind::Http(_) | Kind::Run(_) | Kind::Set(_) | Kind::Fail(_) => Ok(Json::Null),
+    /// Records that a step cannot be begun: its one attempt fails with that. The failure on record is the one that counts.
+    async fn failed(&self, step: &Step, failure: Failure) -> Failure {
+        let of_attempt = failure.clone();
+        let attempts = Box::new(move || ready(Err(of_attempt.clone())).boxed());
+        match self.context.step(&step.name, attempts) {
+            Ok(mut call) => {
+                call.set_policy(Policy::once());
+                call.await.err().unwrap_or(failure)
+            }
+            Err(error) => error.failure(),
         }
     }
 
-    async fn wait(&self, step: &Step, wait: &Wait, scope: &Scope) -> Result<Json, Failure> {
-        let until = wait.until(scope, &step.name)?;
-        self.context.sleep(until).map_err(cannot)?.await;
-        Ok(Json::Null)
+    /// What is not attempted but waited for, in a branch of its own.
+    async fn waited(&self, step: &Step, awaited: Awaited<'_>) -> Result<Json, Failure> {
+        match awaited {
+            Awaited::Time(until) => {
+                self.context.sleep(until).map_err(cannot)?.await;
+                Ok(Json::Null)
+            }
+            Awaited::Approval(approve) => self.approval(step, approve).await,
+            Awaited::Run { start, input, id } => self.child(start, input, id).await,
+        }
     }
 
     async fn approval(&self, step: &Step, approve: &Approve) -> Result<Json, Failure> {
@@ -173,14 +191,8 @@ impl Play {
         decode(&call.await?, "the answer")
     }
 
-    async fn child(&self, step: &Step, start: &Start, scope: &Scope) -> Result<Json, Failure> {
-        let input = start.input.as_ref().map(|input| input.render(scope, &step.name, "start.input")).transpose()?;
-        let id = start.id.as_ref().map(|id| id.text(scope, &step.name, "start.id")).transpose()?;
-        let id = id
-            .map(RunId::new)
-            .transpose()
-            .map_err(|invalid_id| invalid(&step.name, "start.id", invalid_id.why))?;
-        let mut child = self.context.start(&start.workflow, encode(&input.unwrap_or_default())).map_err(cannot)?;
+    async fn child(&self, start: &Start, input: Json, id: Option<RunId>) -> Result<Json, Failure> {
+        let mut child = self.context.start(&start.workflow, encode(&input)).map_err(cannot)?;
         (child.run, child.detached) = (id, !start.wait);
         let child = child.start()?;
         if !start.wait {
@@ -199,5 +211,39 @@ fn is_wanted(step: &Step, scope: &Scope) -> Result<bool, Failure> {
     match when.render(scope, &step.name, "when")? {
         Json::Bool(wanted) => Ok(wanted),
         _ => Err(invalid(&step.name, "when", "it gave neither true nor false")),
+    }
+}
+
+fn items(step: &Step, foreach: &Foreach, scope: &Scope) -> Result<Vec<Json>, Failure> {
+    match foreach.items.render(scope, &step.name, "foreach")? {
+        Json::Array(items) if items.len() <= ITEMS_MAX => Ok(items),
+        Json::Array(items) => {
+            Err(invalid(&step.name, "foreach", &format!("it gave {} items, at most {ITEMS_MAX} are allowed", items.len())))
+        }
+        _ => Err(invalid(&step.name, "foreach", "it gave no list")),
+    }
+}
+
+/// What a step waits for, once its templates are rendered.
+enum Awaited<'s> {
+    Time(Until),
+    Approval(&'s Approve),
+    Run { start: &'s Start, input: Json, id: Option<RunId> },
+}
+
+fn awaited<'s>(step: &'s Step, scope: &Scope) -> Result<Awaited<'s>, Failure> {
+    match &*step.kind {
+        Kind::Wait(wait) => Ok(Awaited::Time(wait.until(scope, &step.name)?)),
+        Kind::Approve(approve) => Ok(Awaited::Approval(approve)),
+        Kind::Start(start) => {
+            let input = start.input.as_ref().map(|input| input.render(scope, &step.name, "start.input")).transpose()?;
+            let id = start.id.as_ref().map(|id| id.text(scope, &step.name, "start.id")).transpose()?;
+            let id = id
+                .map(RunId::new)
+                .transpose()
+                .map_err(|invalid_id| invalid(&step.name, "start.id", invalid_id.why))?;
+            Ok(Awaited::Run { start, input: input.unwrap_or_default(), id })
+        }
+        Kind::Http(_) | Kind::Run(_) | Kind::Set(_) | Kind::Fail(_) => Err(invalid(&step.name, step.kind.name(), "it is not waited for")),
     }
 }

@@ -189,3 +189,27 @@ async fn another_process_has_the_versions_that_the_store_kept() {
     let engine = on(store, &library).await.unwrap();
     assert_eq!(engine.run("r").unwrap().result::<Json>().await.unwrap(), json!("old"));
 }
+
+#[tokio::test]
+async fn a_step_that_could_not_be_begun_goes_another_way_when_it_is_retried() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "workflow: a\nsteps:\n  - { name: one, set: 1 }\n  - { name: nap, wait: \"{{ vars.nap }}\" }\n";
+    fs::write(folder.path().join("a.yaml"), text).unwrap();
+    let store = Memory::new();
+    let on = |store: Memory, nap: Option<&str>| {
+        let vars = nap.map(|nap| ("nap".to_string(), json!(nap))).into_iter().collect();
+        let (library, _) = Library::open(folder.path(), vars, Settings::default(), Vec::new()).unwrap();
+        Engine::on(store).register_code("a", Registered::new(Arc::new(library.code(&name("a"))))).start()
+    };
+    let engine = on(store.clone(), None).await.unwrap();
+    let run = engine.start("a", &()).id("r").await.unwrap();
+    let error = run.result::<Json>().await.unwrap_err();
+    assert!(error.to_string().contains("step nap, wait: `vars.nap` is undefined"), "{error}");
+    store.crash();
+    drop((engine, run));
+    let engine = on(store.reopen(), Some("1ms")).await.unwrap();
+    let run = engine.run("r").unwrap();
+    run.retry().await.unwrap();
+    assert_eq!(run.result::<Json>().await.unwrap(), json!(null));
+    assert_eq!(engine.replay("r").await.unwrap().mismatch, None);
+}

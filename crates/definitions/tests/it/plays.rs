@@ -107,3 +107,36 @@ async fn a_template_that_cannot_be_rendered_fails_the_run_at_once() {
     let (_, result) = play("workflow: a\nsteps:\n  - { name: one, set: 1 }\noutput: \"{{ input.missing }}\"\n", json!({})).await;
     assert_eq!(result.unwrap_err().message, "output: `input.missing` is undefined");
 }
+
+#[tokio::test]
+async fn a_step_that_cannot_be_begun_has_failed() {
+    for (does, why) in [
+        ("set: 1, when: \"{{ input.missing }}\"", "when: `input.missing` is undefined"),
+        ("set: 1, when: \"{{ input.n }}\"", "when: it gave neither true nor false"),
+        ("set: 1, foreach: \"{{ input.missing }}\"", "foreach: `input.missing` is undefined"),
+        ("wait: 1s, foreach: \"{{ input.n }}\"", "foreach: it gave no list"),
+        ("wait: \"{{ input.missing }}\"", "wait: `input.missing` is undefined"),
+        ("wait: { until: \"{{ input.n }}\" }", "wait.until: it gave no time such as 2026-12-24T18:00:00Z"),
+        ("start: { workflow: a, input: \"{{ input.missing }}\" }", "start.input: `input.missing` is undefined"),
+        ("start: { workflow: a, id: \"{{ input.missing }}\" }", "start.id: `input.missing` is undefined"),
+    ] {
+        let text =
+            format!("workflow: a\nsteps:\n  - {{ name: before, set: 1 }}\n  - {{ name: one, {does} }}\n  - {{ name: two, set: 2 }}\n");
+        let (lab, result) = play(&text, json!({"n": 1})).await;
+        let failure = result.unwrap_err();
+        assert_eq!((failure.code, &*failure.message), (Code::InvalidArgument, &*format!("step one, {why}")));
+        let journal = lab.journal("r").await;
+        journal.ended(Status::Failed).no_step("two").step("one").failed(Code::InvalidArgument).attempts(1);
+        assert!(
+            journal
+                .lines()
+                .iter()
+                .any(|line| line.contains("STEP_FAILED") && line.contains("one#1") && !line.contains('/')),
+            "{does}"
+        );
+    }
+    let (lab, result) = play("workflow: a\nsteps:\n  - { name: nap, foreach: [1s, soon, 2s], wait: \"{{ item }}\" }\n", json!(null)).await;
+    assert_eq!(result.unwrap_err().code, Code::InvalidArgument);
+    let failed: Vec<_> = lines(&lab).await.into_iter().filter(|line| line.contains("STEP_FAILED")).collect();
+    assert!(failed.len() == 1 && failed[0].contains("nap#1"), "of the item that it is: {failed:?}");
+}
