@@ -33,7 +33,7 @@ impl Retry {
     pub(crate) fn read(node: &Node, report: &mut Report) -> Option<Self> {
         let mut fields = Fields::of(node, "retry", report)?;
         let policy = policy(&mut fields, report);
-        let deadline = fields.duration("deadline", report);
+        let deadline = fields.time_limit("deadline", report);
         let on = fields.take("on");
         fields.end(report);
         let mut policy = policy?;

@@ -66,7 +66,7 @@ pub(super) fn read(node: &Node, index: usize, report: &mut Report) -> Draft {
     let place = place.each_item(draft.foreach.is_some());
     draft.kind = Kind::read(&mut fields, place, report);
     draft.retry = fields.take("retry").and_then(|node| Retry::read(node, report));
-    draft.timeout = fields.duration("timeout", report);
+    draft.timeout = fields.time_limit("timeout", report);
     draft.not_repeatable = fields.truth("not_repeatable", report).unwrap_or(false);
     draft.undo = fields.take("undo").and_then(|node| read_undo(node, place.undo(), report));
     check_fit(&draft, &fields, report);
@@ -146,7 +146,7 @@ fn read_undo(node: &Node, place: Place, report: &mut Report) -> Option<Undo> {
     let mut fields = Fields::of(node, "undo", report)?;
     let kind = Kind::read(&mut fields, place, report);
     let retry = fields.take("retry").and_then(|node| Retry::read(node, report));
-    let timeout = fields.duration("timeout", report);
+    let timeout = fields.time_limit("timeout", report);
     if let Some(kind @ (Kind::Wait(_) | Kind::Approve(_) | Kind::Start(_))) = &kind {
         let message = format!("`{}` cannot undo anything", kind.name());
         report.wrong_with_help(fields.at(kind.name()), message, "an undo is one of: http, run, set, fail");

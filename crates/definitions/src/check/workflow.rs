@@ -22,7 +22,7 @@ pub(super) fn read(document: &Node, file: &str, text: &str, report: &mut Report)
     let name = fields.need("workflow", report).and_then(|node| read_name(node, report));
     let description = fields.text("description", report).map(str::to_string);
     let input = fields.take("input").and_then(|node| read_schema(node, report));
-    let deadline = fields.duration("deadline", report);
+    let deadline = fields.time_limit("deadline", report);
     let recovery = fields.take("recovery").and_then(|node| read_recovery(node, report));
     let concurrency = fields.take("concurrency").and_then(|node| read_concurrency(node, report));
     let retry = fields.take("retry").and_then(|node| Retry::read(node, report));

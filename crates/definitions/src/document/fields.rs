@@ -81,6 +81,16 @@ impl<'a> Fields<'a> {
         self.take(name)?.duration(name, report)
     }
 
+    /// A duration within which something has to be done, so that there has to be some.
+    pub(crate) fn time_limit(&mut self, name: &'static str, report: &mut Report) -> Option<Duration> {
+        let limit = self.duration(name, report)?;
+        if limit.is_zero() {
+            let at = self.take(name).map_or(self.at, |node| node.at);
+            report.wrong(at, format!("`{name}` has to be longer than nothing"));
+        }
+        Some(limit).filter(|limit| !limit.is_zero())
+    }
+
     /// What is left was not asked for.
     pub(crate) fn end(self, report: &mut Report) {
         for (key, _) in self.entries {

@@ -17,7 +17,7 @@ impl Approve {
         }
         let mut fields = Fields::of(node, "approve", report)?;
         let roles = fields.take("roles").map(|node| read_roles(node, report));
-        let within = fields.duration("within", report);
+        let within = fields.time_limit("within", report);
         fields.end(report);
         Some(Approve { roles: roles.unwrap_or_default(), within })
     }
