@@ -56,5 +56,6 @@ const keyOf = (node) => (node.nodeType === Node.ELEMENT_NODE ? node.dataset.key 
 const plain = (node) => node && !keyOf(node);
 const like = (one, other) => one.nodeType === other.nodeType && one.nodeName === other.nodeName;
 
-/** Somebody is about to fill it in. */
-const isBusy = (element) => element.localName === "form" && element.contains(document.activeElement);
+/** Somebody is about to fill it in, or it says what it has just done. */
+const isBusy = (element) =>
+  (element.localName === "form" && element.contains(document.activeElement)) || element.hasAttribute("data-copy");

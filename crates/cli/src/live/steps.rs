@@ -69,7 +69,7 @@ mod tests {
     fn every_step_has_a_line_with_its_state_its_attempts_and_its_next_try() {
         let run = sample::run(serde_json::json!({
             "startedAt": "2026-01-01T12:00:00Z",
-            "waits": [{"reason": "BACKOFF", "step": "charge#1", "attempt": 3, "of": 5, "dueAt": "2026-01-01T12:00:30Z", "failure": failure("refused", "UNAVAILABLE", 0)}],
+            "waits": [{"reason": "BACKOFF", "step": "charge", "path": "charge#1", "attempt": 3, "of": 5, "dueAt": "2026-01-01T12:00:30Z", "failure": failure("refused", "UNAVAILABLE", 0)}],
             "steps": [
                 {"name": "reserve", "path": "reserve#1", "status": "COMPLETED", "attempts": 1, "startedAt": "2026-01-01T12:00:00Z", "endedAt": "2026-01-01T12:00:02Z"},
                 {"name": "charge", "path": "charge#1", "status": "BACKOFF", "attempts": 2, "nextAttemptAt": "2026-01-01T12:00:30Z",

@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_backoff_says_which_attempt_when_and_why() {
-        let wait = serde_json::json!({"reason": "BACKOFF", "step": "charge#1", "attempt": 2, "of": 5, "dueAt": "2026-01-01T12:00:30Z",
+        let wait = serde_json::json!({"reason": "BACKOFF", "step": "charge", "path": "charge#1", "attempt": 2, "of": 5, "dueAt": "2026-01-01T12:00:30Z",
             "failure": {"class": "transient", "code": "UNAVAILABLE", "message": "connection refused", "causes": [], "attempts": 0}});
         assert_eq!(
             of(serde_json::json!({"waits": [wait]})),

@@ -29,6 +29,7 @@ pub(in crate::api) async fn retry(
 ) -> Result<Json<Retried>, Problem> {
     let origin = command.because(asked.reason.take())?;
     let dry_run = asked.dry_run;
+    asked.outputs.keys().try_for_each(|step| step_id(step).map(drop))?;
     let named = Named::of(&app, &run).await?;
     let command = retry_run(origin, asked, &named)?;
     if dry_run {
