@@ -37,17 +37,23 @@ pub(crate) fn run(common: &Common, args: &Check) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many files there are, and everything that is wrong with them.
+/// How many files there are, and everything that is wrong with them, also that one cannot be read.
 ///
 /// # Errors
-/// If a path cannot be read.
+/// If a path is not there, or a folder cannot be read.
 pub(crate) fn problems_of(paths: &[PathBuf]) -> Result<(usize, Vec<Located>), Error> {
     let files = files(paths)?;
     let mut names = BTreeMap::new();
     let mut problems = Vec::new();
     for path in &files {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+        let text = match read(path, &file) {
+            Ok(text) => text,
+            Err(problem) => {
+                problems.push(Located { problem, source: None });
+                continue;
+            }
+        };
         let checked = steadfast_definitions::check(&file, &text).and_then(|definition| {
             match names.insert(definition.name.to_string(), file.clone()) {
                 Some(other) => Err(vec![twice(&file, &text, definition.name.as_str(), &other)]),
@@ -61,6 +67,17 @@ pub(crate) fn problems_of(paths: &[PathBuf]) -> Result<(usize, Vec<Located>), Er
     Ok((files.len(), problems))
 }
 
+/// The text of a file, or why there is none.
+fn read(path: &Path, file: &str) -> Result<String, Problem> {
+    let problem = |line, column, message| Problem { file: file.into(), line, column, message, help: None };
+    let bytes = std::fs::read(path).map_err(|error| problem(1, 1, format!("the file cannot be read: {error}")))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let before = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]).into_owned();
+        let (line, column) = (before.matches('\n').count() + 1, before.chars().rev().take_while(|c| *c != '\n').count() + 1);
+        problem(line as u64, column as u64, "the file is not text in UTF-8 from here on".into())
+    })
+}
+
 /// Two files for one workflow: nobody knows which is meant.
 fn twice(file: &str, text: &str, name: &str, other: &str) -> Problem {
     let line = text.lines().position(|line| line.starts_with("workflow:")).map_or(1, |line| line as u64 + 1);
@@ -72,7 +89,7 @@ fn twice(file: &str, text: &str, name: &str, other: &str) -> Problem {
 fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for path in paths {
-        if !path.is_dir() {
+        if !std::fs::metadata(path).map_err(|error| unreadable(path, &error))?.is_dir() {
             files.push(path.clone());
             continue;
         }

@@ -35,3 +35,14 @@ fn what_cannot_be_read_is_wrong_use() {
     steadfast(dir.path(), &["check", "nowhere.yaml"]).ends_with(2).says(&["cannot read nowhere.yaml"]);
     steadfast(dir.path(), &["check", "."]).ends_with(2).says(&["no .yaml or .yml files"]);
 }
+
+#[test]
+fn a_file_that_cannot_be_read_does_not_hide_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.yaml"), b"workflow: a\nsteps: [] # \xc3\xbc \xff\n").unwrap();
+    std::fs::write(dir.path().join("b.yaml"), BROKEN).unwrap();
+    let called = steadfast(dir.path(), &["check", "."]).ends_with(1);
+    called.prints(&["a.yaml:2:15: the file is not text in UTF-8", "b.yaml:4:10: `inptu` is not known"]);
+    let json = steadfast(dir.path(), &["check", "a.yaml", "b.yaml", "--json"]).ends_with(1).json();
+    assert_eq!((&json["files"], &json["items"][0]["line"]), (&2.into(), &2.into()), "{json}");
+}
