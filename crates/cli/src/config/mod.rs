@@ -10,7 +10,7 @@ mod show;
 pub(crate) use kind::{Kind, Value};
 pub(crate) use load::Given;
 pub(crate) use origin::Origin;
-pub(crate) use show::{as_json, as_table, template};
+pub(crate) use show::{as_json, as_table, template, without_user};
 
 use settings::Setting;
 use std::collections::BTreeMap;

@@ -51,7 +51,31 @@ pub(crate) fn as_json(config: &Config) -> Json {
 }
 
 fn shown(setting: &Setting, text: &str) -> String {
-    if setting.secret && !text.is_empty() { MASK.into() } else { text.into() }
+    if setting.secret && !text.is_empty() { MASK.into() } else { without_user(text) }
+}
+
+/// A text in which no address tells the name and the password that stand in it.
+pub(crate) fn without_user(text: &str) -> String {
+    let (mut shown, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("://") {
+        shown += &format!("{before}://");
+        let address = &after[..after.find(|c: char| c.is_whitespace() || c == '"').unwrap_or(after.len())];
+        rest = match user_end(address) {
+            Some(end) => {
+                shown += MASK;
+                &after[end..]
+            }
+            None => after,
+        };
+    }
+    shown + rest
+}
+
+/// Where the user of an address ends. A password may have a `/` in it that should not be there: what stands before it is no port then.
+fn user_end(address: &str) -> Option<usize> {
+    let host = &address[..address.find(['/', '?', '#']).unwrap_or(address.len())];
+    let is_cut = || host.rsplit_once(':').is_some_and(|(_, port)| !port.chars().all(|c| c.is_ascii_digit()));
+    host.rfind('@').or_else(|| address.rfind('@').filter(|_| is_cut()))
 }
 
 fn var(name: &str, set: &Set<Json>) -> String {
@@ -72,6 +96,7 @@ fn masked(name: &str, value: &Json) -> Json {
             .collect::<serde_json::Map<_, _>>()
             .into(),
         Json::Array(parts) => parts.iter().map(|part| masked("", part)).collect::<Vec<_>>().into(),
+        Json::String(text) => without_user(text).into(),
         other => other.clone(),
     }
 }
@@ -137,6 +162,22 @@ mod tests {
         let value = serde_json::json!({"host": "db", "users": [{"Password": "hunter2"}]});
         assert_eq!(masked("db", &value), serde_json::json!({"host": "db", "users": [{"Password": MASK}]}));
         assert_eq!(masked("API_KEY", &"x".into()), MASK);
+    }
+
+    #[test]
+    fn addresses_are_shown_without_their_users() {
+        for (text, expected) in [
+            ("https://u:hunter2@x.example/a?b=c@d", "https://••••••@x.example/a?b=c@d"),
+            ("postgres://u:hunt/er#2@db:5432/x", "postgres://••••••@db:5432/x"),
+            ("https://hunter2@x", "https://••••••@x"),
+            ("a https://u:p@x, https://y and http://u:p@@z", "a https://••••••@x, https://y and http://••••••@z"),
+            ("http://x.example:80/@me", "http://x.example:80/@me"),
+            ("http://[::1]:7373/", "http://[::1]:7373/"),
+            ("ada@x.example", "ada@x.example"),
+            ("://", "://"),
+        ] {
+            assert_eq!(without_user(text), expected);
+        }
     }
 
     #[test]

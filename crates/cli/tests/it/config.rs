@@ -67,9 +67,17 @@ fn secrets_are_masked_everywhere() {
     for args in [vec!["config"], vec!["config", "--json"]] {
         let mut call = command(dir.path(), &args);
         call.env("STEADFAST_TOKEN", "hunter2hunter2")
+            .env("STEADFAST_SERVER", "https://ada:hunter2@example.com")
+            .env("STEADFAST_VARS_PAYMENTS", "https://ada:hunter2@payments.example")
             .env("STEADFAST_VARS_API_KEY", "hunter2hunter2")
             .env("STEADFAST_VARS_REGION", "eu");
-        let called = Called::of(&call.output().unwrap()).ends_with(0).prints(&["••••••", "STEADFAST_VARS_API_KEY", "eu"]);
+        let called = Called::of(&call.output().unwrap()).ends_with(0).prints(&[
+            "••••••",
+            "STEADFAST_VARS_API_KEY",
+            "eu",
+            "@example.com",
+            "@payments.example",
+        ]);
         assert!(!called.out.contains("hunter2") && !called.err.contains("hunter2"), "{called:?}");
     }
 }

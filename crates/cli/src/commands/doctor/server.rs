@@ -2,7 +2,7 @@
 
 use super::Finding;
 use crate::client::{Answer, Client};
-use crate::config::{Config, settings};
+use crate::config::{self, Config, settings};
 use crate::duration::rough;
 use crate::error::Error;
 use crate::output::time;
@@ -38,7 +38,7 @@ pub(super) async fn ask(config: &Config) -> Asked {
 }
 
 pub(super) fn check(asked: &Asked) -> Vec<Finding> {
-    let server = &asked.server;
+    let server = config::without_user(&asked.server);
     match &asked.ready {
         Ok(answer) => vec![Finding::ok("server", format!("{server} is ready")), skew(answer, asked.at)],
         Err(Error::Unreachable(_)) => {
