@@ -103,5 +103,5 @@ fn the_first_ten_minutes() {
     assert_eq!(served.run("demo/order-2")["result"]["receipt"]["charge"], "c-order-2");
     served.call(&["run", "replay", "demo/order-2"]).ends_with(0);
     steadfast(dir.path(), &["doctor", "--server", &served.url, "--data", "demo-data", "--definitions", "demo-data/definitions"])
-        .prints(&["server"]);
+        .prints(&[&format!("{} is ready", served.url)]);
 }
