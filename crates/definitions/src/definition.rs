@@ -72,6 +72,14 @@ impl Definition {
         self.recovery
     }
 
+    /// The workflows that its steps start, each with the name of the step.
+    pub fn starts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.steps.iter().filter_map(|step| match &*step.kind {
+            Kind::Start(start) => Some((step.name.as_str(), start.workflow.as_str())),
+            _ => None,
+        })
+    }
+
     /// What is shown of it.
     pub fn describe(&self) -> Description {
         let names = |after: &[usize]| after.iter().map(|index| self.steps[*index].name.clone()).collect();

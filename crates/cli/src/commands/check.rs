@@ -18,14 +18,26 @@ pub(crate) struct Located {
     source: Option<String>,
 }
 
+/// What was found in some files.
+pub(crate) struct Checked {
+    pub(crate) files: usize,
+    /// Everything that is wrong with them.
+    pub(crate) problems: Vec<Located>,
+    /// Steps that start workflows that none of them defines. Others may define them, so that this is no mistake.
+    elsewhere: Vec<String>,
+}
+
 pub(crate) fn run(common: &Common, args: &Check) -> Result<(), Error> {
-    let (files, problems) = problems_of(&args.paths)?;
+    let Checked { files, problems, elsewhere } = problems_of(&args.paths)?;
     if common.json {
         output::data(serde_json::json!({ "files": files, "items": problems }));
         return if problems.is_empty() { Ok(()) } else { Err(Error::Said(1)) };
     }
     for problem in &problems {
         output::data(told(problem));
+    }
+    if problems.is_empty() && args.paths.iter().any(|path| path.is_dir()) {
+        elsewhere.iter().for_each(output::say); // a broken file may be the one that has it
     }
     match (problems.len(), files) {
         (0, 0) => return Err(Error::Usage("there are no .yaml or .yml files there".into())),
@@ -37,14 +49,14 @@ pub(crate) fn run(common: &Common, args: &Check) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many files there are, and everything that is wrong with them, also that one cannot be read.
+/// Checks files, and those of folders. That one cannot be read is a problem of that file.
 ///
 /// # Errors
 /// If a path is not there, or a folder cannot be read.
-pub(crate) fn problems_of(paths: &[PathBuf]) -> Result<(usize, Vec<Located>), Error> {
+pub(crate) fn problems_of(paths: &[PathBuf]) -> Result<Checked, Error> {
     let files = files(paths)?;
     let mut names = BTreeMap::new();
-    let mut problems = Vec::new();
+    let (mut problems, mut starts) = (Vec::new(), Vec::new());
     for path in &files {
         let file = path.display().to_string();
         let text = match read(path, &file) {
@@ -57,14 +69,19 @@ pub(crate) fn problems_of(paths: &[PathBuf]) -> Result<(usize, Vec<Located>), Er
         let checked = steadfast_definitions::check(&file, &text).and_then(|definition| {
             match names.insert(definition.name.to_string(), file.clone()) {
                 Some(other) => Err(vec![twice(&file, &text, definition.name.as_str(), &other)]),
-                None => Ok(()),
+                None => {
+                    starts.extend(definition.starts().map(|(step, workflow)| (file.clone(), step.to_string(), workflow.to_string())));
+                    Ok(())
+                }
             }
         });
         let source = |problem: &Problem| text.lines().nth(usize::try_from(problem.line).unwrap_or(0).saturating_sub(1)).map(Into::into);
         let located = checked.err().into_iter().flatten().map(|problem| Located { source: source(&problem), problem });
         problems.extend(located);
     }
-    Ok((files.len(), problems))
+    starts.retain(|(_, _, workflow)| !names.contains_key(workflow));
+    let told = |(file, step, workflow)| format!("note: step `{step}` of {file} starts {workflow}, which no file here defines");
+    Ok(Checked { files: files.len(), problems, elsewhere: starts.into_iter().map(told).collect() })
 }
 
 /// The text of a file, or why there is none.
@@ -155,7 +172,7 @@ mod tests {
         for name in ["a.yaml", "b.yml", "c.txt"] {
             std::fs::write(dir.path().join(name), "workflow: same\nsteps:\n  - name: x\n    set: 1\n").unwrap();
         }
-        let (files, problems) = problems_of(&[dir.path().into()]).unwrap();
+        let Checked { files, problems, .. } = problems_of(&[dir.path().into()]).unwrap();
         assert_eq!((files, problems.len()), (2, 1), "{problems:?}");
         assert!(problems[0].problem.message.contains("defined by") && problems[0].problem.file.ends_with("b.yml"));
     }

@@ -46,3 +46,14 @@ fn a_file_that_cannot_be_read_does_not_hide_the_others() {
     let json = steadfast(dir.path(), &["check", "a.yaml", "b.yaml", "--json"]).ends_with(1).json();
     assert_eq!((&json["files"], &json["items"][0]["line"]), (&2.into(), &2.into()), "{json}");
 }
+
+#[test]
+fn a_start_of_a_workflow_that_is_not_in_the_folder_is_noted() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "workflow: a\nsteps:\n  - { name: one, start: { workflow: a } }\n  - { name: two, start: { workflow: mial } }\n";
+    std::fs::write(dir.path().join("a.yaml"), text).unwrap();
+    let called = steadfast(dir.path(), &["check", "."]).ends_with(0);
+    let called = called.says(&["step `two` of ./a.yaml starts mial, which no file here defines", "1 file is good"]);
+    assert!(!called.err.contains("step `one`"), "{called:?}");
+    assert!(!steadfast(dir.path(), &["check", "a.yaml"]).ends_with(0).err.contains("note"), "the others were not looked at");
+}

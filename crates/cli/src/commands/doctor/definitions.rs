@@ -1,7 +1,7 @@
 //! The definitions folder: can all of it be used?
 
 use super::Finding;
-use crate::commands::check;
+use crate::commands::check::{self, Checked};
 use crate::config::{Config, Origin, settings};
 
 pub(super) fn check(config: &Config) -> Option<Finding> {
@@ -15,10 +15,10 @@ pub(super) fn check(config: &Config) -> Option<Finding> {
         });
     }
     Some(match check::problems_of(std::slice::from_ref(&folder)) {
-        Ok((files, problems)) if problems.is_empty() => {
+        Ok(Checked { files, problems, .. }) if problems.is_empty() => {
             Finding::ok("definitions", format!("{name}: {files} file{}, nothing wrong", if files == 1 { "" } else { "s" }))
         }
-        Ok((_, problems)) => {
+        Ok(Checked { problems, .. }) => {
             let found = format!("{name}: {} problem{}", problems.len(), if problems.len() == 1 { "" } else { "s" });
             Finding::fail("definitions", found, format!("see them with: steadfast check {name}"))
         }
