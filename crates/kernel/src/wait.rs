@@ -72,6 +72,8 @@ pub enum Wait {
     NoWorker {
         /// The workflow that is missing.
         workflow: WorkflowName,
+        /// The version of its definition that is, by hash; nothing if it has none.
+        version: Option<String>,
     },
     /// The code asks for something else than the journal holds.
     Mismatch {
@@ -139,7 +141,12 @@ impl fmt::Display for Wait {
             Wait::Slot { key, position: Some(position) } => write!(f, "it is number {position} in line for a slot of the limit {key}"),
             Wait::Slot { key, position: None } => write!(f, "it is in line for a slot of the limit {key}"),
             Wait::Child { run } => write!(f, "its child {run} has not ended"),
-            Wait::NoWorker { workflow } => write!(f, "no workflow {workflow} is registered here; start an engine that has it"),
+            Wait::NoWorker { workflow, version: None } => {
+                write!(f, "no workflow {workflow} is registered here; start an engine that has it")
+            }
+            Wait::NoWorker { workflow, version: Some(version) } => {
+                write!(f, "the version {version} of workflow {workflow} is not known here; start an engine that has it")
+            }
             Wait::Mismatch { at, expected, found } => {
                 write!(
                     f,

@@ -16,6 +16,11 @@ pub trait Catalogue: Send + Sync + 'static {
     /// Workflows from definitions, with their versions.
     fn describe(&self) -> Vec<Workflow>;
 
+    /// Whether the code of that workflow is a definition; its file may be gone.
+    fn defines(&self, _workflow: &str) -> bool {
+        false
+    }
+
     /// The steps of that version of a definition, in its order; none if it is not known.
     fn plan(&self, _hash: &str) -> Vec<Planned> {
         Vec::new()

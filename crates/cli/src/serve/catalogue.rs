@@ -61,6 +61,10 @@ impl steadfast_server::Catalogue for Catalogue {
         self.library.describe().into_iter().filter_map(|described| self.workflow(described)).collect()
     }
 
+    fn defines(&self, workflow: &str) -> bool {
+        self.library.names().iter().any(|name| name.as_str() == workflow)
+    }
+
     fn plan(&self, hash: &str) -> Vec<Planned> {
         let steps = self.library.version(hash).map(|definition| definition.describe().steps).unwrap_or_default();
         steps

@@ -146,6 +146,7 @@ impl Shard {
         }
         let Some(run) = self.seat(id).run() else { return };
         let (workflow, told, epoch, opening) = (run.workflow.clone(), run.seq, run.epoch, Opening::of(run, journal));
+        let version = opening.definition.clone();
         self.state.sessions += 1;
         let session = self.state.sessions;
         match self.host.open(session, opening) {
@@ -157,7 +158,7 @@ impl Shard {
                     self.write_row(id);
                 }
             }
-            None => self.block(id, Wait::NoWorker { workflow }),
+            None => self.block(id, Wait::NoWorker { workflow, version }),
         }
     }
 
@@ -209,7 +210,7 @@ impl Shard {
 
     /// There is code of that name now: runs that waited for it are opened.
     pub(super) fn host_again(&mut self, workflow: &WorkflowName) {
-        let waits = |seat: &Seat| matches!(&seat.blocked, Some(Wait::NoWorker { workflow: name }) if name == workflow);
+        let waits = |seat: &Seat| matches!(&seat.blocked, Some(Wait::NoWorker { workflow: name, .. }) if name == workflow);
         let blocked: Vec<EntityId> = self.state.seats.iter().filter(|(_, seat)| waits(seat)).map(|(id, _)| id.clone()).collect();
         for id in blocked {
             self.seat(&id).blocked = None;

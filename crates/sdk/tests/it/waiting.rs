@@ -123,7 +123,7 @@ async fn other(_ctx: Ctx, _input: ()) -> Result<(), Failure> {
 #[tokio::test(start_paused = true)]
 async fn a_run_without_its_code_waits_for_it() {
     let (store, wait) = upgraded("no-worker", other).await;
-    let Wait::NoWorker { workflow } = &wait else { panic!("{wait:?}") };
+    let Wait::NoWorker { workflow, version: None } = &wait else { panic!("{wait:?}") };
     assert_eq!(workflow.as_str(), "ship");
     goes_on_with_the_old_code("no-worker", store).await;
 }

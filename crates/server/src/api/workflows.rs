@@ -20,7 +20,9 @@ pub(super) async fn list(State(app): State<Arc<App>>, _: Query<Nothing>) -> Json
 impl App {
     /// Every workflow that can be started here, in the order of their names.
     pub(crate) fn workflows(&self) -> Vec<Workflow> {
-        let registered = self.engine.workflows().into_iter().map(|(name, registered)| Workflow {
+        let is_gone = |name: &str| self.catalogue.as_ref().is_some_and(|catalogue| catalogue.defines(name)); // unless it is described below
+        let registered = self.engine.workflows().into_iter().filter(|(name, _)| !is_gone(name.as_str()));
+        let registered = registered.map(|(name, registered)| Workflow {
             name: name.to_string(),
             source: "code".into(),
             recovery: recovery(registered.recovery).into(),

@@ -79,6 +79,8 @@ pub enum Wait {
     NoWorker {
         /// The workflow that is missing.
         workflow: String,
+        /// The version of its definition that is; nothing if it has none.
+        version: Option<String>,
     },
     /// The code asks for something else than the journal holds.
     Mismatch {
@@ -115,7 +117,7 @@ impl From<&kernel::Wait> for Wait {
             kernel::Wait::Paused { by, why, since } => Wait::Paused { by: by.clone(), why: why.clone(), since: Time(*since) },
             kernel::Wait::Slot { key, position } => Wait::Slot { key: key.to_string(), position: position.map(|position| position as u64) },
             kernel::Wait::Child { run } => Wait::Child { run: run.to_string() },
-            kernel::Wait::NoWorker { workflow } => Wait::NoWorker { workflow: workflow.to_string() },
+            kernel::Wait::NoWorker { workflow, version } => Wait::NoWorker { workflow: workflow.to_string(), version: version.clone() },
             kernel::Wait::Mismatch { at, expected, found } => Wait::Mismatch { at: *at, expected: expected.clone(), found: found.clone() },
         }
     }

@@ -88,7 +88,7 @@ fn waiting(run: &str, wait: &Wait, now: Timestamp) -> String {
             format!("it is {place}in line for a slot of the limit {key}")
         }
         Wait::Child { run: child } => format!("it waits for the run {child} that it has started: steadfast run why {child}"),
-        Wait::NoWorker { workflow } => {
+        Wait::NoWorker { workflow, .. } => {
             format!("there is no definition of {workflow} here; put it into the definitions folder, and it goes on")
         }
         Wait::Mismatch { at, expected, found } => format!(
