@@ -124,7 +124,7 @@ async fn without_a_word_the_step_is_in_doubt_and_a_person_says_what_happened() {
         let engine = start(&store).await;
         let run = engine.run(&id).unwrap();
         assert_eq!(run.view().await.unwrap().waits[0].reason(), "IN_DOUBT");
-        run.signal("in-doubt:pay#1", &"what?").await.unwrap(); // not an answer: the question stands
+        assert_eq!(run.signal("in-doubt:pay#1", &"what?").await.unwrap_err().code(), "SF0116"); // not an answer: the question stands
         tokio::time::sleep(SECOND).await;
         assert_eq!(run.view().await.unwrap().waits[0].reason(), "IN_DOUBT");
         run.resolve("pay#1", resolution).await.unwrap();

@@ -281,7 +281,7 @@ async fn what_is_no_answer_about_an_undo_leaves_the_question_open() {
     let before = lines(&run).await.iter().filter(|line| line.starts_with("UNDO_FAILED")).count();
     let wait = run.view().await.unwrap().waits[0].clone();
     let Wait::Signal { name, .. } = &wait else { panic!("{wait:?}") };
-    run.signal(name, &"what?").await.unwrap();
+    assert_eq!(run.signal(name, &"what?").await.unwrap_err().code(), "SF0116");
     tokio::time::sleep(HOUR).await;
     assert_eq!(lines(&run).await.iter().filter(|line| line.starts_with("UNDO_FAILED")).count(), before, "nothing was tried again");
     assert_eq!(run.view().await.unwrap().waits, [wait]);
