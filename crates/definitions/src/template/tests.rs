@@ -1,3 +1,5 @@
+//! What templates give, and what is said when they cannot.
+
 use super::engine::value;
 use super::*;
 use serde_json::json;

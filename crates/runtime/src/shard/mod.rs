@@ -15,6 +15,7 @@
 mod aside;
 mod decide;
 mod evict;
+mod from;
 mod heal;
 mod load;
 mod perform;
@@ -25,11 +26,12 @@ mod sweep;
 mod view;
 mod waiter;
 
+use from::From;
 use read::Found;
 pub(crate) use relay::unsettled;
 use save::Saved;
+use view::Look;
 pub use view::RunView;
-use view::{Look, Seen};
 pub(crate) use waiter::Waiter;
 
 use crate::clock::Clock;
@@ -38,7 +40,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::feed::Followers;
 use crate::health;
-use crate::host::{Host, Line, Report, Says, SessionId, ToHost, What};
+use crate::host::{Host, Line, Report, Says, SessionId, ToHost};
 use crate::metrics::OfShard;
 use crate::outbox::Outbox;
 use crate::timers::{Fired, Order};
@@ -210,24 +212,6 @@ enum Ask {
     Look(Look),
     /// It was under way when the process ended: host it.
     Resume,
-}
-
-/// Who is to hear about a command.
-enum From {
-    Caller(Reply<Answer>, #[expect(dead_code, reason = "it counts for as long as it is held")] Place),
-    Turn(SessionId),
-    Failure(SessionId, StepId),
-    Keeper(Fired),
-    /// The relay: a message of that sender to that receiver.
-    Relay {
-        from: EntityId,
-        to: EntityId,
-        seq: u64,
-    },
-    Viewer(Seen),
-    /// The restart, which has runs interrupted that do not go on by themselves.
-    Restart,
-    Nobody,
 }
 
 /// A place among the starts that are not yet answered; free again when it is dropped.
@@ -475,30 +459,6 @@ impl Seat {
         }
         if let Some(session) = &self.session {
             let _it_has_ended = session.line.sender.send(message);
-        }
-    }
-}
-
-impl From {
-    /// It cannot be done, now or later. Sessions hear of it by being closed.
-    fn fail(self, error: Error) {
-        match self {
-            From::Caller(reply, _) => drop(reply.send(Err(error))),
-            From::Viewer(seen) => seen.fail(error),
-            From::Relay { from, to, seq } => tracing::error!(%from, %to, seq, %error, "a message cannot be delivered; it is kept"),
-            From::Turn(_) | From::Failure(..) | From::Keeper(_) | From::Restart | From::Nobody => {}
-        }
-    }
-
-    /// The store could not write: nothing was recorded.
-    fn unavailable(self, shard: &mut Shard, id: &EntityId, error: &Arc<steadfast_store::Error>) {
-        match self {
-            From::Caller(..) | From::Viewer(..) => self.fail(Error::from_store(Arc::clone(error))),
-            From::Turn(session) => shard.seat(id).tell_only(session, ToHost::SayAgain(What::Turn)),
-            From::Failure(session, step) => shard.seat(id).tell_only(session, ToHost::SayAgain(What::Failure(step))),
-            From::Keeper(fired) => shard.fire_later(fired),
-            From::Relay { .. } | From::Restart => {} // again once the store writes again
-            From::Nobody => {}
         }
     }
 }

@@ -78,22 +78,6 @@ fn stands(step: &Step) -> &'static str {
     }
 }
 
-/// The name of a step, without what kind it is, and with what tells it from others of that name: `send[2]` of a list, `charge (3)` of a loop.
-fn name(step: &Step) -> String {
-    let name = step.name.strip_prefix("signal:").or_else(|| step.name.strip_prefix("child:")).unwrap_or(&step.name);
-    let (branch, own) = step.path.rsplit_once('/').unwrap_or(("", &step.path));
-    let item = branch
-        .rsplit('/')
-        .find_map(|part| part.strip_prefix("all#").or_else(|| part.strip_prefix("some#"))?.split_once('.'))
-        .map(|(_, item)| format!("[{item}]"));
-    let again = own
-        .rsplit_once('#')
-        .map(|(_, number)| number)
-        .filter(|number| *number != "1")
-        .map(|number| format!(" ({number})"));
-    format!("{name}{}{}", item.unwrap_or_default(), again.unwrap_or_default())
-}
-
 /// The step that it has failed at: the one that failed last.
 fn failed(steps: &[Step]) -> Option<&Step> {
     steps.iter().filter(|step| step.status == StepStatus::Failed).max_by_key(|step| step.ended_at)
@@ -111,37 +95,6 @@ fn values(shown: &Shown) -> Markup {
         section.card aria-label="Input and result" {
             (data::fold("input", "Input", &Data::from(&view.input), &in_api(&view.id)))
             @if let Some(result) = result { (data::fold("result", "Result", &Data::from(result), &in_api(&view.id))) }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_tell_steps_apart() {
-        for (name_alone, path, seen) in [
-            ("charge", "charge#1", "charge"),
-            ("charge", "charge#3", "charge (3)"),
-            ("send", "send#1/all#1.2/send#1", "send[2]"),
-            ("signal:ok", "signal:ok#1", "ok"),
-            ("wait", "cool-down#1/sleep#1", "wait"),
-        ] {
-            let step = Step {
-                name: name_alone.into(),
-                path: path.into(),
-                kind: String::new(),
-                status: StepStatus::Pending,
-                attempts: 0,
-                started_at: None,
-                ended_at: None,
-                next_attempt_at: None,
-                output: None,
-                failure: None,
-                tries: Vec::new(),
-            };
-            assert_eq!(name(&step), seen);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The steps of a run, in a table.
 
-use super::{Shown, facts, in_api, name, stands, timeline};
+use super::{Shown, facts, in_api, stands, timeline};
 use crate::pages::{data, mark, words};
 use crate::shapes::{Step, StepStatus};
 use maud::{Markup, html};
@@ -27,7 +27,7 @@ pub(super) fn section(shown: &Shown) -> Markup {
 }
 
 fn line(step: &Step, shown: &Shown) -> Markup {
-    let (name, now) = (name(step), shown.now);
+    let (name, now) = (step.label(), shown.now);
     let done = step.status != StepStatus::Skipped;
     html! {
         tr data-key={ "step " (step.path) } {

@@ -3,7 +3,7 @@
 //! Positions are attributes of SVG elements, because styles have to be in the stylesheet.
 
 use super::axis::Axis;
-use super::{Shown, name, stands};
+use super::{Shown, stands};
 use crate::pages::{mark, words};
 use crate::shapes::{Step, StepStatus, Try};
 use maud::{Markup, html};
@@ -85,7 +85,7 @@ fn scale(axis: &Axis) -> Markup {
 
 fn lane(step: &Step, axis: &Axis, shown: &Shown) -> Markup {
     let bars = bars(step, shown.now);
-    let name = name(step);
+    let name = step.label();
     let told = format!("{name}, {}: {}", mark::word(stands(step)), bars.iter().map(|bar| &*bar.title).collect::<Vec<_>>().join("; "));
     let ended = step.ended_at.map_or(shown.now, |at| at.0);
     let took = step

@@ -24,7 +24,7 @@ fn lines(shown: &Shown) -> Vec<Markup> {
     let own = match view.status {
         Status::Completed => html! { "It has completed." },
         Status::Failed => match failed(&shown.steps) {
-            Some(step) => html! { "It has failed at the step " code title=(step.path) { (super::name(step)) } "." },
+            Some(step) => html! { "It has failed at the step " code title=(step.path) { (step.label()) } "." },
             None => html! { "It has failed." },
         },
         Status::Cancelled => html! { "It was called off." },
