@@ -42,6 +42,16 @@ codes! {
     LETTER_NOT_FOUND = "SF0115",
     /// The workflow does not take that input.
     INVALID_INPUT = "SF0116",
+    /// There is no key of that name.
+    KEY_NOT_FOUND = "SF0117",
+    /// The key belongs to somebody else.
+    KEY_OWNED = "SF0118",
+    /// The key has another revision than the one that was asked for.
+    KEY_CHANGED = "SF0119",
+    /// A time to live that cannot be.
+    INVALID_TTL = "SF0120",
+    /// Nobody can be called back so.
+    CALLBACK_NOT_ALLOWED = "SF0121",
     /// Too much is waiting already.
     BUSY = "SF0201",
     /// The engine is stopping or has stopped.

@@ -1,9 +1,10 @@
 //! What is asked of an entity. Commands are imperatives; each has its own file, in the folder of its machine, that decides on it.
 
+use crate::key::Target;
 use crate::random::Seed;
 use crate::{
-    Attempt, Envelope, Epoch, Event, Failure, LetterId, Origin, Payload, Policy, RunId, RunOptions, Seq, StepId, TimerName, Timestamp,
-    WorkflowName,
+    Attempt, Envelope, Epoch, Event, Failure, KeyName, LetterId, Origin, Payload, Policy, Revision, RunId, RunOptions, Seq, StepId,
+    TimerName, Timestamp, WorkflowName,
 };
 use std::time::Duration;
 
@@ -38,6 +39,20 @@ pub enum Command {
     Hear(Box<Envelope>),
     /// Throw a dead letter away.
     DropLetter(DropLetter),
+    /// Tell of an expiry again that nobody will tell of by itself.
+    RedriveLetter(RedriveLetter),
+    /// Give a key a value.
+    PutKey(PutKey),
+    /// Give a key another time.
+    RenewKey(RenewKey),
+    /// Remove a key.
+    DeleteKey(DeleteKey),
+    /// The time of a key is over.
+    ExpireKey(ExpireKey),
+    /// The directory of a key has ended, and the key with it.
+    EndKey(EndKey),
+    /// An attempt to tell of an expiry is over.
+    ReportCallback(ReportCallback),
 }
 
 /// Begin a run, or find the one of that id.
@@ -197,4 +212,91 @@ pub struct DropLetter {
     pub letter: Seq,
     /// Who, and why.
     pub origin: Origin,
+}
+
+/// Tell of an expiry again that nobody will tell of by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RedriveLetter {
+    /// The sequence of its arrival.
+    pub letter: Seq,
+    /// Who wants it, and why.
+    pub origin: Origin,
+}
+
+/// Give a key a value, a time to live, and what is to happen at its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PutKey {
+    /// What number this change has if it happens: higher than that of every change before it, also of a key that is gone.
+    pub revision: Revision,
+    /// Its value.
+    pub value: Payload,
+    /// For how long it lives.
+    pub ttl: Duration,
+    /// Who may change it; everybody if there is none.
+    pub owner: Option<String>,
+    /// The keys below it end with it.
+    pub directory: bool,
+    /// Who is told of its expiry.
+    pub on_expire: Option<Target>,
+    /// Only if that is its revision; 0 if there is to be no such key.
+    pub if_revision: Option<Revision>,
+    /// The process has a handler for its expiry.
+    pub handled: bool,
+}
+
+/// Give a key another time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenewKey {
+    /// What number this change has if it happens.
+    pub revision: Revision,
+    /// For how long it lives from now on.
+    pub ttl: Duration,
+    /// Who asks for it.
+    pub owner: Option<String>,
+    /// Only if that is its revision.
+    pub if_revision: Option<Revision>,
+}
+
+/// Remove a key. Nobody is called back for that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeleteKey {
+    /// Who asks for it.
+    pub owner: Option<String>,
+    /// Only if that is its revision.
+    pub if_revision: Option<Revision>,
+}
+
+/// The time of a key is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpireKey {
+    /// The revision whose time it is; another one means that the key was changed or made anew.
+    pub revision: Revision,
+    /// The process has a handler for it.
+    pub handled: bool,
+}
+
+/// The directory of a key has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndKey {
+    /// The directory.
+    pub directory: KeyName,
+    /// When it ended; what was put after that is not concerned.
+    pub ended_at: Timestamp,
+    /// It was removed; it expired if not.
+    pub deleted: bool,
+    /// The process has a handler for the key's expiry.
+    pub handled: bool,
+}
+
+/// An attempt to tell of an expiry is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReportCallback {
+    /// The revision that expired.
+    pub revision: Revision,
+    /// The attempt; any other than the one to come is stale.
+    pub attempt: Attempt,
+    /// How it went; the run, if one was started.
+    pub outcome: Result<Option<RunId>, Failure>,
+    /// What follows a failure.
+    pub policy: Policy,
 }

@@ -1,6 +1,6 @@
 //! What is to be done once the events are durable. Effects may be lost in a crash and are then derived again from state.
 
-use crate::{Attempt, Envelope, Failure, Payload, Seq, StepId, Timer, TimerName};
+use crate::{Attempt, Envelope, Failure, Payload, Revision, Seq, StepId, Timer, TimerName, Timestamp};
 
 /// What is to be done after the commit.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +30,19 @@ pub enum Effect {
     Deliver(Completion),
     /// Take the run away from its host: nothing it does counts any more.
     Close,
+    /// Tell of that expiry.
+    CallBack {
+        /// The revision that expired.
+        revision: Revision,
+        /// The attempt.
+        attempt: Attempt,
+    },
+    /// Nothing of the key has to be known any more: forget it after a while, by a timer of this revision.
+    Retire(Seq),
+    /// Remove the journal before that entry; it is not needed to know the state. Part of the commit.
+    Shorten(Seq),
+    /// Remove everything there is of the entity. Part of the commit.
+    Forget,
     /// Tell the one who asked.
     Answer(Answer),
     /// Tell those who wait for the result.
@@ -111,4 +124,33 @@ pub enum Answer {
     Heard,
     /// The letter is gone.
     Dropped,
+    /// The letter is tried again.
+    Redriven,
+    /// The key has its value.
+    Put {
+        /// Its revision.
+        revision: Revision,
+        /// Until then.
+        expires_at: Timestamp,
+    },
+    /// The key has its time.
+    Renewed {
+        /// Its revision.
+        revision: Revision,
+        /// Until then.
+        expires_at: Timestamp,
+    },
+    /// The key is gone.
+    Deleted {
+        /// The revision that is gone.
+        revision: Revision,
+    },
+    /// The key has expired.
+    Expired,
+    /// There is no such key, or no such callback.
+    NotFound,
+    /// The key was changed or made anew, or the attempt is not the one to come.
+    Mismatch,
+    /// What became of the callback is on record.
+    Reported,
 }

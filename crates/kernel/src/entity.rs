@@ -1,13 +1,15 @@
-//! What has a journal and a state of its own: a run, a limit, a letter box.
+//! What has a journal and a state of its own: a run, a limit, a letter box, a key.
 
 use crate::id::check;
-use crate::{InvalidId, RunId, Seq, WorkflowName};
+use crate::{InvalidId, KeyName, RunId, Seq, WorkflowName};
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// The id of an entity: one decision touches exactly one. Ids of runs stand for themselves, others have a prefix that no run id can have.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// The id of an entity: one decision touches exactly one. Ids of runs stand for themselves, others have a prefix that no run id can have. They are in the
+/// order of their stored form.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum EntityId {
     /// A run.
@@ -16,6 +18,8 @@ pub enum EntityId {
     Limit(LimitKey),
     /// The dead letters of a workflow.
     Letters(WorkflowName),
+    /// A key, with its callbacks.
+    Key(KeyName),
 }
 
 impl EntityId {
@@ -25,6 +29,7 @@ impl EntityId {
             None => RunId::new(text).ok().map(EntityId::Run),
             Some(("limit", key)) => LimitKey::new(key).ok().map(EntityId::Limit),
             Some(("letters", workflow)) => WorkflowName::new(workflow).ok().map(EntityId::Letters),
+            Some(("key", key)) => KeyName::new(key).ok().map(EntityId::Key),
             Some(_) => None,
         }
     }
@@ -33,8 +38,42 @@ impl EntityId {
     pub fn run(&self) -> Option<&RunId> {
         match self {
             EntityId::Run(run) => Some(run),
-            EntityId::Limit(_) | EntityId::Letters(_) => None,
+            EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) => None,
         }
+    }
+
+    /// The key, if it is one.
+    pub fn key(&self) -> Option<&KeyName> {
+        match self {
+            EntityId::Key(key) => Some(key),
+            EntityId::Run(_) | EntityId::Limit(_) | EntityId::Letters(_) => None,
+        }
+    }
+
+    /// The stored form: what tells the kinds apart, and what tells those of a kind apart.
+    fn parts(&self) -> (&'static str, &str) {
+        match self {
+            EntityId::Run(run) => ("", run.as_str()),
+            EntityId::Limit(key) => ("limit:", key.as_str()),
+            EntityId::Letters(workflow) => ("letters:", workflow.as_str()),
+            EntityId::Key(key) => ("key:", key.as_str()),
+        }
+    }
+}
+
+impl Ord for EntityId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (mine, theirs) = (self.parts(), other.parts());
+        if mine.0 == theirs.0 {
+            return mine.1.cmp(theirs.1);
+        }
+        mine.0.bytes().chain(mine.1.bytes()).cmp(theirs.0.bytes().chain(theirs.1.bytes()))
+    }
+}
+
+impl PartialOrd for EntityId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -64,14 +103,11 @@ impl From<&RunId> for EntityId {
     }
 }
 
-/// The stored form: `RUN`, `limit:KEY` or `letters:WORKFLOW`.
+/// The stored form: `RUN`, `limit:KEY`, `letters:WORKFLOW` or `key:KEY`.
 impl fmt::Display for EntityId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            EntityId::Run(run) => write!(f, "{run}"),
-            EntityId::Limit(key) => write!(f, "limit:{key}"),
-            EntityId::Letters(workflow) => write!(f, "letters:{workflow}"),
-        }
+        let (kind, name) = self.parts();
+        write!(f, "{kind}{name}")
     }
 }
 
@@ -129,11 +165,68 @@ impl fmt::Debug for LimitKey {
     }
 }
 
-/// The id of a dead letter: its box, and the place of its arrival in the box's journal. Shown as `WORKFLOW.SEQ`.
+/// Where a dead letter is kept, and on what record: in the box of a workflow, or with the key whose callback it is.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub enum LetterHome {
+    /// Steps of runs of that workflow.
+    Workflow(WorkflowName),
+    /// Callbacks of that key.
+    Key(KeyName),
+}
+
+impl LetterHome {
+    /// Reads the shown form: `WORKFLOW` or `key:KEY`.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.strip_prefix("key:") {
+            Some(key) => KeyName::new(key).ok().map(LetterHome::Key),
+            None => WorkflowName::new(text).ok().map(LetterHome::Workflow),
+        }
+    }
+
+    /// Whose journal has it.
+    pub fn entity(&self) -> EntityId {
+        match self {
+            LetterHome::Workflow(workflow) => EntityId::Letters(workflow.clone()),
+            LetterHome::Key(key) => EntityId::Key(key.clone()),
+        }
+    }
+
+    /// The home of the letters that stand in that journal.
+    pub fn of(entity: &EntityId) -> Option<Self> {
+        match entity {
+            EntityId::Letters(workflow) => Some(LetterHome::Workflow(workflow.clone())),
+            EntityId::Key(key) => Some(LetterHome::Key(key.clone())),
+            EntityId::Run(_) | EntityId::Limit(_) => None,
+        }
+    }
+}
+
+impl Ord for LetterHome {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.to_string().cmp(&other.to_string())
+    }
+}
+
+impl PartialOrd for LetterHome {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for LetterHome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LetterHome::Workflow(workflow) => write!(f, "{workflow}"),
+            LetterHome::Key(key) => write!(f, "key:{key}"),
+        }
+    }
+}
+
+/// The id of a dead letter: its home, and the place of its arrival in the journal there. Shown as `WORKFLOW.SEQ` or `key:KEY.SEQ`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LetterId {
-    /// The workflow whose box it is in.
-    pub workflow: WorkflowName,
+    /// Where it is kept.
+    pub home: LetterHome,
     /// The sequence of its arrival.
     pub seq: Seq,
 }
@@ -141,15 +234,21 @@ pub struct LetterId {
 impl LetterId {
     /// Reads the shown form.
     pub fn parse(text: &str) -> Option<Self> {
-        let (workflow, seq) = text.rsplit_once('.')?;
+        let (home, seq) = text.rsplit_once('.')?;
         let digits = !seq.is_empty() && seq.bytes().all(|b| b.is_ascii_digit());
-        Some(LetterId { workflow: WorkflowName::new(workflow).ok()?, seq: seq.parse().ok().filter(|seq| digits && *seq > 0)? })
+        Some(LetterId { home: LetterHome::parse(home)?, seq: seq.parse().ok().filter(|seq| digits && *seq > 0)? })
     }
 }
 
 impl fmt::Display for LetterId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.workflow, self.seq)
+        write!(f, "{}.{}", self.home, self.seq)
+    }
+}
+
+impl fmt::Debug for LetterHome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_string())
     }
 }
 
@@ -171,20 +270,32 @@ mod tests {
             EntityId::Limit(LimitKey::of_workflow(&workflow)),
             EntityId::Limit(LimitKey::of_key("customer-7").unwrap()),
             EntityId::Letters(workflow),
+            EntityId::Key(KeyName::new("session:42/cart").unwrap()),
         ];
-        for id in ids {
-            assert_eq!(EntityId::from_stored(&id.to_string()), Some(id));
+        for id in &ids {
+            assert_eq!(EntityId::from_stored(&id.to_string()).as_ref(), Some(id));
         }
-        for bad in ["", "other:x", "limit:x", "limit:key/", "letters:", "limit:key/a b"] {
+        let sorted = |mut ids: Vec<String>| {
+            ids.sort();
+            ids
+        };
+        let mut by_id = ids.to_vec();
+        by_id.sort();
+        let by_text = sorted(ids.iter().map(ToString::to_string).collect());
+        assert_eq!(by_id.iter().map(ToString::to_string).collect::<Vec<_>>(), by_text, "they are in the order of their text");
+        for bad in ["", "other:x", "limit:x", "limit:key/", "letters:", "limit:key/a b", "key:", "key:a//b", "key:a b"] {
             assert_eq!(EntityId::from_stored(bad), None, "{bad}");
         }
     }
 
     #[test]
     fn letters_are_found_by_their_shown_id() {
-        let id = LetterId { workflow: WorkflowName::new("a.b/c.2").unwrap(), seq: 17 };
+        let id = LetterId { home: LetterHome::Workflow(WorkflowName::new("a.b/c.2").unwrap()), seq: 17 };
         assert_eq!(id.to_string(), "a.b/c.2.17");
         assert_eq!(LetterId::parse("a.b/c.2.17"), Some(id));
+        let id = LetterId { home: LetterHome::Key(KeyName::new("session:42/a.b").unwrap()), seq: 3 };
+        assert_eq!(id.to_string(), "key:session:42/a.b.3");
+        assert_eq!(LetterId::parse("key:session:42/a.b.3"), Some(id));
         for bad in ["", "17", "checkout", "checkout.", "checkout.0", "checkout.+1", ".5", "a b.1"] {
             assert_eq!(LetterId::parse(bad), None, "{bad}");
         }

@@ -1,16 +1,17 @@
 //! What happened to an entity. Events are past tense; their types are upper snake in the store and in public.
 
+use crate::key::Held;
 use crate::random::Seed;
 use crate::{
-    Attempt, EntityId, Epoch, Failure, Letter, LimitKey, Origin, Payload, RunId, RunOptions, Seq, StepId, TimerName, Timestamp,
-    WorkflowName,
+    Attempt, EntityId, Epoch, Failure, KeyName, Letter, LimitKey, Origin, Payload, Revision, RunId, RunOptions, Seq, StepId, TimerName,
+    Timestamp, WorkflowName,
 };
 use std::time::Duration;
 
 /// An event with its place in the journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Counted from 1 per run, without gaps.
+    /// Counted from 1 per entity, without gaps.
     pub seq: Seq,
     /// Which life of the run.
     pub epoch: Epoch,
@@ -276,19 +277,76 @@ pub enum Event {
         /// The run.
         run: RunId,
     },
-    /// Of a letter box: something that nobody will try again by itself.
+    /// Of a letter box or a key: something that nobody will try again by itself.
     LetterAdded(Box<Letter>),
-    /// Of a letter box: it is tried again.
+    /// Of a letter box or a key: it is tried again.
     LetterRedriven {
         /// The sequence of its arrival.
         letter: Seq,
+        /// Who wants it, and why; of a step's letter the run knows.
+        origin: Origin,
     },
-    /// Of a letter box: a person does not want it any more.
+    /// Of a letter box or a key: a person does not want it any more.
     LetterDropped {
         /// The sequence of its arrival.
         letter: Seq,
         /// Who, and why.
         origin: Origin,
+    },
+    /// Of a key: it has this value.
+    KeyPut(Box<Held>),
+    /// Of a key: it ends later, or sooner.
+    KeyRenewed {
+        /// Which change of it.
+        revision: Revision,
+        /// For how long it lives from here on.
+        ttl: Duration,
+        /// Until then.
+        expires_at: Timestamp,
+        /// Now and then all of it is said again, so that what came before need not be kept.
+        restated: Option<Box<Held>>,
+    },
+    /// Of a key: somebody removed it.
+    KeyDeleted {
+        /// The revision that is gone.
+        revision: Revision,
+        /// The directory that it was removed with.
+        with: Option<KeyName>,
+    },
+    /// Of a key: its time is over.
+    KeyExpired {
+        /// The revision that is gone.
+        revision: Revision,
+        /// When its time was over.
+        ended_at: Timestamp,
+        /// The process has a handler for it, though the key does not say so.
+        handled: bool,
+        /// The directory that it expired with.
+        with: Option<KeyName>,
+    },
+    /// Of a key: nobody could be told of an expiry, and it will be tried again.
+    CallbackFailed {
+        /// The revision that expired.
+        revision: Revision,
+        /// The attempt that failed.
+        attempt: Attempt,
+        /// How many attempts there are in all.
+        of: Attempt,
+        /// The delay that was drawn.
+        delay: Duration,
+        /// When the next attempt starts.
+        due_at: Timestamp,
+        /// Why.
+        failure: Failure,
+    },
+    /// Of a key: an expiry was told.
+    CallbackSettled {
+        /// The revision that expired.
+        revision: Revision,
+        /// The attempt that succeeded.
+        attempt: Attempt,
+        /// The run that was started.
+        run: Option<RunId>,
     },
 }
 
@@ -383,6 +441,12 @@ impl Event {
             Event::LetterAdded(_) => "LETTER_ADDED",
             Event::LetterRedriven { .. } => "LETTER_REDRIVEN",
             Event::LetterDropped { .. } => "LETTER_DROPPED",
+            Event::KeyPut(_) => "KEY_PUT",
+            Event::KeyRenewed { .. } => "KEY_RENEWED",
+            Event::KeyDeleted { .. } => "KEY_DELETED",
+            Event::KeyExpired { .. } => "KEY_EXPIRED",
+            Event::CallbackFailed { .. } => "CALLBACK_FAILED",
+            Event::CallbackSettled { .. } => "CALLBACK_SETTLED",
         }
     }
 
@@ -419,7 +483,13 @@ impl Event {
             | Event::SlotReleased { .. }
             | Event::LetterAdded(_)
             | Event::LetterRedriven { .. }
-            | Event::LetterDropped { .. } => None,
+            | Event::LetterDropped { .. }
+            | Event::KeyPut(_)
+            | Event::KeyRenewed { .. }
+            | Event::KeyDeleted { .. }
+            | Event::KeyExpired { .. }
+            | Event::CallbackFailed { .. }
+            | Event::CallbackSettled { .. } => None,
         }
     }
 

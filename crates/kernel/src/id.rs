@@ -22,20 +22,24 @@ pub struct InvalidId {
 
 const ALLOWED: &str = "use 1 to 128 characters of A-Z a-z 0-9 . _ - /, without empty or dot-only parts between slashes";
 const ALLOWED_NAME: &str = "use 1 to 128 characters of A-Z a-z 0-9 . _ -";
+const ALLOWED_KEY: &str = "use 1 to 128 characters of A-Z a-z 0-9 . _ - / :, without empty or dot-only parts between slashes";
 
 pub(crate) fn check(what: &'static str, value: &str, slash: bool) -> Result<(), InvalidId> {
-    let fits = (1..=LENGTH_MAX).contains(&value.len())
-        && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b) || (slash && b == b'/'))
-        && value.split('/').all(|part| !part.bytes().all(|b| b == b'.'));
-    if fits {
-        return Ok(());
+    match slash {
+        true => fits(what, value, "._-/", ALLOWED),
+        false => fits(what, value, "._-", ALLOWED_NAME),
     }
-    let why = if slash { ALLOWED } else { ALLOWED_NAME };
-    Err(InvalidId { what, value: value.chars().take(LENGTH_MAX + 8).collect(), why })
+}
+
+fn fits(what: &'static str, value: &str, marks: &str, why: &'static str) -> Result<(), InvalidId> {
+    let fits = (1..=LENGTH_MAX).contains(&value.len())
+        && value.bytes().all(|b| b.is_ascii_alphanumeric() || marks.as_bytes().contains(&b))
+        && value.split('/').all(|part| !part.bytes().all(|b| b == b'.'));
+    if fits { Ok(()) } else { Err(InvalidId { what, value: value.chars().take(LENGTH_MAX + 8).collect(), why }) }
 }
 
 macro_rules! id {
-    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $marks:literal, $allowed:expr) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
@@ -45,9 +49,9 @@ macro_rules! id {
             /// Checks and takes an id.
             ///
             /// # Errors
-            /// [`InvalidId`] if it is empty, too long, or has other characters than `A-Z a-z 0-9 . _ - /`.
+            /// [`InvalidId`] if it is empty, too long, or has characters that are not allowed.
             pub fn new(value: impl AsRef<str>) -> Result<Self, InvalidId> {
-                check($what, value.as_ref(), true)?;
+                fits($what, value.as_ref(), $marks, $allowed)?;
                 Ok(Self(value.as_ref().into()))
             }
 
@@ -80,7 +84,9 @@ macro_rules! id {
 id!(
     /// The id of a run, given by the caller or made by the engine.
     RunId,
-    "run id"
+    "run id",
+    "._-/",
+    ALLOWED
 );
 /// Checks the name of a signal, given from outside. Those with a colon are the engine's own questions to people.
 ///
@@ -106,8 +112,38 @@ pub fn check_tenant(name: &str) -> Result<(), InvalidId> {
 id!(
     /// The name under which a workflow is registered.
     WorkflowName,
-    "workflow name"
+    "workflow name",
+    "._-/",
+    ALLOWED
 );
+id!(
+    /// The name of a key. Slashes make it a path: a directory has the keys below it.
+    KeyName,
+    "key",
+    "._-/:",
+    ALLOWED_KEY
+);
+
+impl KeyName {
+    /// The names above it, from the top: of `a/b/c` these are `a` and `a/b`.
+    pub fn above(&self) -> impl Iterator<Item = KeyName> + '_ {
+        self.0.match_indices('/').map(|(slash, _)| KeyName(self.0[..slash].into()))
+    }
+
+    /// What the names of all keys below it begin with.
+    pub fn below(&self) -> String {
+        format!("{self}/")
+    }
+}
+
+/// Checks what the names of keys are to begin with; nothing stands for all of them.
+///
+/// # Errors
+/// [`InvalidId`] if no key begins so.
+pub fn check_prefix(prefix: &str) -> Result<(), InvalidId> {
+    let fits = prefix.len() <= LENGTH_MAX && prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-/:".contains(&b));
+    if fits { Ok(()) } else { Err(InvalidId { what: "prefix", value: prefix.chars().take(LENGTH_MAX + 8).collect(), why: ALLOWED_KEY }) }
+}
 
 /// The identity of a record inside a run: branch path, name, and which one of that name in the branch.
 ///

@@ -16,6 +16,7 @@ mod entity;
 mod event;
 mod failure;
 mod id;
+pub mod key;
 pub mod letter;
 pub mod limit;
 pub mod machine;
@@ -34,16 +35,17 @@ mod timer;
 mod wait;
 
 pub use command::{
-    CancelRun, Command, DropLetter, FireTimer, Proposal, RecordHeartbeat, ReportFailure, RetryFrom, RetryRun, SendSignal, StartRun,
-    TakeTurn,
+    CancelRun, Command, DeleteKey, DropLetter, EndKey, ExpireKey, FireTimer, Proposal, PutKey, RecordHeartbeat, RedriveLetter, RenewKey,
+    ReportCallback, ReportFailure, RetryFrom, RetryRun, SendSignal, StartRun, TakeTurn,
 };
 pub use effect::{Answer, Completion, Effect};
-pub use entity::{EntityId, LetterId, LimitKey};
+pub use entity::{EntityId, LetterHome, LetterId, LimitKey};
 pub use event::{Entry, Event, Heard, Retried};
 pub use failure::{Class, Code, Failure, FailureError, MaxRetriesExceeded};
-pub use id::{InvalidId, RunId, StepId, WorkflowName, check_signal, check_tenant};
+pub use id::{InvalidId, KeyName, RunId, StepId, WorkflowName, check_prefix, check_signal, check_tenant};
+pub use key::{Callback, Held, Key, Target};
 pub use machine::{Decision, Entity, IllegalTransition};
-pub use message::{Envelope, Letter, Message, StartChild};
+pub use message::{Envelope, Letter, LetterAbout, Message, StartChild};
 pub use options::{Limiting, Origin, Parent, Recovery, RunOptions};
 pub use payload::{Encoding, Payload};
 pub use period::Period;
@@ -58,6 +60,9 @@ pub use wait::Wait;
 
 /// A position in a journal: counted from 1, without gaps. Zero is the place before the first event.
 pub type Seq = u64;
+
+/// Which change of a key: it rises with every one, and is never given twice to the same key.
+pub type Revision = u64;
 
 /// Which life of a run an event belongs to. The first is 1.
 pub type Epoch = u32;

@@ -1,8 +1,9 @@
 //! What all machines have in common: decide on a command, advance by an entry, and what is told to others on the way.
 //!
-//! A machine is a run, a limit or a letter box. [`decide`] looks at the state of one entity and answers with entries and effects. [`advance`] folds an
+//! A machine is a run, a limit, a letter box or a key. [`decide`] looks at the state of one entity and answers with entries and effects. [`advance`] folds an
 //! entry into the state and tells what it says to other entities: the outbox is a fold of the journal too.
 
+use crate::key::{self, Key};
 use crate::letter::{self, LetterBox};
 use crate::limit::{self, Limit};
 use crate::{Answer, Command, Effect, EntityId, Entry, Envelope, Message, Refusal, Run, Seq, Timestamp, run};
@@ -34,6 +35,8 @@ pub enum Entity {
     Limit(Limit),
     /// The dead letters of a workflow.
     Letters(LetterBox),
+    /// A key, with its callbacks.
+    Key(Box<Key>),
 }
 
 impl Entity {
@@ -41,7 +44,15 @@ impl Entity {
     pub fn run(&self) -> Option<&Run> {
         match self {
             Entity::Run(run) => Some(run),
-            Entity::Limit(_) | Entity::Letters(_) => None,
+            Entity::Limit(_) | Entity::Letters(_) | Entity::Key(_) => None,
+        }
+    }
+
+    /// The key, if it is one.
+    pub fn key(&self) -> Option<&Key> {
+        match self {
+            Entity::Key(key) => Some(key),
+            Entity::Run(_) | Entity::Limit(_) | Entity::Letters(_) => None,
         }
     }
 
@@ -51,7 +62,8 @@ impl Entity {
             (Entity::Run(run), EntityId::Run(id)) => run.id == *id,
             (Entity::Limit(limit), EntityId::Limit(key)) => limit.key == *key,
             (Entity::Letters(letters), EntityId::Letters(workflow)) => letters.workflow == *workflow,
-            (Entity::Run(_) | Entity::Limit(_) | Entity::Letters(_), _) => false,
+            (Entity::Key(key), EntityId::Key(name)) => key.name == *name,
+            (Entity::Run(_) | Entity::Limit(_) | Entity::Letters(_) | Entity::Key(_), _) => false,
         }
     }
 
@@ -61,6 +73,7 @@ impl Entity {
             Entity::Run(run) => run.seq,
             Entity::Limit(limit) => limit.seq,
             Entity::Letters(letters) => letters.seq,
+            Entity::Key(key) => key.seq,
         }
     }
 }
@@ -91,6 +104,8 @@ pub fn decide(id: &EntityId, state: Option<&Entity>, command: Command, now: Time
         (EntityId::Limit(_), Some(Entity::Limit(limit))) => Ok(limit::decide(Some(limit), &command, now)),
         (EntityId::Letters(workflow), None) => letter::decide(workflow, None, command, now),
         (EntityId::Letters(workflow), Some(Entity::Letters(letters))) => letter::decide(workflow, Some(letters), command, now),
+        (EntityId::Key(name), None) => key::decide(name, None, command, now),
+        (EntityId::Key(name), Some(Entity::Key(key))) => key::decide(name, Some(key), command, now),
         (_, Some(_)) => Ok(Decision::default()), // a state is kept under the id of its own kind
     }
 }
@@ -111,6 +126,8 @@ pub fn advance(id: &EntityId, state: Option<Entity>, entry: &Entry) -> Result<(E
         (EntityId::Letters(workflow), Some(Entity::Letters(letters))) => {
             letter::evolve(workflow, Some(letters), entry).map(|letters| (Entity::Letters(letters), Vec::new()))
         }
+        (EntityId::Key(name), None) => key::begin_with(name, entry).map(|key| (Entity::Key(Box::new(key)), Vec::new())),
+        (EntityId::Key(_), Some(Entity::Key(mut key))) => key::advance(&mut key, entry).map(|()| (Entity::Key(key), Vec::new())),
         (_, Some(_)) => Err(illegal(id, entry, "the state is that of another kind of entity")),
     }
 }

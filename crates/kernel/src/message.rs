@@ -2,7 +2,7 @@
 
 use crate::random::Seed;
 use crate::record::{FailureBody, OptionsBody};
-use crate::{Attempt, Encoding, EntityId, Epoch, Failure, Origin, Payload, RunId, RunOptions, StepId, WorkflowName};
+use crate::{Attempt, Encoding, EntityId, Epoch, Failure, KeyName, Origin, Payload, Revision, RunId, RunOptions, StepId, WorkflowName};
 use bytes::Bytes;
 use prost::Message as _;
 use std::time::Duration;
@@ -83,18 +83,35 @@ pub struct StartChild {
 /// A dead letter: what nobody will try again by itself, with its bytes and the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Letter {
-    /// The run.
-    pub run: RunId,
-    /// The step.
-    pub step: StepId,
-    /// The attempt that found it to be poison.
+    /// What it is about.
+    pub about: LetterAbout,
+    /// The last attempt.
     pub attempt: Attempt,
     /// Whose work it is.
     pub tenant: Option<String>,
     /// Why.
     pub failure: Failure,
-    /// What the run was given.
+    /// What the run was given, or the value of the key.
     pub payload: Payload,
+}
+
+/// What a dead letter is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LetterAbout {
+    /// A step of a run.
+    Step {
+        /// The run.
+        run: RunId,
+        /// The step.
+        step: StepId,
+    },
+    /// The expiry of a key.
+    Expiry {
+        /// The key.
+        key: KeyName,
+        /// The revision that expired.
+        revision: Revision,
+    },
 }
 
 impl Message {
@@ -145,9 +162,11 @@ impl Message {
                     Err(failure) => body.failure = Some(failure.into()),
                 }
             }
-            Message::PostLetter(Letter { run, step, attempt, tenant, failure, payload }) => {
-                body.run = Some(run.to_string());
-                body.step = Some(step.to_string());
+            Message::PostLetter(Letter { about, attempt, tenant, failure, payload }) => {
+                match about {
+                    LetterAbout::Step { run, step } => (body.run, body.step) = (Some(run.to_string()), Some(step.to_string())),
+                    LetterAbout::Expiry { key, revision } => (body.key, body.revision) = (Some(key.to_string()), Some(*revision)),
+                }
                 body.attempt = Some(*attempt);
                 body.tenant.clone_from(tenant);
                 body.failure = Some(failure.into());
@@ -181,8 +200,10 @@ impl Message {
                 Message::ChildEnded { child: step()?, outcome }
             }
             "POST_LETTER" => Message::PostLetter(Letter {
-                run: RunId::new(body.run.as_deref()?).ok()?,
-                step: step()?,
+                about: match &body.key {
+                    Some(key) => LetterAbout::Expiry { key: KeyName::new(key).ok()?, revision: body.revision? },
+                    None => LetterAbout::Step { run: RunId::new(body.run.as_deref()?).ok()?, step: step()? },
+                },
                 attempt: body.attempt?,
                 failure: failure()?,
                 payload: payload()?,
@@ -229,6 +250,10 @@ struct Body {
     tenant: Option<String>,
     #[prost(uint64, optional, tag = "16")]
     after: Option<u64>,
+    #[prost(string, optional, tag = "17")]
+    key: Option<String>,
+    #[prost(uint64, optional, tag = "18")]
+    revision: Option<u64>,
 }
 
 /// A payload inside another message.

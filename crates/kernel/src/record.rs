@@ -3,15 +3,17 @@
 //! What people query is a column (type, subject, attempt, backoff, reason, time); the user's bytes are kept exactly as they came; the rest is
 //! one small protobuf message whose numbered fields can grow. A stored record is never decoded and written again.
 
+mod keys;
 mod parts;
 
+use keys::HeldBody;
 pub(crate) use parts::{FailureBody, OptionsBody};
 
 use crate::message::PayloadBody;
 use crate::random::Seed;
 use crate::{
-    Attempt, EntityId, Entry, Epoch, Event, Heard, Letter, LimitKey, Origin, Payload, Retried, RunId, RunOptions, Seq, StepId, TimerName,
-    Timestamp, WorkflowName,
+    Attempt, EntityId, Entry, Epoch, Event, Heard, KeyName, Letter, LetterAbout, LimitKey, Origin, Payload, Retried, RunId, RunOptions,
+    Seq, StepId, TimerName, Timestamp, WorkflowName,
 };
 use bytes::Bytes;
 use prost::Message;
@@ -121,6 +123,20 @@ struct Body {
     step: Option<String>,
     #[prost(message, optional, tag = "32")]
     approval: Option<ApprovalBody>,
+    #[prost(uint64, optional, tag = "33")]
+    revision: Option<u64>,
+    #[prost(message, optional, tag = "34")]
+    held: Option<HeldBody>,
+    #[prost(uint64, optional, tag = "35")]
+    ttl_us: Option<u64>,
+    #[prost(int64, optional, tag = "36")]
+    ended_at: Option<i64>,
+    #[prost(bool, optional, tag = "37")]
+    handled: Option<bool>,
+    #[prost(string, optional, tag = "38")]
+    with: Option<String>,
+    #[prost(string, optional, tag = "39")]
+    key: Option<String>,
 }
 
 /// Who may say yes or no.
@@ -193,7 +209,7 @@ impl From<&Entry> for Record {
             Event::RetryScheduled { attempt, of, delay, due_at, failure, details, .. } => {
                 record.payload.clone_from(details);
                 record.attempt = Some(*attempt);
-                record.backoff_ms = Some(u64::try_from(delay.as_micros().div_ceil(1000)).unwrap_or(u64::MAX));
+                record.backoff_ms = Some(whole_millis(*delay));
                 record.reason = Some(failure.message.clone());
                 body.of = Some(*of);
                 body.delay_us = Some(micros(*delay));
@@ -253,15 +269,18 @@ impl From<&Entry> for Record {
             }
             Event::SlotGranted { run } | Event::SlotReleased { run } => body.run = Some(run.to_string()),
             Event::LetterAdded(letter) => {
-                let Letter { run, step, attempt, tenant, failure, payload } = &**letter;
+                let Letter { about, attempt, tenant, failure, payload } = &**letter;
                 record.attempt = Some(*attempt);
                 record.reason = Some(failure.message.clone());
                 record.payload = Some(payload.clone());
-                (body.run, body.step, body.tenant) = (Some(run.to_string()), Some(step.to_string()), tenant.clone());
+                match about {
+                    LetterAbout::Step { run, step } => (body.run, body.step) = (Some(run.to_string()), Some(step.to_string())),
+                    LetterAbout::Expiry { key, revision } => (body.key, body.revision) = (Some(key.to_string()), Some(*revision)),
+                }
+                body.tenant.clone_from(tenant);
                 body.failure = Some(failure.into());
             }
-            Event::LetterRedriven { letter } => body.signal = Some(*letter),
-            Event::LetterDropped { letter, origin } => {
+            Event::LetterRedriven { letter, origin } | Event::LetterDropped { letter, origin } => {
                 body.signal = Some(*letter);
                 set_origin(&mut record, &mut body, origin);
             }
@@ -274,6 +293,33 @@ impl From<&Entry> for Record {
             | Event::ChildTaken { .. }
             | Event::RunInterrupted
             | Event::RunCancelled => {}
+            Event::KeyPut(held) => {
+                record.payload = Some(held.value.clone());
+                body.held = Some((&**held).into());
+            }
+            Event::KeyRenewed { revision, ttl, expires_at, restated } => {
+                record.payload = restated.as_ref().map(|held| held.value.clone());
+                body.held = restated.as_ref().map(|held| (&**held).into());
+                (body.revision, body.ttl_us, body.due_at) = (Some(*revision), Some(micros(*ttl)), Some(expires_at.as_micros()));
+            }
+            Event::KeyDeleted { revision, with } => {
+                (body.revision, body.with) = (Some(*revision), with.as_ref().map(ToString::to_string));
+            }
+            Event::KeyExpired { revision, ended_at, handled, with } => {
+                (body.revision, body.ended_at) = (Some(*revision), Some(ended_at.as_micros()));
+                (body.handled, body.with) = (handled.then_some(true), with.as_ref().map(ToString::to_string));
+            }
+            Event::CallbackFailed { revision, attempt, of, delay, due_at, failure } => {
+                record.attempt = Some(*attempt);
+                record.backoff_ms = Some(whole_millis(*delay));
+                record.reason = Some(failure.message.clone());
+                (body.revision, body.of, body.delay_us) = (Some(*revision), Some(*of), Some(micros(*delay)));
+                (body.due_at, body.failure) = (Some(due_at.as_micros()), Some(failure.into()));
+            }
+            Event::CallbackSettled { revision, attempt, run } => {
+                record.attempt = Some(*attempt);
+                (body.revision, body.run) = (Some(*revision), run.as_ref().map(ToString::to_string));
+            }
             Event::RunCompleted { output } => record.payload = Some(output.clone()),
             Event::RunFailed { failure } => {
                 record.reason = Some(failure.message.clone());
@@ -322,6 +368,9 @@ fn read(record: &Record, body: Body) -> Result<Event, &'static str> {
             .map_or_else(|| Some(RunOptions::default()), OptionsBody::read)
             .ok_or("options")
     };
+    let revision = || body.revision.ok_or("revision");
+    let held = || body.held.as_ref().and_then(|held| held.read(record.payload.clone()?)).ok_or("held");
+    let key = |name: &Option<String>| name.as_deref().map(KeyName::new).transpose().map_err(|_| "key");
     let origin = || Origin { by: body.by.clone(), why: body.why.clone(), command: body.command.clone() };
     Ok(match record.kind.as_str() {
         "RUN_STARTED" => Event::RunStarted {
@@ -385,14 +434,41 @@ fn read(record: &Record, body: Body) -> Result<Event, &'static str> {
         "SLOT_GRANTED" => Event::SlotGranted { run: run()? },
         "SLOT_RELEASED" => Event::SlotReleased { run: run()? },
         "LETTER_ADDED" => Event::LetterAdded(Box::new(Letter {
-            run: run()?,
-            step: body.step.as_deref().map(StepId::from_stored).ok_or("step")?,
+            about: match body.key {
+                Some(_) => LetterAbout::Expiry { key: key(&body.key)?.ok_or("key")?, revision: revision()? },
+                None => LetterAbout::Step { run: run()?, step: body.step.as_deref().map(StepId::from_stored).ok_or("step")? },
+            },
             attempt: attempt()?,
             tenant: body.tenant.clone(),
             failure: failure()?,
             payload: payload()?,
         })),
-        "LETTER_REDRIVEN" => Event::LetterRedriven { letter: body.signal.ok_or("signal")? },
+        "LETTER_REDRIVEN" => Event::LetterRedriven { letter: body.signal.ok_or("signal")?, origin: origin() },
+        "KEY_PUT" => Event::KeyPut(Box::new(held()?)),
+        "KEY_RENEWED" => Event::KeyRenewed {
+            revision: revision()?,
+            ttl: body.ttl_us.map(Duration::from_micros).ok_or("ttl")?,
+            expires_at: due_at()?,
+            restated: body.held.is_some().then(held).transpose()?.map(Box::new),
+        },
+        "KEY_DELETED" => Event::KeyDeleted { revision: revision()?, with: key(&body.with)? },
+        "KEY_EXPIRED" => Event::KeyExpired {
+            revision: revision()?,
+            ended_at: body.ended_at.map(Timestamp::from_micros).ok_or("ended_at")?,
+            handled: body.handled.unwrap_or_default(),
+            with: key(&body.with)?,
+        },
+        "CALLBACK_FAILED" => Event::CallbackFailed {
+            revision: revision()?,
+            attempt: attempt()?,
+            of: body.of.ok_or("of")?,
+            delay: body.delay_us.map(Duration::from_micros).ok_or("delay")?,
+            due_at: due_at()?,
+            failure: failure()?,
+        },
+        "CALLBACK_SETTLED" => {
+            Event::CallbackSettled { revision: revision()?, attempt: attempt()?, run: body.run.is_some().then(run).transpose()? }
+        }
         "LETTER_DROPPED" => Event::LetterDropped { letter: body.signal.ok_or("signal")?, origin: origin() },
         "TIMER_SET" => Event::TimerSet { sleep: subject()?, due_at: due_at()? },
         "TIMER_FIRED" => Event::TimerFired { sleep: subject()? },
@@ -420,6 +496,11 @@ fn read(record: &Record, body: Body) -> Result<Event, &'static str> {
 fn set_origin(record: &mut Record, body: &mut Body, origin: &Origin) {
     record.reason.clone_from(&origin.why);
     (body.by, body.why, body.command) = (origin.by.clone(), origin.why.clone(), origin.command.clone());
+}
+
+/// Rounded up.
+fn whole_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
 }
 
 fn micros(duration: Duration) -> u64 {

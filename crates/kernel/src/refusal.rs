@@ -1,6 +1,6 @@
 //! Bad input or an impossible request: answered, and leaves no trace.
 
-use crate::{LetterId, RunId, Status, StepId, code};
+use crate::{KeyName, LetterId, Revision, RunId, Status, StepId, code};
 
 /// Why a command was not carried out. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,6 +65,26 @@ pub enum Refusal {
         /// The letter.
         letter: LetterId,
     },
+    /// No such key, or its time is over.
+    #[error("there is no key {key}; it has expired, was deleted, or never was")]
+    KeyNotFound {
+        /// The key.
+        key: KeyName,
+    },
+    /// It belongs to somebody else.
+    #[error("key {key} belongs to another owner; only its owner may change, renew or delete it, and says so by naming itself")]
+    KeyOwned {
+        /// The key.
+        key: KeyName,
+    },
+    /// Not that revision.
+    #[error("key {key} {}; look at it again and decide anew", stands(*revision))]
+    KeyChanged {
+        /// The key.
+        key: KeyName,
+        /// What it has; nothing if there is none.
+        revision: Option<Revision>,
+    },
     /// A report about something that is no longer so.
     #[error("a report about run {run} is out of date: {why}")]
     Stale {
@@ -73,6 +93,10 @@ pub enum Refusal {
         /// What it does not fit.
         why: String,
     },
+}
+
+fn stands(revision: Option<Revision>) -> String {
+    revision.map_or_else(|| "does not exist".into(), |revision| format!("has revision {revision}"))
 }
 
 impl Refusal {
@@ -88,6 +112,9 @@ impl Refusal {
             Refusal::WrongStatus { .. } => code::WRONG_STATUS,
             Refusal::StepNotFound { .. } => code::STEP_NOT_FOUND,
             Refusal::LetterNotFound { .. } => code::LETTER_NOT_FOUND,
+            Refusal::KeyNotFound { .. } => code::KEY_NOT_FOUND,
+            Refusal::KeyOwned { .. } => code::KEY_OWNED,
+            Refusal::KeyChanged { .. } => code::KEY_CHANGED,
         }
     }
 }

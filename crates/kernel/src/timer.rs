@@ -1,22 +1,22 @@
-//! Durable timers: what a run waits for that only time brings.
+//! Durable timers: what an entity waits for that only time brings.
 
-use crate::{RunId, Seq, StepId, Timestamp};
+use crate::{EntityId, Seq, StepId, Timestamp};
 use std::fmt;
 
-/// A timer of a run. Firing carries the revision, so that a timer that was replaced meanwhile is a no-op.
+/// A timer of an entity. Firing carries the revision, so that a timer that was replaced meanwhile is a no-op.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timer {
-    /// The run it belongs to.
-    pub run: RunId,
-    /// Which of the run's timers it is.
+    /// Whose it is.
+    pub entity: EntityId,
+    /// Which of its timers it is.
     pub name: TimerName,
     /// When it is to fire; never earlier.
     pub due: Timestamp,
-    /// The sequence of the event that armed it.
+    /// The sequence of the event that armed it; of an expiry the revision of the key.
     pub revision: Seq,
 }
 
-/// Which of a run's timers.
+/// Which of an entity's timers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimerName {
     /// The next attempt of a step.
@@ -25,6 +25,12 @@ pub enum TimerName {
     Sleep(StepId),
     /// The end of the run, whatever it is doing.
     Deadline,
+    /// The end of a key.
+    Expiry,
+    /// The next attempt to tell of the expiry of that revision.
+    Callback(Seq),
+    /// Nothing is left of a key that has to be known.
+    Forget,
 }
 
 impl TimerName {
@@ -32,14 +38,20 @@ impl TimerName {
     pub fn step(&self) -> Option<&StepId> {
         match self {
             TimerName::Retry(step) | TimerName::Sleep(step) => Some(step),
-            TimerName::Deadline => None,
+            TimerName::Deadline | TimerName::Expiry | TimerName::Callback(_) | TimerName::Forget => None,
         }
     }
 
     /// Takes a name as it was stored.
     pub fn from_stored(text: &str) -> Option<Self> {
         match text.split_once(':') {
-            None => (text == "deadline").then_some(TimerName::Deadline),
+            None => match text {
+                "deadline" => Some(TimerName::Deadline),
+                "expiry" => Some(TimerName::Expiry),
+                "forget" => Some(TimerName::Forget),
+                _ => None,
+            },
+            Some(("callback", revision)) => revision.parse().ok().map(TimerName::Callback),
             Some(("retry", step)) => Some(TimerName::Retry(StepId::from_stored(step))),
             Some(("sleep", sleep)) => Some(TimerName::Sleep(StepId::from_stored(sleep))),
             Some(_) => None,
@@ -47,13 +59,17 @@ impl TimerName {
     }
 }
 
-/// The stored form: `retry:STEP`, `sleep:SLEEP` or `deadline`.
+/// The stored form: `retry:STEP`, `sleep:SLEEP`, `deadline`, `expiry`, `callback:REVISION` or `forget`. Within a kind it has the order of the name, so
+/// revisions have all their digits.
 impl fmt::Display for TimerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TimerName::Retry(step) => write!(f, "retry:{step}"),
             TimerName::Sleep(sleep) => write!(f, "sleep:{sleep}"),
             TimerName::Deadline => f.write_str("deadline"),
+            TimerName::Expiry => f.write_str("expiry"),
+            TimerName::Callback(revision) => write!(f, "callback:{revision:020}"),
+            TimerName::Forget => f.write_str("forget"),
         }
     }
 }
@@ -65,10 +81,15 @@ mod tests {
     #[test]
     fn names_survive_being_stored() {
         let step = StepId::new("left", "charge", 2).unwrap();
-        for name in [TimerName::Retry(step.clone()), TimerName::Sleep(step), TimerName::Deadline] {
+        let of_keys = [TimerName::Expiry, TimerName::Callback(17), TimerName::Forget];
+        for name in [TimerName::Retry(step.clone()), TimerName::Sleep(step), TimerName::Deadline]
+            .into_iter()
+            .chain(of_keys)
+        {
             assert_eq!(TimerName::from_stored(&name.to_string()), Some(name));
         }
         assert_eq!(TimerName::from_stored("other"), None);
         assert_eq!(TimerName::from_stored("other:x#1"), None);
+        assert_eq!(TimerName::from_stored("callback:x"), None);
     }
 }

@@ -28,12 +28,12 @@ use readers::Readers;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Snapshot, Timer};
+use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, Record, RunId, Seq, Snapshot, Timer};
 use steadfast_store::{
-    Batch, Commit, Definition, Error, Fed, Head, LetterCursor, LetterRow, Position, RunCursor, RunFilter, RunRow, ShardId, Store, Sweep,
-    Swept, TimerKey,
+    Batch, CallbackCursor, CallbackFilter, CallbackRow, Commit, Definition, Error, Fed, Head, KeyRow, LetterCursor, LetterRow, Position,
+    RunCursor, RunFilter, RunRow, ShardId, Store, Sweep, Swept, TimerKey,
 };
-use tables::{definitions, events, feed, letters, outbox, runs, shards, snapshots, sweep, timers};
+use tables::{callbacks, definitions, events, feed, keys, letters, outbox, runs, shards, snapshots, sweep, timers};
 use writer::Writer;
 
 /// A store in a folder of the local disk. Clones are the same store.
@@ -138,6 +138,28 @@ impl Store for Embedded {
     async fn letters(&self, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error> {
         let after = after.cloned();
         self.0.readers.read("list dead letters", move |db| letters::list(db, after.as_ref(), limit)).await
+    }
+
+    async fn keys(&self, names: &[KeyName]) -> Result<Vec<KeyRow>, Error> {
+        let names = names.to_vec();
+        self.0.readers.read("read keys", move |db| keys::get(db, &names)).await
+    }
+
+    async fn keys_below(&self, prefix: &str, after: Option<&KeyName>, limit: usize) -> Result<Vec<KeyRow>, Error> {
+        let (prefix, after) = (prefix.to_string(), after.cloned());
+        self.0.readers.read("list keys", move |db| keys::list(db, &prefix, after.as_ref(), limit)).await
+    }
+
+    async fn callbacks(&self, filter: &CallbackFilter, after: Option<&CallbackCursor>, limit: usize) -> Result<Vec<CallbackRow>, Error> {
+        let (filter, after) = (filter.clone(), after.cloned());
+        self.0
+            .readers
+            .read("list callbacks", move |db| callbacks::list(db, &filter, after.as_ref(), limit))
+            .await
+    }
+
+    async fn callbacks_count(&self, shard: ShardId) -> Result<u64, Error> {
+        self.0.readers.read("count callbacks", move |db| callbacks::count_of(db, shard)).await
     }
 
     async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error> {

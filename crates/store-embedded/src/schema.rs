@@ -1,7 +1,7 @@
 //! The schema as a whole: what is made, and whether a file has it.
 
 use crate::error;
-use crate::tables::{definitions, events, feed, letters, outbox, runs, shards, snapshots, sweep, timers};
+use crate::tables::{callbacks, definitions, events, feed, keys, letters, outbox, runs, shards, snapshots, sweep, timers};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,7 @@ use steadfast_store::Error;
 pub(crate) const APPLICATION_ID: u32 = 0x5354_4644;
 
 /// The header's `user_version`.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// The statements that a version added, in the order of execution. What an older program has written is brought up to date by those that came after it.
 fn added(version: u32) -> impl Iterator<Item = &'static str> {
@@ -27,6 +27,7 @@ fn added(version: u32) -> impl Iterator<Item = &'static str> {
             sweep::SCHEMA,
         ],
         2 => &[definitions::SCHEMA, feed::SCHEMA],
+        3 => &[keys::SCHEMA, callbacks::SCHEMA],
         _ => &[],
     };
     tables.iter().flat_map(|table| table.iter().copied())

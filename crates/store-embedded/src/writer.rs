@@ -4,7 +4,7 @@ use crate::checkpointer::{self, Bell, Log};
 use crate::error::{self, stopped};
 use crate::tables::events::Failed;
 use crate::tables::shards::Advance;
-use crate::tables::{definitions, events, letters, outbox, runs, shards, snapshots, sweep, timers};
+use crate::tables::{callbacks, definitions, events, feed, keys, letters, outbox, runs, shards, snapshots, sweep, timers};
 use crate::vacuum::{QUIET, Vacuum};
 use futures_util::FutureExt;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -189,11 +189,26 @@ fn apply(db: &Connection, path: &Path, batch: &Batch) -> Result<(), Error> {
     for change in &batch.letters {
         letters::change(db, change).map_err(trouble)?;
     }
+    for change in &batch.keys {
+        keys::change(db, change).map_err(trouble)?;
+    }
+    for change in &batch.callbacks {
+        callbacks::change(db, change).map_err(trouble)?;
+    }
     for snapshot in &batch.snapshots {
         snapshots::put(db, snapshot).map_err(trouble)?;
     }
     for definition in &batch.definitions {
         definitions::keep(db, definition).map_err(trouble)?;
+    }
+    if !batch.forgotten.is_empty() {
+        feed::remember(db).map_err(trouble)?;
+    }
+    for forgotten in &batch.forgotten {
+        events::forget(db, forgotten).map_err(trouble)?;
+        if forgotten.before.is_none() {
+            snapshots::remove(db, &forgotten.entity).map_err(trouble)?;
+        }
     }
     Ok(())
 }

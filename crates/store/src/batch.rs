@@ -1,10 +1,10 @@
 //! What one commit makes durable: whole, or absent.
 
-use crate::ShardId;
+use crate::{CallbackChange, KeyChange, ShardId};
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{
-    EntityId, Entry, Envelope, Event, Failure, LetterId, Record, Run, RunId, Snapshot, Status, StepId, Timer, TimerName, Timestamp, Wait,
-    WorkflowName,
+    EntityId, Entry, Envelope, Event, Failure, LetterAbout, LetterHome, LetterId, Record, Run, RunId, Seq, Snapshot, Status, Timer,
+    TimerName, Timestamp, Wait, WorkflowName,
 };
 
 /// One durable commit.
@@ -22,8 +22,14 @@ pub struct Batch {
     pub outbox: Vec<OutboxChange>,
     /// Dead letters put and removed, applied in order.
     pub letters: Vec<LetterChange>,
+    /// Keys put and removed, applied in order.
+    pub keys: Vec<KeyChange>,
+    /// Ends of keys that are to be told put and removed, applied in order.
+    pub callbacks: Vec<CallbackChange>,
     /// Saved folds; a later one of the same entity replaces an earlier one.
     pub snapshots: Vec<Snapshot>,
+    /// Journals that need not be kept, removed after everything else of the batch was applied.
+    pub forgotten: Vec<Forgotten>,
     /// Texts of definitions; one that is there already stays as it is. They belong to no shard: a batch that has nothing else needs no fence.
     pub definitions: Vec<Definition>,
 }
@@ -39,6 +45,15 @@ pub struct Definition {
     pub text: String,
     /// When it was first seen.
     pub kept_at: Timestamp,
+}
+
+/// A journal, or the beginning of one, that need not be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forgotten {
+    /// Whose.
+    pub entity: EntityId,
+    /// The entries before that one; all of them, and what was saved of it, if there is none.
+    pub before: Option<Seq>,
 }
 
 /// Who writes a shard, and which of its batches these are: applied only if the shard stands at (`term`, `after`), which then is (`term`, `upto`).
@@ -133,17 +148,15 @@ pub enum OutboxChange {
     },
 }
 
-/// What lists need to know of a dead letter; its bytes are in the journal of its box.
+/// What lists need to know of a dead letter; its bytes are in the journal of its box or key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LetterRow {
-    /// The shard of its box.
+    /// The shard of its box or key.
     pub shard: ShardId,
     /// Its id.
     pub letter: LetterId,
-    /// The run.
-    pub run: RunId,
-    /// The step.
-    pub step: StepId,
+    /// What it is about.
+    pub about: LetterAbout,
     /// Whose work it is.
     pub tenant: Option<String>,
     /// Why.
@@ -162,20 +175,20 @@ pub enum LetterChange {
 }
 
 impl LetterChange {
-    /// What an entry of a letter box changes.
-    pub fn of(shard: ShardId, workflow: &WorkflowName, entry: &Entry) -> Option<Self> {
-        let id = |seq| LetterId { workflow: workflow.clone(), seq };
+    /// What an entry of a letter box or a key changes.
+    pub fn of(shard: ShardId, entity: &EntityId, entry: &Entry) -> Option<Self> {
+        let home = LetterHome::of(entity)?;
+        let id = |seq| LetterId { home: home.clone(), seq };
         match &entry.event {
             Event::LetterAdded(letter) => Some(LetterChange::Put(LetterRow {
                 shard,
                 letter: id(entry.seq),
-                run: letter.run.clone(),
-                step: letter.step.clone(),
+                about: letter.about.clone(),
                 tenant: letter.tenant.clone(),
                 failure: letter.failure.clone(),
                 added_at: entry.at,
             })),
-            Event::LetterRedriven { letter } | Event::LetterDropped { letter, .. } => Some(LetterChange::Remove(id(*letter))),
+            Event::LetterRedriven { letter, .. } | Event::LetterDropped { letter, .. } => Some(LetterChange::Remove(id(*letter))),
             _ => None,
         }
     }
@@ -184,9 +197,9 @@ impl LetterChange {
 /// A timer armed or disarmed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TimerChange {
-    /// Put it; it replaces one of the same run and name.
+    /// Put it; it replaces one of the same entity and name.
     Arm {
-        /// The shard of its run.
+        /// The shard of its entity.
         shard: ShardId,
         /// The timer.
         timer: Timer,
@@ -194,14 +207,20 @@ pub enum TimerChange {
     /// Remove it, if it is there.
     Disarm {
         /// Whose it is.
-        run: RunId,
+        entity: EntityId,
         /// Which one.
         name: TimerName,
     },
 }
 
 impl Batch {
-    /// Adds a batch that follows on from this one. Batches of one shard are merged in their order.
+    /// Whether that batch can be merged into this one: not if it goes on with a journal that this one removes.
+    pub fn takes(&self, next: &Batch) -> bool {
+        let removed = |entity: &EntityId| self.forgotten.iter().any(|forgotten| forgotten.before.is_none() && forgotten.entity == *entity);
+        self.forgotten.is_empty() || !next.events.iter().any(|append| removed(&append.entity))
+    }
+
+    /// Adds a batch that follows on from this one and that it [`takes`](Self::takes). Batches of one shard are merged in their order.
     pub fn merge(&mut self, next: Batch) {
         for fence in next.fences {
             match self.fences.iter_mut().find(|mine| mine.shard == fence.shard && mine.term == fence.term) {
@@ -214,7 +233,10 @@ impl Batch {
         self.timers.extend(next.timers);
         self.outbox.extend(next.outbox);
         self.letters.extend(next.letters);
+        self.keys.extend(next.keys);
+        self.callbacks.extend(next.callbacks);
         self.snapshots.extend(next.snapshots);
+        self.forgotten.extend(next.forgotten);
         self.definitions.extend(next.definitions);
     }
 
@@ -225,9 +247,10 @@ impl Batch {
             OutboxChange::Add { envelope, .. } => 128 + envelope.message.size(),
             OutboxChange::Settle { .. } => 128,
         };
-        let rows = 128 * (self.runs.len() + self.timers.len() + self.letters.len());
+        let rows = 128 * (self.runs.len() + self.timers.len() + self.letters.len() + self.callbacks.len() + self.forgotten.len());
+        let keys = self.keys.iter().map(|change| 128 + change.size()).sum::<usize>();
         let saved = self.snapshots.iter().map(|snapshot| 128 + snapshot.state.len()).sum::<usize>();
         let texts = self.definitions.iter().map(|definition| 128 + definition.text.len()).sum::<usize>();
-        self.events.iter().map(event).sum::<usize>() + self.outbox.iter().map(message).sum::<usize>() + rows + saved + texts
+        self.events.iter().map(event).sum::<usize>() + self.outbox.iter().map(message).sum::<usize>() + rows + keys + saved + texts
     }
 }

@@ -9,18 +9,20 @@ pub mod contract;
 mod error;
 mod feed;
 mod filter;
+mod keys;
 pub mod memory;
 mod sweep;
 
-pub use batch::{Append, Batch, Definition, Fence, LetterChange, LetterRow, OutboxChange, RunRow, TimerChange};
+pub use batch::{Append, Batch, Definition, Fence, Forgotten, LetterChange, LetterRow, OutboxChange, RunRow, TimerChange};
 pub use error::Error;
 pub use feed::{Fed, Position};
 pub use filter::{RunCursor, RunFilter};
+pub use keys::{CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, KeyChange, KeyRow, key_changes};
 pub use sweep::{Sweep, Swept};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Snapshot, Timer, TimerName, Timestamp};
+use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, Record, RunId, Seq, Snapshot, Timer, TimerName, Timestamp};
 
 /// The number of a shard.
 pub type ShardId = u32;
@@ -100,11 +102,24 @@ pub trait Store: Send + Sync + 'static {
     /// A dead letter.
     async fn letter(&self, letter: &LetterId) -> Result<Option<LetterRow>, Error>;
 
-    /// Dead letters, newest first: by the time of their arrival and then by id (workflow, then sequence), all descending. From the one after
+    /// Dead letters, newest first: by the time of their arrival and then by id (home as text, then sequence), all descending. From the one after
     /// `after`, at most `limit`.
     async fn letters(&self, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error>;
 
-    /// The timers of a shard in the order (due, run, name), from the one after `after`, at most `limit`.
+    /// The rows of those keys that there are, in the order of their names. One that is named twice is there once.
+    async fn keys(&self, names: &[KeyName]) -> Result<Vec<KeyRow>, Error>;
+
+    /// The rows of keys whose names begin so, in the order of their names, from the one after `after`, at most `limit`.
+    async fn keys_below(&self, prefix: &str, after: Option<&KeyName>, limit: usize) -> Result<Vec<KeyRow>, Error>;
+
+    /// The ends of keys that are to be told and that the filter lets through, those that have waited for longest first: by the time of their end, by name
+    /// and by revision. From the one after `after`, at most `limit`.
+    async fn callbacks(&self, filter: &CallbackFilter, after: Option<&CallbackCursor>, limit: usize) -> Result<Vec<CallbackRow>, Error>;
+
+    /// How many ends of a shard's keys are to be told.
+    async fn callbacks_count(&self, shard: ShardId) -> Result<u64, Error>;
+
+    /// The timers of a shard in the order (due, entity as text, name), from the one after `after`, at most `limit`.
     async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error>;
 
     /// What was written after that place, in the order of writing, at most `limit` entries; of one entity, if one is named.
@@ -129,14 +144,14 @@ pub struct TimerKey {
     /// When it is due.
     pub due: Timestamp,
     /// Whose it is.
-    pub run: RunId,
+    pub entity: EntityId,
     /// Which one.
     pub name: TimerName,
 }
 
 impl From<&Timer> for TimerKey {
     fn from(timer: &Timer) -> Self {
-        TimerKey { due: timer.due, run: timer.run.clone(), name: timer.name.clone() }
+        TimerKey { due: timer.due, entity: timer.entity.clone(), name: timer.name.clone() }
     }
 }
 

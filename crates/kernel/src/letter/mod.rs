@@ -11,8 +11,8 @@
 
 use crate::machine::{Decision, IllegalTransition, illegal};
 use crate::{
-    Answer, Command, DropLetter, Effect, EntityId, Entry, Envelope, Event, Heard, LetterId, Message, Refusal, RunId, Seq, StepId,
-    Timestamp, WorkflowName,
+    Answer, Command, DropLetter, Effect, EntityId, Entry, Envelope, Event, Heard, LetterAbout, LetterHome, LetterId, Message, Origin,
+    Refusal, RunId, Seq, StepId, Timestamp, WorkflowName,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,7 +55,9 @@ fn hear(state: Option<&LetterBox>, envelope: Envelope, now: Timestamp) -> Decisi
         Message::SettleLetter { step, after } => {
             let of_it = |(_, (run, of, number)): &(&Seq, &(RunId, StepId, u64))| from.run() == Some(run) && *of == step && *number > after;
             let letters = state.iter().flat_map(|letters| &letters.letters).filter(of_it);
-            letters.map(|(letter, _)| Event::LetterRedriven { letter: *letter }).collect()
+            letters
+                .map(|(letter, _)| Event::LetterRedriven { letter: *letter, origin: Origin::default() })
+                .collect()
         }
         _ => Vec::new(),
     };
@@ -67,7 +69,7 @@ fn hear(state: Option<&LetterBox>, envelope: Envelope, now: Timestamp) -> Decisi
 
 fn throw_away(workflow: &WorkflowName, state: Option<&LetterBox>, command: DropLetter, now: Timestamp) -> Result<Decision, Refusal> {
     let DropLetter { letter, origin } = command;
-    let not_found = || Refusal::LetterNotFound { letter: LetterId { workflow: workflow.clone(), seq: letter } };
+    let not_found = || Refusal::LetterNotFound { letter: LetterId { home: LetterHome::Workflow(workflow.clone()), seq: letter } };
     let letters = state.ok_or_else(not_found)?;
     if origin.command.as_ref().is_some_and(|id| letters.commands.contains(id)) {
         return Ok(Decision::answer(Answer::Dropped));
@@ -98,9 +100,10 @@ pub fn evolve(workflow: &WorkflowName, state: Option<LetterBox>, entry: &Entry) 
     match &entry.event {
         Event::LetterAdded(letter) => {
             let number = entry.heard.as_ref().map_or(0, |heard| heard.seq);
-            letters.letters.insert(entry.seq, (letter.run.clone(), letter.step.clone(), number));
+            let LetterAbout::Step { run, step } = &letter.about else { return Err(wrong("the letter belongs to a key")) };
+            letters.letters.insert(entry.seq, (run.clone(), step.clone(), number));
         }
-        Event::LetterRedriven { letter } => drop(letters.letters.remove(letter).ok_or_else(|| wrong("there is no such letter"))?),
+        Event::LetterRedriven { letter, .. } => drop(letters.letters.remove(letter).ok_or_else(|| wrong("there is no such letter"))?),
         Event::LetterDropped { letter, origin } => {
             letters.letters.remove(letter).ok_or_else(|| wrong("there is no such letter"))?;
             letters.commands.extend(origin.command.clone());

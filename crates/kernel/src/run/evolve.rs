@@ -279,7 +279,7 @@ fn abandon(open: &mut Open, name: &TimerName, at: Seq) {
                 child.taken.get_or_insert(at);
             }
         }
-        TimerName::Deadline => {}
+        TimerName::Deadline | TimerName::Expiry | TimerName::Callback(_) | TimerName::Forget => {}
     }
 }
 

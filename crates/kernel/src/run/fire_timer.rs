@@ -31,12 +31,13 @@ pub(super) fn decide(run: &Run, fire: &FireTimer, now: Timestamp) -> Decision {
             }
             None => return superseded,
         },
+        TimerName::Expiry | TimerName::Callback(_) | TimerName::Forget => return superseded, // a run has none of these
     };
     if revision != fire.revision {
         return superseded;
     }
     if due > now {
-        return pass_on(Effect::Arm(Timer { run: run.id.clone(), name: fire.name.clone(), due, revision })); // the clock was set back
+        return pass_on(Effect::Arm(Timer { entity: run.id.clone().into(), name: fire.name.clone(), due, revision })); // the clock was set back
     }
     fired
 }

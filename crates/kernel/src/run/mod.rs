@@ -58,7 +58,17 @@ pub fn decide(id: &RunId, state: Option<&Run>, command: Command, now: Timestamp)
         (Some(run), Command::RetryRun(command)) => retry::decide(run, command, now),
         (Some(run), Command::InterruptRun) => Ok(interrupt::decide(run, now)),
         (Some(run), Command::RecordHeartbeat(command)) => heartbeat::decide(run, command, now),
-        (Some(_), Command::DropLetter(_)) => Ok(Decision::default()), // of letter boxes only
+        (
+            Some(_),
+            Command::DropLetter(_)
+            | Command::RedriveLetter(_)
+            | Command::PutKey(_)
+            | Command::RenewKey(_)
+            | Command::DeleteKey(_)
+            | Command::ExpireKey(_)
+            | Command::EndKey(_)
+            | Command::ReportCallback(_),
+        ) => Ok(Decision::default()), // of letter boxes and keys only
     }
 }
 

@@ -78,7 +78,13 @@ impl Run {
                 | Event::SlotReleased { .. }
                 | Event::LetterAdded(_)
                 | Event::LetterRedriven { .. }
-                | Event::LetterDropped { .. },
+                | Event::LetterDropped { .. }
+                | Event::KeyPut(_)
+                | Event::KeyRenewed { .. }
+                | Event::KeyDeleted { .. }
+                | Event::KeyExpired { .. }
+                | Event::CallbackFailed { .. }
+                | Event::CallbackSettled { .. },
             ) => Err("no such event can happen to a run".into()),
             (Stage::Compensating { .. }, _) => Err("the run is being undone".into()),
             (Stage::Running, _) => Err("the run is not being undone".into()),

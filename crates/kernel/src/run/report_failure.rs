@@ -30,7 +30,7 @@ fn judge(run: &Run, stands_still: bool, report: ReportFailure, now: Timestamp) -
             let due_at = now.saturating_add(delay);
             let event = Event::RetryScheduled { step: step.clone(), attempt: attempt + 1, of, delay, due_at, failure, details };
             let entry = run.entry(0, now, Some(in_flight), event);
-            let timer = Timer { run: run.id.clone(), name: TimerName::Retry(step), due: due_at, revision: entry.seq };
+            let timer = Timer { entity: run.id.clone().into(), name: TimerName::Retry(step), due: due_at, revision: entry.seq };
             let armed = (!stands_still).then_some(Effect::Arm(timer));
             Decision { entries: vec![entry], effects: armed.into_iter().chain([Effect::Answer(Answer::RetryScheduled)]).collect() }
         }

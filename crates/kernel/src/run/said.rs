@@ -1,7 +1,7 @@
 //! What a run says to other entities: a function of its state and the entry that is about to be folded in, so that the outbox is a fold too.
 
 use super::{Open, Run};
-use crate::{Class, EntityId, Entry, Event, Failure, Letter, Message, Origin, Parent, Payload, Retried, StartChild, StepId};
+use crate::{Class, EntityId, Entry, Event, Failure, Letter, LetterAbout, Message, Origin, Parent, Payload, Retried, StartChild, StepId};
 
 /// To whom, and what, in order. `run` is the state before the entry; for the first entry, the one that it begins.
 pub(super) fn said(run: &Run, entry: &Entry) -> Vec<(EntityId, Message)> {
@@ -38,7 +38,7 @@ fn release(run: &Run) -> impl Iterator<Item = (EntityId, Message)> {
 
 fn post(run: &Run, step: &StepId, attempt: crate::Attempt, failure: &Failure) -> (EntityId, Message) {
     let (tenant, failure, payload) = (run.options.tenant.clone(), failure.clone(), run.input.clone());
-    let letter = Letter { run: run.id.clone(), step: step.clone(), attempt, tenant, failure, payload };
+    let letter = Letter { about: LetterAbout::Step { run: run.id.clone(), step: step.clone() }, attempt, tenant, failure, payload };
     (EntityId::Letters(run.workflow.clone()), Message::PostLetter(letter))
 }
 

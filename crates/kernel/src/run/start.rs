@@ -12,7 +12,7 @@ pub(super) fn begin(command: StartRun, now: Timestamp) -> Decision {
     let deadline_at = deadline.map(|deadline| now.saturating_add(deadline));
     let opens = options.limits.is_empty().then_some(Effect::Open); // otherwise it waits for its slots
     let entry = Entry::new(1, 1, now, Event::RunStarted { workflow, input, seed, deadline_at, options });
-    let deadline = deadline_at.map(|due| Effect::Arm(Timer { run, name: TimerName::Deadline, due, revision: entry.seq }));
+    let deadline = deadline_at.map(|due| Effect::Arm(Timer { entity: run.into(), name: TimerName::Deadline, due, revision: entry.seq }));
     let effects = deadline.into_iter().chain(opens).chain([Effect::Answer(Answer::Created)]).collect();
     Decision { entries: vec![entry], effects }
 }

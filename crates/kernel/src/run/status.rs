@@ -163,7 +163,7 @@ impl Run {
     /// what its code waits for is of no use to a run that waits for a slot.
     pub fn timers(&self) -> Vec<Timer> {
         let Some(open) = self.open().filter(|open| !open.stands_still()) else { return Vec::new() };
-        let timer = |name, due, revision| Timer { run: self.id.clone(), name, due, revision };
+        let timer = |name, due, revision| Timer { entity: self.id.clone().into(), name, due, revision };
         let deadline = self.deadline.filter(|_| open.stage == Stage::Running);
         let deadline = deadline.map(|deadline| timer(TimerName::Deadline, deadline.at, deadline.revision));
         if self.is_ready() {

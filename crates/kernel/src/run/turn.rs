@@ -149,12 +149,12 @@ fn timers(run: &Run, entry: &crate::Entry) -> Option<Effect> {
         }
         Event::SignalAwaited { wait, until, .. } => {
             let name = TimerName::Sleep(wait.clone());
-            until.map(|due| Effect::Arm(Timer { run: run.id.clone(), name, due, revision: entry.seq }))
+            until.map(|due| Effect::Arm(Timer { entity: run.id.clone().into(), name, due, revision: entry.seq }))
         }
         Event::SignalTaken { wait, .. } => Some(Effect::Disarm(TimerName::Sleep(wait.clone()))),
         Event::TimerSet { sleep, due_at } => {
             let name = TimerName::Sleep(sleep.clone());
-            Some(Effect::Arm(Timer { run: run.id.clone(), name, due: *due_at, revision: entry.seq }))
+            Some(Effect::Arm(Timer { entity: run.id.clone().into(), name, due: *due_at, revision: entry.seq }))
         }
         Event::TimerFired { sleep } => Some(Effect::Disarm(TimerName::Sleep(sleep.clone()))),
         _ => None,

@@ -6,7 +6,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Error, ErrorCode, Row, Statement};
 use std::sync::LazyLock;
 use steadfast_kernel::{Encoding, EntityId, Payload, Record, Seq};
-use steadfast_store::Append;
+use steadfast_store::{Append, Forgotten};
 
 pub(crate) const SCHEMA: &[&str] = &[
     "CREATE TABLE events (
@@ -58,6 +58,14 @@ fn append_sql(entries: usize) -> String {
         format!("({})", numbers.collect::<Vec<_>>().join(", "))
     };
     format!("{APPEND}{}", (0..entries).map(row).collect::<Vec<_>>().join(", "))
+}
+
+const FORGET: &str = "DELETE FROM events WHERE entity = ?1 AND seq < ?2";
+
+/// Removes a journal, or the beginning of one.
+pub(crate) fn forget(db: &Connection, Forgotten { entity, before }: &Forgotten) -> rusqlite::Result<()> {
+    let before = before.map_or(i64::MAX, integer);
+    db.prepare_cached(FORGET)?.execute((entity.to_string(), before)).map(drop)
 }
 
 /// What could not be appended.
@@ -129,14 +137,14 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
 
 /// JSON as text, so that `sqlite3` shows it and its JSON functions work. What is not text stays bytes; so does text with a NUL, which would
 /// be shown cut off.
-fn stored(payload: &Payload) -> ToSqlOutput<'_> {
+pub(super) fn stored(payload: &Payload) -> ToSqlOutput<'_> {
     let bytes = &payload.bytes[..];
     let readable = payload.encoding == Encoding::Json && !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok();
     ToSqlOutput::Borrowed(if readable { ValueRef::Text(bytes) } else { ValueRef::Blob(bytes) })
 }
 
 /// The exact bytes, whichever way they were stored.
-fn payload(row: &Row<'_>) -> rusqlite::Result<Option<Payload>> {
+pub(super) fn payload(row: &Row<'_>) -> rusqlite::Result<Option<Payload>> {
     let bytes = match row.get_ref("payload")? {
         ValueRef::Null => return Ok(None),
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Bytes::copy_from_slice(bytes),
@@ -156,6 +164,12 @@ mod tests {
         let plan = plan(&database(), JOURNAL, ("a", 0, 10));
         assert!(plan.starts_with("SEARCH events USING INDEX sqlite_autoindex_events_1 (entity=? AND seq>?)\nSCALAR SUBQUERY"), "{plan}");
         assert!(plan.ends_with("SEARCH swept USING PRIMARY KEY (run=?)"), "{plan}");
+    }
+
+    #[test]
+    fn a_journal_is_forgotten_by_its_index() {
+        let plan = plan(&database(), FORGET, ("a", 3));
+        assert_eq!(plan, "SEARCH events USING INDEX sqlite_autoindex_events_1 (entity=? AND seq<?)");
     }
 
     #[test]

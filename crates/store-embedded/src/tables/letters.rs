@@ -1,9 +1,11 @@
-//! `letters`: the dead letters, as far as lists show them. Their bytes are in the journals of their boxes.
+//! `letters`: the dead letters, as far as lists show them. Their bytes are in the journals of their boxes and keys.
+//!
+//! Since there are keys, `workflow` is where a letter is kept: a workflow or `key:KEY`. The letter of an expiry has `key:KEY` as its run and the revision as its step.
 
 use super::{count, integer, limit as rows, parsed, time};
 use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, Error, OptionalExtension, Row, named_params};
-use steadfast_kernel::{Failure, LetterId, RunId, StepId, WorkflowName};
+use steadfast_kernel::{EntityId, Failure, LetterAbout, LetterHome, LetterId, StepId};
 use steadfast_store::{LetterChange, LetterCursor, LetterRow};
 
 pub(crate) const SCHEMA: &[&str] = &[
@@ -48,12 +50,16 @@ pub(crate) fn change(db: &Connection, change: &LetterChange) -> rusqlite::Result
 
 fn put(db: &Connection, row: &LetterRow) -> rusqlite::Result<()> {
     let (workflow, seq) = key(&row.letter);
+    let (run, step) = match &row.about {
+        LetterAbout::Step { run, step } => (run.to_string(), step.to_string()),
+        LetterAbout::Expiry { key, revision } => (EntityId::Key(key.clone()).to_string(), revision.to_string()),
+    };
     let params = named_params! {
         ":workflow": workflow,
         ":seq": seq,
         ":shard": row.shard,
-        ":run": row.run.as_str(),
-        ":step": row.step.as_str(),
+        ":run": run,
+        ":step": step,
         ":tenant": row.tenant,
         ":class": row.failure.class.as_str(),
         ":code": row.failure.code.as_str(),
@@ -71,7 +77,7 @@ pub(crate) fn get(db: &Connection, letter: &LetterId) -> rusqlite::Result<Option
 
 /// Letters, newest first, from the one after that place.
 pub(crate) fn list(db: &Connection, after: Option<&LetterCursor>, limit: usize) -> rusqlite::Result<Vec<LetterRow>> {
-    let (workflow, seq) = after.map_or(("", 0), |after| key(&after.letter));
+    let (workflow, seq) = after.map(|after| key(&after.letter)).unwrap_or_default();
     let params = named_params! {
         ":added_at": after.map_or(i64::MAX, |after| after.added_at.as_micros()), // no letter is that late
         ":workflow": workflow,
@@ -81,21 +87,28 @@ pub(crate) fn list(db: &Connection, after: Option<&LetterCursor>, limit: usize) 
     db.prepare_cached(LIST)?.query_map(params, row)?.collect()
 }
 
-fn key(letter: &LetterId) -> (&str, i64) {
-    (letter.workflow.as_str(), integer(letter.seq))
+fn key(letter: &LetterId) -> (String, i64) {
+    (letter.home.to_string(), integer(letter.seq))
 }
 
 fn row(row: &Row<'_>) -> rusqlite::Result<LetterRow> {
-    let workflow = parsed(row, "workflow", |name| WorkflowName::new(name).ok())?;
+    let step: String = row.get("step")?;
     Ok(LetterRow {
         shard: row.get("shard")?,
-        letter: LetterId { workflow, seq: count(row, "seq")? },
-        run: parsed(row, "run", |id| RunId::new(id).ok())?,
-        step: parsed(row, "step", |step| Some(StepId::from_stored(step)))?,
+        letter: LetterId { home: parsed(row, "workflow", LetterHome::parse)?, seq: count(row, "seq")? },
+        about: parsed(row, "run", |run| about(EntityId::from_stored(run)?, &step))?,
         tenant: row.get("tenant")?,
         failure: failure(row)?,
         added_at: time(row, "added_at")?,
     })
+}
+
+fn about(entity: EntityId, step: &str) -> Option<LetterAbout> {
+    match entity {
+        EntityId::Run(run) => Some(LetterAbout::Step { run, step: StepId::from_stored(step) }),
+        EntityId::Key(key) => Some(LetterAbout::Expiry { key, revision: step.parse().ok()? }),
+        EntityId::Limit(_) | EntityId::Letters(_) => None,
+    }
 }
 
 fn failure(row: &Row<'_>) -> rusqlite::Result<Failure> {

@@ -1,8 +1,10 @@
 //! One file per table: its definition, what is written and what is read. Each write runs inside the transaction of its batch.
 
+pub(crate) mod callbacks;
 pub(crate) mod definitions;
 pub(crate) mod events;
 pub(crate) mod feed;
+pub(crate) mod keys;
 pub(crate) mod letters;
 pub(crate) mod outbox;
 pub(crate) mod runs;

@@ -23,6 +23,12 @@ pub(crate) fn put(db: &Connection, snapshot: &Snapshot) -> rusqlite::Result<()> 
     db.prepare_cached(PUT)?.execute(params![entity.to_string(), integer(*seq), fold, state]).map(drop)
 }
 
+pub(crate) fn remove(db: &Connection, entity: &EntityId) -> rusqlite::Result<()> {
+    db.prepare_cached("DELETE FROM snapshots WHERE entity = ?1")?
+        .execute([entity.to_string()])
+        .map(drop)
+}
+
 pub(crate) fn get(db: &Connection, entity: &EntityId) -> rusqlite::Result<Option<Snapshot>> {
     let mut statement = db.prepare_cached(GET)?;
     let found = statement.query_row([entity.to_string()], |row| {

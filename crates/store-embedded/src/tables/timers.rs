@@ -1,8 +1,8 @@
-//! `timers`: what is to fire, in the order in which it is due.
+//! `timers`: what is to fire, in the order in which it is due. Since there are keys, `run` is whose timer it is: a run's id or `key:KEY`.
 
 use super::{count, integer, limit as rows, parsed, time};
 use rusqlite::{Connection, Row, named_params};
-use steadfast_kernel::{RunId, Timer, TimerName};
+use steadfast_kernel::{EntityId, Timer, TimerName};
 use steadfast_store::{ShardId, TimerChange, TimerKey};
 
 pub(crate) const SCHEMA: &[&str] = &[
@@ -33,13 +33,13 @@ WHERE shard = :shard AND (due, run, rank, name) > (:due, :run, :rank, :name) ORD
 pub(crate) fn change(db: &Connection, change: &TimerChange) -> rusqlite::Result<()> {
     match change {
         TimerChange::Arm { shard, timer } => arm(db, *shard, timer),
-        TimerChange::Disarm { run, name } => db.prepare_cached(DISARM)?.execute((run.as_str(), name.to_string())).map(drop),
+        TimerChange::Disarm { entity, name } => db.prepare_cached(DISARM)?.execute((entity.to_string(), name.to_string())).map(drop),
     }
 }
 
 fn arm(db: &Connection, shard: ShardId, timer: &Timer) -> rusqlite::Result<()> {
     let params = named_params! {
-        ":run": timer.run.as_str(),
+        ":run": timer.entity.to_string(),
         ":name": timer.name.to_string(),
         ":shard": shard,
         ":due": timer.due.as_micros(),
@@ -54,7 +54,7 @@ pub(crate) fn list(db: &Connection, shard: ShardId, after: Option<&TimerKey>, li
     let params = named_params! {
         ":shard": shard,
         ":due": after.map_or(-1, |key| key.due.as_micros()), // no timer is due before 0
-        ":run": after.map_or("", |key| key.run.as_str()),
+        ":run": after.map(|key| key.entity.to_string()).unwrap_or_default(),
         ":rank": after.map_or(0, |key| rank(&key.name)),
         ":name": after.map(|key| key.name.to_string()).unwrap_or_default(),
         ":limit": rows(limit),
@@ -68,12 +68,15 @@ fn rank(name: &TimerName) -> u8 {
         TimerName::Retry(_) => 1,
         TimerName::Sleep(_) => 2,
         TimerName::Deadline => 3,
+        TimerName::Expiry => 4,
+        TimerName::Callback(_) => 5,
+        TimerName::Forget => 6,
     }
 }
 
 fn timer(row: &Row<'_>) -> rusqlite::Result<Timer> {
     Ok(Timer {
-        run: parsed(row, "run", |id| RunId::new(id).ok())?,
+        entity: parsed(row, "run", EntityId::from_stored)?,
         name: parsed(row, "name", TimerName::from_stored)?,
         due: time(row, "due")?,
         revision: count(row, "revision")?,

@@ -19,6 +19,9 @@ fn everything() -> Batch {
         letters: vec![LetterChange::Put(letter("bill", 1, 5))],
         snapshots: vec![snapshot("a", 2)],
         definitions: vec![],
+        keys: vec![],
+        callbacks: vec![],
+        forgotten: vec![],
     }
 }
 

@@ -4,8 +4,8 @@ use crate::{Append, Batch, Commit, Error, Fence, Head, LetterChange, LetterRow, 
 use bytes::Bytes;
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{
-    EntityId, Envelope, Failure, LetterId, Message, Payload, Record, RunId, Seq, Snapshot, Status, StepId, Timer, TimerName, Timestamp,
-    WorkflowName,
+    EntityId, Envelope, Failure, LetterAbout, LetterHome, LetterId, Message, Payload, Record, RunId, Seq, Snapshot, Status, StepId, Timer,
+    TimerName, Timestamp, WorkflowName,
 };
 
 /// A holder of a shard, whose batches follow on from each other.
@@ -112,7 +112,7 @@ pub(super) fn ended(id: &str, status: Status) -> RunRow {
 }
 
 pub(super) fn timer(id: &str, name: TimerName, due: i64) -> Timer {
-    Timer { run: run(id), name, due: time(due), revision: 3 }
+    Timer { entity: run(id).into(), name, due: time(due), revision: 3 }
 }
 
 pub(super) fn arm(shard: ShardId, timer: &Timer) -> TimerChange {
@@ -120,7 +120,7 @@ pub(super) fn arm(shard: ShardId, timer: &Timer) -> TimerChange {
 }
 
 pub(super) fn disarm(timer: &Timer) -> TimerChange {
-    TimerChange::Disarm { run: timer.run.clone(), name: timer.name.clone() }
+    TimerChange::Disarm { entity: timer.entity.clone(), name: timer.name.clone() }
 }
 
 /// A message of that sender, by its stored id.
@@ -138,7 +138,7 @@ pub(super) fn settle(envelope: &Envelope) -> OutboxChange {
 }
 
 pub(super) fn letter_id(name: &str, seq: Seq) -> LetterId {
-    LetterId { workflow: workflow(name), seq }
+    LetterId { home: LetterHome::Workflow(workflow(name)), seq }
 }
 
 /// The row of a dead letter in the box of that workflow, which arrived at that time.
@@ -146,8 +146,7 @@ pub(super) fn letter(name: &str, seq: Seq, added_at: i64) -> LetterRow {
     LetterRow {
         shard: 0,
         letter: letter_id(name, seq),
-        run: run("a"),
-        step: step("read"),
+        about: LetterAbout::Step { run: run("a"), step: step("read") },
         tenant: None,
         failure: Failure::poison("not a number"),
         added_at: time(added_at),

@@ -5,7 +5,7 @@ use super::fixture::{Writer, all_letters, event, events, letter, letter_id, lett
 use crate::LetterChange::{Put, Remove};
 use crate::{LetterCursor, LetterRow, Store};
 use std::time::Duration;
-use steadfast_kernel::{Class, Code, Failure, Timestamp};
+use steadfast_kernel::{Class, Code, Failure, LetterAbout, Timestamp};
 
 /// A letter with everything.
 fn full() -> LetterRow {
@@ -16,8 +16,7 @@ fn full() -> LetterRow {
     (failure.attempts, failure.max_attempts) = (7, Some(u32::MAX));
     LetterRow {
         shard: 5,
-        run: run("order-17/2"),
-        step: step("read").undo(),
+        about: LetterAbout::Step { run: run("order-17/2"), step: step("read").undo() },
         tenant: Some("acme's".into()),
         failure,
         added_at: Timestamp::MAX,

@@ -6,7 +6,7 @@ use crate::{Batch, OutboxChange, Store};
 use std::time::Duration;
 use steadfast_kernel::random::Seed;
 use steadfast_kernel::{
-    EntityId, Envelope, Failure, Letter, LimitKey, Limiting, Message, Origin, Parent, Payload, Recovery, RunOptions, StartChild,
+    EntityId, Envelope, Failure, Letter, LetterAbout, LimitKey, Limiting, Message, Origin, Parent, Payload, Recovery, RunOptions, StartChild,
 };
 
 fn failure() -> Failure {
@@ -34,8 +34,7 @@ fn start_child() -> StartChild {
 fn every_kind() -> Vec<Message> {
     let origin = Origin { by: Some("eve".into()), why: Some("a \u{201c}mistake\u{201d}".into()), command: Some("c-1".into()) };
     let letter = Letter {
-        run: run("a"),
-        step: step("read"),
+        about: LetterAbout::Step { run: run("a"), step: step("read") },
         attempt: 2,
         tenant: Some("acme".into()),
         failure: failure(),

@@ -6,7 +6,7 @@ use super::fixture::{
     row, rows, run, snapshot, step, timer, workflow,
 };
 use crate::{Append, Batch, LetterChange, LetterCursor, RunCursor, RunFilter, RunRow, Store, TimerKey};
-use steadfast_kernel::{Letter, Message, Payload, Record, StepId, TimerName};
+use steadfast_kernel::{Letter, LetterAbout, Message, Payload, Record, StepId, TimerName};
 
 /// What an engine accepts by default as an input or output.
 const PAYLOAD_BYTES_MAX: usize = 4 << 20;
@@ -25,6 +25,9 @@ pub async fn a_batch_may_be_large(harness: &impl Harness) {
         letters: (1..=MANY as u64).map(|seq| LetterChange::Put(letter("bill", seq, 5))).collect(),
         snapshots: ids.iter().map(|id| snapshot(id, 2)).collect(),
         definitions: vec![],
+        keys: vec![],
+        callbacks: vec![],
+        forgotten: vec![],
     };
     Writer::claim(&store, 0).await.write(batch).await;
     assert_eq!(store.commits(), 1);
@@ -90,7 +93,7 @@ pub async fn the_largest_payloads_come_back(harness: &impl Harness) {
     let payload = Payload::json(bytes);
     let large = Record { payload: Some(payload.clone()), ..record(1) };
     let failure = letter("bill", 1, 5).failure;
-    let posted = Letter { run: run("a"), step: step("read"), attempt: 1, tenant: None, failure, payload };
+    let posted = Letter { about: LetterAbout::Step { run: run("a"), step: step("read") }, attempt: 1, tenant: None, failure, payload };
     let said = steadfast_kernel::Envelope { message: Message::PostLetter(posted), ..envelope("a", 1) };
     let batch = Batch { outbox: vec![add(&said)], ..events([Append { entity: entity("a"), record: large.clone() }, event("a", 2)]) };
     Writer::claim(&store, 0).await.write(batch).await;

@@ -10,8 +10,8 @@ mod tables;
 pub use faults::{Fault, Faults, Gate};
 
 use crate::{
-    Batch, Commit, Definition, Error, Fed, Head, LetterCursor, LetterRow, Position, RunCursor, RunFilter, RunRow, ShardId, Store, Sweep,
-    Swept, TimerKey,
+    Batch, CallbackCursor, CallbackFilter, CallbackRow, Commit, Definition, Error, Fed, Head, KeyRow, LetterCursor, LetterRow, Position,
+    RunCursor, RunFilter, RunRow, ShardId, Store, Sweep, Swept, TimerKey,
 };
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Snapshot, Timer};
+use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, Record, RunId, Seq, Snapshot, Timer};
 use tables::Tables;
 
 /// A store in memory. Clones are the same store.
@@ -235,6 +235,26 @@ impl Store for Memory {
     async fn letters(&self, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error> {
         self.alive()?;
         Ok(self.tables.lock().letters(after, limit))
+    }
+
+    async fn keys(&self, names: &[KeyName]) -> Result<Vec<KeyRow>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().keys(names))
+    }
+
+    async fn keys_below(&self, prefix: &str, after: Option<&KeyName>, limit: usize) -> Result<Vec<KeyRow>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().keys_below(prefix, after, limit))
+    }
+
+    async fn callbacks(&self, filter: &CallbackFilter, after: Option<&CallbackCursor>, limit: usize) -> Result<Vec<CallbackRow>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().callbacks(filter, after, limit))
+    }
+
+    async fn callbacks_count(&self, shard: ShardId) -> Result<u64, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().callbacks_count(shard))
     }
 
     async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error> {

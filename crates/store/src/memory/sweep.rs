@@ -46,7 +46,7 @@ impl Tables {
             Some(row) if row.shard != shard || !sweep.fits(row) || self.speaks(run) => return Swept::Kept,
             Some(_) => {
                 self.runs.remove(run);
-                self.timers.retain(|(of, _), _| of != run);
+                self.timers.retain(|(of, _), _| of.run() != Some(run));
                 self.snapshots.remove(&EntityId::from(run));
                 self.half_swept.insert(run.clone(), shard);
             }

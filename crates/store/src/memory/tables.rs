@@ -1,12 +1,12 @@
 //! The tables, as plain maps: what a store means, without how.
 
 use crate::{
-    Batch, Definition, Error, Fed, Fence, Head, LetterChange, LetterCursor, LetterRow, OutboxChange, Position, RunCursor, RunFilter,
-    RunRow, ShardId, TimerChange, TimerKey,
+    Batch, CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, Definition, Error, Fed, Fence, Forgotten, Head, KeyChange, KeyRow,
+    LetterChange, LetterCursor, LetterRow, OutboxChange, Position, RunCursor, RunFilter, RunRow, ShardId, TimerChange, TimerKey,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Seq, Snapshot, Timer, TimerName};
+use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, Record, Revision, RunId, Seq, Snapshot, Timer, TimerName};
 
 #[derive(Debug, Default)]
 pub(super) struct Tables {
@@ -19,12 +19,14 @@ pub(super) struct Tables {
     last: Position,
     definitions: BTreeMap<String, Definition>,
     pub(super) runs: BTreeMap<RunId, RunRow>,
-    pub(super) timers: BTreeMap<(RunId, TimerName), (ShardId, Timer)>,
+    pub(super) timers: BTreeMap<(EntityId, TimerName), (ShardId, Timer)>,
     /// By the sender as text, and the sequence.
     pub(super) outbox: BTreeMap<(String, u64), (ShardId, Envelope)>,
     /// Runs that are no runs any more and of which something is left.
     pub(super) half_swept: BTreeMap<RunId, ShardId>,
     letters: BTreeMap<LetterId, LetterRow>,
+    keys: BTreeMap<KeyName, KeyRow>,
+    callbacks: BTreeMap<(KeyName, Revision), CallbackRow>,
     pub(super) snapshots: BTreeMap<EntityId, Snapshot>,
 }
 
@@ -52,10 +54,10 @@ impl Tables {
         for change in &batch.timers {
             match change {
                 TimerChange::Arm { shard, timer } => {
-                    self.timers.insert((timer.run.clone(), timer.name.clone()), (*shard, timer.clone()));
+                    self.timers.insert((timer.entity.clone(), timer.name.clone()), (*shard, timer.clone()));
                 }
-                TimerChange::Disarm { run, name } => {
-                    self.timers.remove(&(run.clone(), name.clone()));
+                TimerChange::Disarm { entity, name } => {
+                    self.timers.remove(&(entity.clone(), name.clone()));
                 }
             }
         }
@@ -73,11 +75,34 @@ impl Tables {
                 LetterChange::Remove(letter) => drop(self.letters.remove(letter)),
             }
         }
+        for change in &batch.keys {
+            match change {
+                KeyChange::Put(row) => drop(self.keys.insert(row.key.clone(), (**row).clone())),
+                KeyChange::Remove(key) => drop(self.keys.remove(key)),
+            }
+        }
+        for change in &batch.callbacks {
+            match change {
+                CallbackChange::Put(row) => drop(self.callbacks.insert((row.key.clone(), row.revision), (**row).clone())),
+                CallbackChange::Remove(key, revision) => drop(self.callbacks.remove(&(key.clone(), *revision))),
+            }
+        }
         for snapshot in &batch.snapshots {
             self.snapshots.insert(snapshot.entity.clone(), snapshot.clone());
         }
         for definition in &batch.definitions {
             self.definitions.entry(definition.hash.clone()).or_insert_with(|| definition.clone());
+        }
+        for Forgotten { entity, before } in &batch.forgotten {
+            let range = (entity.clone(), 0)..(entity.clone(), before.unwrap_or(Seq::MAX));
+            let gone: Vec<_> = self.events.range(range).map(|(key, (position, _))| (key.clone(), *position)).collect();
+            for (key, position) in gone {
+                self.events.remove(&key);
+                self.positions.remove(&position);
+            }
+            if before.is_none() {
+                self.snapshots.remove(entity);
+            }
         }
     }
 
@@ -194,5 +219,27 @@ impl Tables {
         timers.sort_by_key(|timer| TimerKey::from(timer));
         timers.truncate(limit);
         timers
+    }
+
+    pub(super) fn keys(&self, names: &[KeyName]) -> Vec<KeyRow> {
+        let names: BTreeSet<_> = names.iter().collect();
+        names.into_iter().filter_map(|name| self.keys.get(name)).cloned().collect()
+    }
+
+    pub(super) fn keys_below(&self, prefix: &str, after: Option<&KeyName>, limit: usize) -> Vec<KeyRow> {
+        let wanted = |row: &&KeyRow| row.key.as_str().starts_with(prefix) && after.is_none_or(|after| row.key > *after);
+        self.keys.values().filter(wanted).take(limit).cloned().collect()
+    }
+
+    pub(super) fn callbacks(&self, filter: &CallbackFilter, after: Option<&CallbackCursor>, limit: usize) -> Vec<CallbackRow> {
+        let follows = |row: &&CallbackRow| after.is_none_or(|after| CallbackCursor::from(*row) > *after);
+        let mut rows: Vec<_> = self.callbacks.values().filter(|row| filter.lets_through(row)).filter(follows).cloned().collect();
+        rows.sort_by_key(|row| CallbackCursor::from(row));
+        rows.truncate(limit);
+        rows
+    }
+
+    pub(super) fn callbacks_count(&self, shard: ShardId) -> u64 {
+        self.callbacks.values().filter(|row| row.shard == shard).count() as u64
     }
 }

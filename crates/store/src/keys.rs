@@ -1,0 +1,174 @@
+//! The rows of keys, and of their ends that are to be told: folds of their journals.
+
+use crate::ShardId;
+use steadfast_kernel::{Attempt, Callback, Failure, Held, Key, KeyName, Revision, Target, Timestamp};
+
+/// A key as reads and lists show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyRow {
+    /// The shard it lives in.
+    pub shard: ShardId,
+    /// Its name.
+    pub key: KeyName,
+    /// What it holds, or held.
+    pub held: Held,
+    /// It is a directory that ended then, and keys below it may still be there. Lists do not show it.
+    pub ended_at: Option<Timestamp>,
+}
+
+impl KeyRow {
+    /// When its time is over, or was.
+    pub fn over_at(&self) -> Timestamp {
+        self.ended_at.unwrap_or(self.held.expires_at)
+    }
+
+    /// Whether it may be shown, as far as it depends on itself.
+    pub fn is_live(&self, now: Timestamp) -> bool {
+        self.over_at() > now
+    }
+
+    /// Whether that key has ended with this one, though it may not be on record yet.
+    pub fn ends(&self, other: &KeyRow, now: Timestamp) -> bool {
+        self.held.directory && !self.is_live(now) && other.held.put_at <= self.over_at()
+    }
+}
+
+/// A key put or removed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KeyChange {
+    /// It is there; it replaces one of the same name.
+    Put(Box<KeyRow>),
+    /// It is gone.
+    Remove(KeyName),
+}
+
+impl KeyChange {
+    /// A rough number of bytes beyond the fixed ones.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            KeyChange::Put(row) => row.held.value.len(),
+            KeyChange::Remove(_) => 0,
+        }
+    }
+}
+
+/// An end that is to be told, as lists show it. Its bytes are in the journal of its key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallbackRow {
+    /// The shard of its key.
+    pub shard: ShardId,
+    /// The key.
+    pub key: KeyName,
+    /// The revision that ended.
+    pub revision: Revision,
+    /// When its time was over.
+    pub ended_at: Timestamp,
+    /// Who is told, for people: an address without its query, `run WORKFLOW`, `handler`, or `keys below`.
+    pub target: String,
+    /// The attempt to come, or in flight.
+    pub attempt: Attempt,
+    /// When it is due; nothing if it is the first one, which is due at once.
+    pub next_at: Option<Timestamp>,
+    /// How many attempts there are in all, once one has failed.
+    pub of: Option<Attempt>,
+    /// What came of the attempt before it.
+    pub failure: Option<Failure>,
+}
+
+impl CallbackRow {
+    fn of(shard: ShardId, key: &KeyName, callback: &Callback) -> Self {
+        let failed = callback.failed.as_ref();
+        CallbackRow {
+            shard,
+            key: key.clone(),
+            revision: callback.revision,
+            ended_at: callback.ended_at,
+            target: shown(callback.target.as_ref()),
+            attempt: callback.attempt,
+            next_at: failed.map(|failed| failed.due_at),
+            of: failed.map(|failed| failed.of),
+            failure: failed.map(|failed| failed.failure.clone()),
+        }
+    }
+}
+
+/// An address may have a secret in its query.
+fn shown(target: Option<&Target>) -> String {
+    match target {
+        Some(Target::Url(url)) => url.split(['?', '#']).next().unwrap_or_default().to_string(),
+        Some(Target::StartRun { workflow, .. }) => format!("run {workflow}"),
+        Some(Target::Handler) => "handler".into(),
+        None => "keys below".into(),
+    }
+}
+
+/// An end that is to be told put or removed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallbackChange {
+    /// It is there; it replaces one of the same key and revision.
+    Put(Box<CallbackRow>),
+    /// It is told, or a dead letter.
+    Remove(KeyName, Revision),
+}
+
+/// Which ends of keys a list shows: those to which all of it applies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallbackFilter {
+    /// Of keys of that shard.
+    pub shard: Option<ShardId>,
+    /// Of keys whose names begin so; of all if it is empty.
+    pub prefix: String,
+    /// Only those whose first attempt is due at once: nobody else remembers them.
+    pub first: bool,
+}
+
+impl CallbackFilter {
+    /// Whether it lets that one through. What a store answers must agree with this.
+    pub fn lets_through(&self, row: &CallbackRow) -> bool {
+        self.shard.is_none_or(|shard| row.shard == shard)
+            && row.key.as_str().starts_with(&self.prefix)
+            && (!self.first || row.next_at.is_none())
+    }
+}
+
+/// The place of an end in lists: those that have waited for longest come first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallbackCursor {
+    /// When its time was over.
+    pub ended_at: Timestamp,
+    /// The key.
+    pub key: KeyName,
+    /// The revision.
+    pub revision: Revision,
+}
+
+impl From<&CallbackRow> for CallbackCursor {
+    fn from(row: &CallbackRow) -> Self {
+        CallbackCursor { ended_at: row.ended_at, key: row.key.clone(), revision: row.revision }
+    }
+}
+
+/// What of the rows changes when a key goes from one state to another.
+pub fn key_changes(shard: ShardId, before: Option<&Key>, after: &Key) -> (Vec<KeyChange>, Vec<CallbackChange>) {
+    let held = before.and_then(|key| key.held.as_ref());
+    let row = |held: &Held, ended_at| KeyChange::Put(Box::new(KeyRow { shard, key: after.name.clone(), held: held.clone(), ended_at }));
+    let below = |key: &Key| key.callbacks.values().find(|callback| callback.below.is_some()).map(|callback| callback.ended_at);
+    let key = match (held, &after.held) {
+        (before, Some(after)) => (before != Some(after)).then(|| row(after, None)),
+        (Some(held), None) => Some(match below(after) {
+            Some(ended_at) => row(held, Some(ended_at)),
+            None => KeyChange::Remove(after.name.clone()),
+        }),
+        (None, None) => {
+            let swept = before.is_some_and(|before| below(before).is_some()) && below(after).is_none();
+            swept.then(|| KeyChange::Remove(after.name.clone()))
+        }
+    };
+    let none = std::collections::BTreeMap::new();
+    let earlier = before.map_or(&none, |key| &key.callbacks);
+    let gone = earlier.keys().filter(|revision| !after.callbacks.contains_key(revision));
+    let gone = gone.map(|revision| CallbackChange::Remove(after.name.clone(), *revision));
+    let put = after.callbacks.values().filter(|callback| earlier.get(&callback.revision) != Some(callback));
+    let put = put.map(|callback| CallbackChange::Put(Box::new(CallbackRow::of(shard, &after.name, callback))));
+    (key.into_iter().collect(), gone.chain(put).collect())
+}
