@@ -69,7 +69,7 @@ fn take_group(waiting: &mut VecDeque<Batch>) -> Option<Batch> {
     let mut size = group.size();
     while let Some(next) = waiting.front() {
         size += next.size();
-        if size > GROUP_BYTES_MAX {
+        if size > GROUP_BYTES_MAX || !group.takes(next) {
             break;
         }
         if let Some(next) = waiting.pop_front() {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     static TIMER: std::sync::LazyLock<steadfast_store::TimerChange> = std::sync::LazyLock::new(|| steadfast_store::TimerChange::Disarm {
-        run: steadfast_kernel::RunId::new("run").unwrap(),
+        entity: steadfast_kernel::RunId::new("run").unwrap().into(),
         name: steadfast_kernel::TimerName::Deadline,
     });
 }

@@ -1,5 +1,6 @@
 //! The engine's limits. Every queue has one.
 
+use crate::callbacks::Callbacks;
 use crate::retention::Retention;
 use std::time::Duration;
 
@@ -24,6 +25,14 @@ pub struct Config {
     pub shutdown_grace: Duration,
     /// How long runs are kept after their end; for ever unless it says otherwise, because what is removed cannot be brought back.
     pub retention: Retention,
+    /// How many timers that are due are handed out at once, before others have their turn.
+    pub expire_batch: usize,
+    /// How many timers that could not be dealt with before are handed out again at once.
+    pub retry_batch: usize,
+    /// How those who are to be told of the end of a key are told.
+    pub callbacks: Callbacks,
+    /// How long the journal of a key is kept after the key is gone and all was told, for those who follow it.
+    pub keys_kept_for: Duration,
 }
 
 impl Default for Config {
@@ -37,6 +46,10 @@ impl Default for Config {
             heartbeat_every: Duration::from_secs(5),
             shutdown_grace: Duration::from_secs(10),
             retention: Retention::default(),
+            expire_batch: 50,
+            retry_batch: 10,
+            callbacks: Callbacks::default(),
+            keys_kept_for: Duration::from_secs(60 * 60),
         }
     }
 }
@@ -52,10 +65,12 @@ impl Config {
             ("runs_live_max", self.runs_live_max),
             ("snapshot_every", self.snapshot_every),
             ("payload_bytes_max", self.payload_bytes_max),
+            ("expire_batch", self.expire_batch),
+            ("retry_batch", self.retry_batch),
         ];
         match limits.into_iter().find(|(_, limit)| *limit == 0) {
             Some((name, _)) => Err(format!("{name} is 0, which lets nothing through; it must be at least 1")),
-            None => self.retention.validate(),
+            None => self.retention.validate().and_then(|()| self.callbacks.validate()),
         }
     }
 }

@@ -39,6 +39,15 @@ pub enum Error {
     /// A setting that cannot be.
     #[error("the configuration cannot be used: {0}")]
     InvalidSetting(String),
+    /// A time to live that cannot be.
+    #[error("a time to live must be more than nothing; a key that is to be gone at once need not be put")]
+    InvalidTtl,
+    /// Nobody can be called back so.
+    #[error("nobody can be called back so: {why}")]
+    CallbackNotAllowed {
+        /// Why not, and what to do.
+        why: String,
+    },
     /// Too much is waiting already.
     #[error("too much is waiting already ({what}); try again in {retry_after:?}")]
     Busy {
@@ -82,6 +91,8 @@ impl Error {
             Error::InvalidInput { .. } => code::INVALID_INPUT,
             Error::PayloadTooLarge { .. } => code::PAYLOAD_TOO_LARGE,
             Error::InvalidSetting(_) => code::INVALID_SETTING,
+            Error::InvalidTtl => code::INVALID_TTL,
+            Error::CallbackNotAllowed { .. } => code::CALLBACK_NOT_ALLOWED,
             Error::Busy { .. } => code::BUSY,
             Error::Stopped => code::STOPPED,
             Error::Unavailable { source, .. } => source.as_ref().map_or(code::STORE_UNAVAILABLE, |source| source.code()),

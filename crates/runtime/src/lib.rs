@@ -5,11 +5,13 @@
 //! - the shard takes commands in, one at a time, decides on cached state and submits batches;
 //! - the committer merges what is waiting into durable commits;
 //! - the timer keeper says when something is due;
+//! - callbacks tell of the ends of keys, a lane per target;
 //! - [`host`] polls the futures of workflow code, by turns;
 //! - [`Engine`] is the handle that others ask through.
 //!
 //! `docs/decisions/0001-the-turn.md` tells how code and journal move together.
 
+mod callbacks;
 mod chance;
 pub mod clock;
 mod committer;
@@ -27,8 +29,9 @@ mod retention;
 mod shard;
 mod timers;
 
+pub use callbacks::{Call, Callbacks, Caller, Expired, Handler, Handlers};
 pub use config::Config;
-pub use engine::{Builder, Engine, Start};
+pub use engine::{Builder, Engine, Put, Start};
 pub use error::Error;
 pub use feed::{Fed, Feed, Follow, Position};
 pub use health::Health;

@@ -2,7 +2,7 @@
 
 use crate::clock::Clock;
 use crate::committer::{Committer, Outcome};
-use crate::timers::{Fired, Order, Role, TimerKeeper};
+use crate::timers::{Fired, Limits, Order, Role, TimerKeeper};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use steadfast_kernel::Timer;
@@ -23,7 +23,7 @@ impl Keeper {
         let (role, is_leader) = watch::channel(Role::Leader { term: 1 });
         let (orders, to_follow) = mpsc::unbounded_channel();
         let (sender, fired) = mpsc::unbounded_channel();
-        tokio::spawn(TimerKeeper::new(clock, Arc::new(Memory::new()), 0, is_leader, to_follow, sender).run());
+        tokio::spawn(TimerKeeper::new(clock, Arc::new(Memory::new()), 0, is_leader, to_follow, sender, Limits::default()).run());
         Keeper { orders, fired, _role: role }
     }
 

@@ -5,7 +5,7 @@
 
 use metrics::{Counter, Gauge, Histogram, Unit, counter, gauge, histogram};
 use std::time::Duration;
-use steadfast_kernel::{Class, Entry, Event};
+use steadfast_kernel::{Class, Entry, Event, LetterAbout};
 
 /// A metric, for whoever shows them.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +66,18 @@ metrics! {
     DECISIONS_WAITING = "steadfast_decisions_waiting", Unit::Count, &[];
     /// Runs that are in memory with their code.
     RUNS_LIVE = "steadfast_runs_live", Unit::Count, &[];
+    /// Keys that have expired.
+    KEYS_EXPIRED = "steadfast_keys_expired_total", Unit::Count, &[];
+    /// How much later than due the expiry of a key was on record.
+    EXPIRY_LATENESS = "steadfast_key_expiry_lateness_seconds", Unit::Seconds, SECONDS;
+    /// Attempts to tell of the end of a key, by how they went: success or failure.
+    CALLBACKS = "steadfast_callback_attempts_total", Unit::Count, &[];
+    /// Ends of keys that became dead letters.
+    CALLBACKS_DEAD = "steadfast_callbacks_dead_total", Unit::Count, &[];
+    /// Ends of keys that are still to be told.
+    CALLBACKS_PENDING = "steadfast_callbacks_pending", Unit::Count, &[];
+    /// For how long the one of them that has waited for longest has waited.
+    CALLBACKS_OLDEST = "steadfast_callbacks_oldest_pending_seconds", Unit::Seconds, &[];
     /// Those who follow the change feed.
     FEED_FOLLOWERS = "steadfast_feed_followers", Unit::Count, &[];
     /// How old an entry was when a follower of the feed was given it.
@@ -84,6 +96,12 @@ pub(crate) struct OfShard {
     permanent: Counter,
     poison: Counter,
     lateness: Histogram,
+    expired: Counter,
+    expiry_lateness: Histogram,
+    told: Counter,
+    untold: Counter,
+    dead: Counter,
+    pub(crate) callbacks: Gauge,
     pub(crate) requests: Gauge,
     pub(crate) decisions: Gauge,
     pub(crate) live: Gauge,
@@ -105,6 +123,12 @@ impl OfShard {
             permanent: attempts(Class::Permanent.as_str()),
             poison: attempts(Class::Poison.as_str()),
             lateness: histogram!(RETRY_LATENESS),
+            expired: counter!(KEYS_EXPIRED),
+            expiry_lateness: histogram!(EXPIRY_LATENESS),
+            told: counter!(CALLBACKS, "outcome" => "success"),
+            untold: counter!(CALLBACKS, "outcome" => "failure"),
+            dead: counter!(CALLBACKS_DEAD),
+            callbacks: gauge!(CALLBACKS_PENDING),
             requests: gauge!(REQUESTS_WAITING),
             decisions: gauge!(DECISIONS_WAITING),
             live: gauge!(RUNS_LIVE),
@@ -129,8 +153,20 @@ impl OfShard {
                     Class::Poison => self.poison.increment(1),
                 }
             }
+            Event::KeyExpired { .. } => self.expired.increment(1),
+            Event::CallbackSettled { .. } => self.told.increment(1),
+            Event::CallbackFailed { .. } => self.untold.increment(1),
+            Event::LetterAdded(letter) if matches!(letter.about, LetterAbout::Expiry { .. }) => {
+                self.untold.increment(1);
+                self.dead.increment(1);
+            }
             _ => {}
         }
+    }
+
+    /// The expiry of a key is on record, so much later than it was due.
+    pub(crate) fn expired_late(&self, by: Duration) {
+        self.expiry_lateness.record(by);
     }
 
     /// The next attempt of a step began so much later than it was due.

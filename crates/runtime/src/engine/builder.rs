@@ -1,6 +1,7 @@
 //! How an engine is put together and started.
 
-use super::{Engine, PAGE, SHARD};
+use super::{Engine, PAGE, SHARD, WeakEngine};
+use crate::callbacks::{Caller, Courier, Handlers};
 use crate::chance::Chance;
 use crate::clock::{Clock, SystemClock};
 use crate::committer::Committer;
@@ -12,7 +13,7 @@ use crate::host::{Host, Observer, Registry};
 use crate::metrics::{OfCommits, OfShard};
 use crate::retention::Sweeper;
 use crate::shard::{Ports, Shard, State, unsettled};
-use crate::timers::{Role, TimerKeeper};
+use crate::timers::{Limits, Role, TimerKeeper};
 use futures_util::FutureExt;
 use std::sync::Arc;
 use steadfast_kernel::random::Seed;
@@ -35,6 +36,10 @@ pub struct Builder {
     pub observer: Option<Arc<dyn Observer>>,
     /// What the seeds of runs follow from, together with their ids, so that chance is the same each time; for tests. They are drawn if there is none.
     pub seed: Option<Seed>,
+    /// The handlers for the expiry of keys.
+    pub handlers: Handlers,
+    /// Who can reach addresses; without one, no key can have an address called at its end.
+    pub caller: Option<Arc<dyn Caller>>,
 }
 
 impl Builder {
@@ -48,6 +53,8 @@ impl Builder {
             leadership: None,
             observer: None,
             seed: None,
+            handlers: Handlers::default(),
+            caller: None,
         }
     }
 
@@ -82,6 +89,8 @@ impl Builder {
             heartbeat_every: self.config.heartbeat_every,
             observer: self.observer,
         };
+        let always = || watch::channel(Role::Leader { term: committed.term }).1; // the store belongs to this process alone
+        let role = self.leadership.unwrap_or_else(always);
         let ports = Ports {
             control: control_in,
             requests: requests_in,
@@ -92,40 +101,56 @@ impl Builder {
             timers,
             health,
             followers: Arc::clone(&followers),
+            role: role.clone(),
         };
-        let (config, clock, store) = (self.config.clone(), Arc::clone(&self.clock), Arc::clone(&self.store));
+        let tasks = Arc::new(tokio::sync::Mutex::new(None));
+        let engine = Engine {
+            control,
+            requests: requests.clone(),
+            store: Arc::downgrade(&self.store),
+            registry: self.registry,
+            config: Arc::new(self.config.clone()),
+            clock: Arc::clone(&self.clock),
+            chance,
+            health: health_out,
+            followers: Arc::downgrade(&followers),
+            handlers: self.handlers.clone(),
+            caller: self.caller.clone(),
+            tasks: Arc::clone(&tasks),
+        };
+        let settings = self.config.callbacks.clone();
+        let courier = Courier {
+            engine: WeakEngine::of(&engine),
+            handlers: self.handlers,
+            caller: self.caller,
+            clock: Arc::clone(&self.clock),
+            settings,
+        };
+        let limits = Limits { expire_batch: self.config.expire_batch, retry_batch: self.config.retry_batch, ..Limits::default() };
+        let (retention, state) = (self.config.retention, State::new(&self.config));
+        let (config, clock, store) = (self.config, Arc::clone(&self.clock), Arc::clone(&self.store));
         let metrics = OfShard::new();
-        let mut shard = Shard { id: SHARD, config, clock, store, host, ports, committed, metrics, state: State::default() };
+        let mut shard = Shard { id: SHARD, config, clock, store, host, courier, ports, committed, metrics, state };
         shard.finish_sweeping(half_swept);
         shard.resume(under_way);
         shard.relay_all(outbox);
+        shard.change_role();
 
-        let always = || watch::channel(Role::Leader { term: committed.term }).1; // the store belongs to this process alone
-        let role = self.leadership.unwrap_or_else(always);
-        let keeper = TimerKeeper::new(Arc::clone(&self.clock), Arc::clone(&self.store), SHARD, role, timers_in, fired);
+        let (clock, store) = (Arc::clone(&self.clock), Arc::clone(&self.store));
+        let keeper = TimerKeeper::new(clock, store, SHARD, role, timers_in, fired, limits);
         let keeper = tokio::spawn(keeper.run());
         let commit = measured(Arc::clone(&self.store), Arc::clone(&self.clock));
         let committer = tokio::spawn(Committer { commit, batches: batches_in, outcomes }.run());
         let shard = tokio::spawn(shard.run());
-        let (retention, clock, store) = (self.config.retention, Arc::clone(&self.clock), Arc::clone(&self.store));
+        let (clock, store) = (Arc::clone(&self.clock), Arc::clone(&self.store));
         let sweeper = tokio::spawn(Sweeper { retention, clock, store, shard: SHARD, requests: requests.downgrade() }.run());
-        let tasks = tokio::spawn(async move {
+        let all = tokio::spawn(async move {
             let _ended = (shard.await, committer.await, keeper.await);
             sweeper.abort();
             let _ended = sweeper.await; // it has let go of the store
         });
-        Ok(Engine {
-            control,
-            requests,
-            store: Arc::downgrade(&self.store),
-            registry: self.registry,
-            config: Arc::new(self.config),
-            clock: self.clock,
-            chance,
-            health: health_out,
-            followers: Arc::downgrade(&followers),
-            tasks: Arc::new(tokio::sync::Mutex::new(Some(tasks))),
-        })
+        *tasks.lock().await = Some(all);
+        Ok(engine)
     }
 }
 

@@ -3,7 +3,10 @@
 use super::Engine;
 use crate::error::Error;
 use crate::shard::Request;
-use steadfast_kernel::{Command, DropLetter, EntityId, Entry, Event, Letter, LetterId, Origin, Refusal, RetryFrom, RetryRun};
+use steadfast_kernel::{
+    Command, DropLetter, EntityId, Entry, Event, Letter, LetterAbout, LetterHome, LetterId, Origin, RedriveLetter, Refusal, RetryFrom,
+    RetryRun,
+};
 use steadfast_store::{LetterCursor, LetterRow};
 
 impl Engine {
@@ -27,20 +30,25 @@ impl Engine {
 
     /// A letter as it arrived, whatever became of it, and the number of the message that it came with.
     async fn letter_added(&self, letter: &LetterId) -> Result<(Letter, u64), Error> {
-        let entity = EntityId::Letters(letter.workflow.clone());
-        match self.entries(&entity, letter.seq - 1, 1).await?.pop() {
+        match self.entries(&letter.home.entity(), letter.seq - 1, 1).await?.pop() {
             Some(Entry { event: Event::LetterAdded(letter), heard, .. }) => Ok((*letter, heard.map_or(0, |heard| heard.seq))),
             _ => Err(Refusal::LetterNotFound { letter: letter.clone() }.into()),
         }
     }
 
-    /// Has a dead letter tried again: its run is retried from its step.
+    /// Has a dead letter tried again: its run is retried from its step, or the end of its key is told from its first attempt on.
     ///
     /// # Errors
     /// If there is no such letter, its run cannot be retried now, or has continued as new since; the letter stays then.
     pub async fn redrive(&self, letter: &LetterId, origin: Origin) -> Result<(), Error> {
+        if let LetterHome::Key(key) = &letter.home {
+            Self::check(&origin)?;
+            let command = Command::RedriveLetter(RedriveLetter { letter: letter.seq, origin });
+            return self.tell_home(EntityId::Key(key.clone()), command).await;
+        }
         let is_there = self.store()?.letter(letter).await.map_err(Error::from_store)?.is_some();
-        let (Letter { run, step, .. }, number) = self.letter_added(letter).await?;
+        let (Letter { about, .. }, number) = self.letter_added(letter).await?;
+        let LetterAbout::Step { run, step } = about else { return Err(Refusal::LetterNotFound { letter: letter.clone() }.into()) };
         let from = RetryFrom::Letter { letter: letter.clone(), step, number: Some(number).filter(|_| is_there) };
         self.retry(&run, RetryRun { origin, from, ..RetryRun::default() }).await
     }
@@ -51,9 +59,11 @@ impl Engine {
     /// If there is no such letter.
     pub async fn drop_letter(&self, letter: &LetterId, origin: Origin) -> Result<(), Error> {
         Self::check(&origin)?;
-        let (entity, command) = (EntityId::Letters(letter.workflow.clone()), DropLetter { letter: letter.seq, origin });
-        self.request(|reply| Request::Tell { entity, command: Box::new(Command::DropLetter(command)), reply })
+        self.tell_home(letter.home.entity(), Command::DropLetter(DropLetter { letter: letter.seq, origin }))
             .await
-            .map(drop)
+    }
+
+    async fn tell_home(&self, entity: EntityId, command: Command) -> Result<(), Error> {
+        self.request(|reply| Request::Tell { entity, command: Box::new(command), reply }).await.map(drop)
     }
 }

@@ -1,11 +1,17 @@
-//! The engine: the handle that others ask through. `builder.rs` starts it, `look.rs` is what can be seen of runs and limits, `letters.rs` what can be done about dead letters.
+//! The engine: the handle that others ask through. `builder.rs` starts it, `look.rs` is what can be seen of runs and limits, `letters.rs` what can be done about dead letters, `keys.rs` what can be done with keys.
 
 mod builder;
+mod keys;
 mod letters;
 mod look;
 
-pub use builder::Builder;
+mod weak;
 
+pub use builder::Builder;
+pub use keys::Put;
+pub(crate) use weak::WeakEngine;
+
+use crate::callbacks::{Caller, Handlers};
 use crate::chance::Chance;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -43,8 +49,12 @@ pub struct Engine {
     health: watch::Receiver<Health>,
     /// The shard owns it, so that those who follow hear of it when it stops.
     followers: Weak<Followers>,
-    tasks: Arc<tokio::sync::Mutex<Option<tokio::task::JoinHandle<()>>>>,
+    handlers: Handlers,
+    caller: Option<Arc<dyn Caller>>,
+    tasks: Tasks,
 }
+
+type Tasks = Arc<tokio::sync::Mutex<Option<tokio::task::JoinHandle<()>>>>;
 
 /// What is to be started.
 #[derive(Clone, Debug)]

@@ -168,7 +168,13 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
         | Event::SlotReleased { .. }
         | Event::LetterAdded(_)
         | Event::LetterRedriven { .. }
-        | Event::LetterDropped { .. } => false,
+        | Event::LetterDropped { .. }
+        | Event::KeyPut(_)
+        | Event::KeyRenewed { .. }
+        | Event::KeyDeleted { .. }
+        | Event::KeyExpired { .. }
+        | Event::CallbackFailed { .. }
+        | Event::CallbackSettled { .. } => false,
     };
     if fits { Ok(()) } else { Err(mismatch(entry, format!("the code waits for {}", workflow.board.waits_for()))) }
 }

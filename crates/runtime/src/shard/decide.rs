@@ -1,15 +1,16 @@
 //! Commands through the kernel: decide, move the cached state on, submit.
 
+use super::keys::{retired, shortened};
 use super::view::row;
 use super::{Ask, Follow, From, Health, Memory, Pending, Shard, Then};
 use crate::error::Error;
 use crate::timers::{Fired, Order};
 use std::sync::Arc;
 use steadfast_kernel::{
-    Command, Decision, Effect, Entity, EntityId, Envelope, FireTimer, IllegalTransition, Message, Record, Refusal, Run, Timer, TimerName,
-    machine, run,
+    Command, Decision, Effect, Entity, EntityId, Envelope, ExpireKey, FireTimer, IllegalTransition, Message, Record, Refusal, Run, Timer,
+    TimerName, machine, run,
 };
-use steadfast_store::{Append, Batch, Fence, LetterChange, OutboxChange, TimerChange};
+use steadfast_store::{Append, Batch, Fence, LetterChange, OutboxChange, TimerChange, key_changes};
 
 impl Shard {
     /// Takes up something asked of an entity, now or once it is in memory.
@@ -40,6 +41,7 @@ impl Shard {
             Ask::Command(command, from) => self.decide(id, *command, from),
             Ask::Await(waiter) => self.wait_for_end(id, waiter),
             Ask::Look(look) => self.look(id, look),
+            Ask::Tell(lane, errand) => self.tell_of(id, lane, &errand),
             Ask::Resume => {}
         }
         self.tidy(id);
@@ -55,6 +57,9 @@ impl Shard {
         if matches!(command, Command::StartRun(_)) && matches!(self.seat(id).memory, Memory::Ready(None)) && self.is_full() {
             return from.fail(Error::busy("runs_live_max"));
         }
+        if let EntityId::Key(key) = id {
+            self.complete_for(key, &mut command);
+        }
         let seat = self.seat(id);
         match &mut command {
             Command::CancelRun(cancel) => cancel.blocked = seat.blocked.is_some(),
@@ -63,6 +68,7 @@ impl Shard {
         }
         let Memory::Ready(state) = &seat.memory else { return };
         match machine::decide(id, state.as_ref(), command, now) {
+            Ok(decision) if decision.effects == [Effect::Forget] => self.forget_all(id, from),
             Ok(decision) if decision.entries.is_empty() => {
                 self.follow(id, from, Ok(Follow { effects: decision.effects, ..Follow::default() }));
             }
@@ -78,6 +84,7 @@ impl Shard {
         let Memory::Ready(state) = std::mem::take(&mut seat.memory) else { return };
         let blocked = seat.blocked.as_ref().filter(|_| !decision.effects.contains(&Effect::Host)); // that tries again
         let before = state.as_ref().and_then(Entity::run).map(|run| row(shard, run, blocked));
+        let key = state.as_ref().and_then(Entity::key).cloned();
         let (entity, said) = match fold(id, state, &decision) {
             Ok(folded) => folded,
             Err(bug) => {
@@ -91,21 +98,27 @@ impl Shard {
             .filter(|row| seat.row_says_blocked || before.as_ref() != Some(row));
         seat.row_says_blocked = blocked.is_some();
         let snapshot = seat.saved.save(id, &entity, snapshot_every);
+        let (keys, callbacks) = entity.key().map(|after| key_changes(shard, key.as_ref(), after)).unwrap_or_default();
         seat.memory = Memory::Ready(Some(entity));
         seat.stale = 0;
 
         let append = |entry| Append { entity: id.clone(), record: Record::from(entry) };
-        let letter = |entry| if let EntityId::Letters(workflow) = id { LetterChange::of(shard, workflow, entry) } else { None };
+        let (now, kept_for) = (self.clock.now(), self.config.keys_kept_for);
+        let effects: Vec<_> = decision.effects.into_iter().map(|effect| retired(id, effect, now, kept_for)).collect();
         let batch = Batch {
             events: decision.entries.iter().map(append).collect(),
             runs: row.into_iter().collect(),
-            timers: decision.effects.iter().filter_map(|effect| timer_change(shard, id, effect)).collect(),
+            timers: effects.iter().filter_map(|effect| timer_change(shard, id, effect)).collect(),
             outbox: said.iter().map(|envelope| OutboxChange::Add { shard, envelope: envelope.clone() }).collect(),
-            letters: decision.entries.iter().filter_map(letter).collect(),
+            letters: decision.entries.iter().filter_map(|entry| LetterChange::of(shard, id, entry)).collect(),
+            keys,
+            callbacks,
             snapshots: snapshot.into_iter().collect(),
+            forgotten: effects.iter().filter_map(|effect| shortened(id, effect)).collect(),
             ..Batch::default()
         };
-        let follow = Follow { effects: decision.effects, entries: decision.entries, said };
+        self.count_callbacks(&batch.callbacks);
+        let follow = Follow { effects, entries: decision.entries, said };
         let seq = self.write(id, batch, Then::Follow(from, Ok(follow)));
         self.seat(id).changed = seq;
     }
@@ -137,11 +150,15 @@ impl Shard {
         if self.state.is_draining() {
             return; // its row stays, and it fires after the next start
         }
-        let Timer { run, name, revision, due } = fired.timer.clone();
+        let Timer { entity, name, revision, due } = fired.timer.clone();
         if let TimerName::Retry(_) = name {
             self.metrics.late(self.clock.now().saturating_since(due));
         }
-        self.ask(EntityId::Run(run), Ask::Command(Box::new(Command::FireTimer(FireTimer { name, revision })), From::Keeper(fired)));
+        let command = match name {
+            TimerName::Expiry => Command::ExpireKey(ExpireKey { revision, handled: false }),
+            name => Command::FireTimer(FireTimer { name, revision }),
+        };
+        self.ask(entity, Ask::Command(Box::new(command), From::Keeper(fired)));
     }
 
     /// A timer that could not be dealt with now is told again soon.
@@ -157,6 +174,7 @@ impl Shard {
             Ask::Command(_, from) => from.unavailable(self, id, error),
             Ask::Await(waiter) => waiter.fail(Error::from_store(Arc::clone(error))),
             Ask::Look(look) => look.fail(Error::from_store(Arc::clone(error))),
+            Ask::Tell(lane, errand) => self.give_back(&lane, &errand),
             Ask::Resume => {}
         }
     }
@@ -166,7 +184,9 @@ impl Shard {
 pub(super) fn not_found(id: &EntityId) -> Error {
     match id {
         EntityId::Run(run) => Refusal::RunNotFound { run: run.clone() }.into(),
-        EntityId::Limit(_) | EntityId::Letters(_) => Error::JournalBroken { entity: id.clone(), why: "it is no run".into() },
+        EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) => {
+            Error::JournalBroken { entity: id.clone(), why: "it is no run".into() }
+        }
     }
 }
 
@@ -192,9 +212,16 @@ impl Ask {
                 | Command::RetryRun(_)
                 | Command::InterruptRun
                 | Command::RecordHeartbeat(_)
-                | Command::DropLetter(_) => false,
+                | Command::DropLetter(_)
+                | Command::RedriveLetter(_)
+                | Command::PutKey(_)
+                | Command::RenewKey(_)
+                | Command::DeleteKey(_)
+                | Command::ExpireKey(_)
+                | Command::EndKey(_)
+                | Command::ReportCallback(_) => false,
             },
-            Ask::Await(_) | Ask::Look(_) => false,
+            Ask::Await(_) | Ask::Look(_) | Ask::Tell(..) => false,
         }
     }
 }
@@ -212,9 +239,9 @@ fn fold(id: &EntityId, state: Option<Entity>, decision: &Decision) -> Result<(En
 }
 
 fn timer_change(shard: u32, id: &EntityId, effect: &Effect) -> Option<TimerChange> {
-    match (effect, id) {
-        (Effect::Arm(timer), _) => Some(TimerChange::Arm { shard, timer: timer.clone() }),
-        (Effect::Disarm(name), EntityId::Run(run)) => Some(TimerChange::Disarm { run: run.clone(), name: name.clone() }),
+    match effect {
+        Effect::Arm(timer) => Some(TimerChange::Arm { shard, timer: timer.clone() }),
+        Effect::Disarm(name) => Some(TimerChange::Disarm { entity: id.clone(), name: name.clone() }),
         _ => None,
     }
 }

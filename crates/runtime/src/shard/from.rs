@@ -1,5 +1,6 @@
 //! Who is to hear about a command, and what they hear if it cannot be carried out.
 
+use super::keys::Told;
 use super::view::Seen;
 use super::{Place, Reply, Shard};
 use crate::error::Error;
@@ -21,6 +22,8 @@ pub(super) enum From {
         seq: u64,
     },
     Viewer(Seen),
+    /// The courier: what became of an attempt to tell of an end.
+    Courier(Box<Told>),
     /// The restart, which has runs interrupted that do not go on by themselves.
     Restart,
     Nobody,
@@ -33,7 +36,7 @@ impl From {
             From::Caller(reply, _) => drop(reply.send(Err(error))),
             From::Viewer(seen) => seen.fail(error),
             From::Relay { from, to, seq } => tracing::error!(%from, %to, seq, %error, "a message cannot be delivered; it is kept"),
-            From::Turn(_) | From::Failure(..) | From::Keeper(_) | From::Restart | From::Nobody => {}
+            From::Turn(_) | From::Failure(..) | From::Keeper(_) | From::Courier(_) | From::Restart | From::Nobody => {}
         }
     }
 
@@ -44,6 +47,7 @@ impl From {
             From::Turn(session) => shard.seat(id).tell_only(session, ToHost::SayAgain(What::Turn)),
             From::Failure(session, step) => shard.seat(id).tell_only(session, ToHost::SayAgain(What::Failure(step))),
             From::Keeper(fired) => shard.fire_later(fired),
+            From::Courier(told) => shard.report_later(*told),
             From::Relay { .. } | From::Restart => {} // again once the store writes again
             From::Nobody => {}
         }

@@ -105,6 +105,7 @@ impl Shard {
                     self.ask(id, Ask::Resume); // it may be there after all, and nobody hosts it
                 }
                 self.read_outbox();
+                self.read_callbacks();
                 let _keeper_is_gone = self.ports.timers.send(Order::Reread); // nor has anybody armed its timers
             }
             Err(error) => self.give_up(error),

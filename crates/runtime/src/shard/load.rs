@@ -71,6 +71,9 @@ impl Shard {
             Done::Healed { head, pause } => self.healed(head, pause),
             Done::Aside(aside) => self.looked_aside(*aside),
             Done::Swept(sweeping) => self.swept(sweeping),
+            Done::Told(told) => self.told(*told),
+            Done::ToldAgain(told) => self.told_again(*told),
+            Done::Callbacks(result) => self.callbacks_read(result),
             Done::Stayed => self.have_stayed(),
         }
     }
@@ -162,7 +165,7 @@ impl Ask {
             Ask::Command(_, from) => from.fail(error.clone()),
             Ask::Await(waiter) => waiter.fail(error.clone()),
             Ask::Look(look) => look.fail(error.clone()),
-            Ask::Resume => {}
+            Ask::Resume | Ask::Tell(..) => {}
         }
     }
 }

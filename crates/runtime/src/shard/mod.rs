@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The loop is here; `decide.rs` takes commands through the kernel, `perform.rs` does what follows a commit, `load.rs` brings them into
-//! memory by `read.rs`, `save.rs` keeps that short for long journals, `evict.rs` lets them go, `relay.rs` carries what entities tell each other, `heal.rs` is what
+//! memory by `read.rs`, `keys.rs` has the ends of keys told, `save.rs` keeps that short for long journals, `evict.rs` lets them go, `relay.rs` carries what entities tell each other, `heal.rs` is what
 //! happens when the store fails, `aside.rs` answers who only looks meanwhile, and `sweep.rs` removes runs whose time is over.
 
 mod aside;
@@ -17,6 +17,7 @@ mod decide;
 mod evict;
 mod from;
 mod heal;
+mod keys;
 mod load;
 mod perform;
 mod read;
@@ -34,6 +35,7 @@ use view::Look;
 pub use view::RunView;
 pub(crate) use waiter::Waiter;
 
+use crate::callbacks::{Courier, Errand, Lane, Lanes};
 use crate::clock::Clock;
 use crate::committer::Outcome;
 use crate::config::Config;
@@ -43,7 +45,7 @@ use crate::health;
 use crate::host::{Host, Line, Report, Says, SessionId, ToHost};
 use crate::metrics::OfShard;
 use crate::outbox::Outbox;
-use crate::timers::{Fired, Order};
+use crate::timers::{Fired, Order, Role};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -86,6 +88,8 @@ pub(crate) enum Control {
     Drain { reply: oneshot::Sender<()> },
     /// There is code of that name now, perhaps other code than before.
     Registered(WorkflowName),
+    /// There is a handler for expiries where there was none.
+    Handled,
     /// Stop, whatever is in flight.
     Stop,
 }
@@ -98,6 +102,7 @@ pub(crate) struct Shard {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) host: Host,
+    pub(crate) courier: Courier,
     pub(crate) ports: Ports,
     /// Where the store stands, as far as is known for sure.
     pub(crate) committed: Head,
@@ -117,6 +122,7 @@ pub(crate) struct Ports {
     pub(crate) timers: mpsc::UnboundedSender<Order>,
     pub(crate) health: watch::Sender<health::Health>,
     pub(crate) followers: Arc<Followers>,
+    pub(crate) role: watch::Receiver<Role>,
 }
 
 /// What the shard knows beyond its settings.
@@ -149,6 +155,10 @@ pub(crate) struct State {
     makes_room_later: bool,
     /// Held once by every start that is not yet answered.
     starting: Place,
+    /// Ends of keys that are being told, or wait for their turn.
+    lanes: Lanes,
+    /// How many ends of keys are to be told.
+    callbacks: u64,
 }
 
 /// Whether the store can be written.
@@ -212,6 +222,8 @@ enum Ask {
     Look(Look),
     /// It was under way when the process ended: host it.
     Resume,
+    /// Its turn has come: tell of that end of it.
+    Tell(Lane, Errand),
 }
 
 /// A place among the starts that are not yet answered; free again when it is dropped.
@@ -261,6 +273,9 @@ enum Done {
     Outbox(Result<Vec<Envelope>, Error>),
     Aside(Box<aside::Aside>),
     Swept(sweep::Sweeping),
+    Told(Box<keys::Told>),
+    ToldAgain(Box<keys::Told>),
+    Callbacks(Result<keys::Unheard, Error>),
     Stayed,
 }
 
@@ -276,16 +291,18 @@ impl Shard {
 
     /// Takes in one thing. False when it is over.
     async fn step(&mut self) -> bool {
-        let Ports { control, requests, reports, fired, outcomes, .. } = &mut self.ports;
+        let Ports { control, requests, reports, fired, outcomes, role, .. } = &mut self.ports;
         tokio::select! {
             biased;
             Some(control) = control.recv() => match control {
                 Control::Drain { reply } => self.drain(reply),
                 Control::Registered(workflow) => self.host_again(&workflow),
+                Control::Handled => self.call_handlers(),
                 Control::Stop => return false,
             },
             Some(outcome) = outcomes.recv() => self.settle(outcome),
             Some(done) = self.state.tasks.next(), if !self.state.tasks.is_empty() => self.done(done),
+            Ok(()) = role.changed() => self.change_role(),
             Some(report) = reports.recv() => self.report(report),
             Some(fired) = fired.recv() => self.fire(fired),
             request = requests.recv() => return self.request(request),
@@ -373,13 +390,15 @@ impl Shard {
     fn drain(&mut self, reply: oneshot::Sender<()>) {
         self.state.draining.get_or_insert_default().push(reply);
         let _keeper_is_gone = self.ports.timers.send(Order::Stop);
+        self.state.lanes.hold();
         for seat in self.state.seats.values_mut() {
             seat.tell(ToHost::Drain);
         }
     }
 
     fn is_drained(&mut self) -> bool {
-        if !self.state.is_draining() || self.state.live > 0 || !self.state.pending.is_empty() {
+        let in_flight = self.state.live + self.state.lanes.in_flight();
+        if !self.state.is_draining() || in_flight > 0 || !self.state.pending.is_empty() {
             return false;
         }
         for reply in self.state.draining.take().into_iter().flatten() {
@@ -417,6 +436,10 @@ impl Shard {
 }
 
 impl State {
+    pub(crate) fn new(config: &Config) -> Self {
+        State { lanes: Lanes::new(config.callbacks.in_flight_max), ..State::default() }
+    }
+
     fn is_draining(&self) -> bool {
         self.draining.is_some()
     }

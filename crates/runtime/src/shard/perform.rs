@@ -47,6 +47,7 @@ impl Shard {
             (&self.metrics.requests, requests),
             (&self.metrics.decisions, self.state.pending.len()),
             (&self.metrics.live, self.state.live),
+            (&self.metrics.callbacks, usize::try_from(self.state.callbacks).unwrap_or(usize::MAX)),
             (&self.metrics.followers, self.ports.followers.count()),
         ] {
             gauge.set(level as f64);
@@ -67,7 +68,7 @@ impl Shard {
         for effect in effects {
             match effect {
                 Effect::Arm(timer) => self.order(Order::Arm(timer)),
-                Effect::Disarm(name) => drop(id.run().cloned().map(|run| self.order(Order::Disarm(run, name)))),
+                Effect::Disarm(name) => self.order(Order::Disarm(id.clone(), name)),
                 Effect::Open => self.open(id, std::mem::take(&mut entries)),
                 Effect::Host => {
                     self.seat(id).blocked = None; // that was in another life
@@ -83,6 +84,8 @@ impl Shard {
                 }
                 Effect::Deliver(Completion::Stopped { failure: None }) if self.seat(id).blocked.is_some() => self.call_off(id),
                 Effect::Deliver(completion) => self.seat(id).tell(ToHost::Deliver(Box::new(completion))),
+                Effect::CallBack { revision, attempt } => self.call_back(id, revision, attempt),
+                Effect::Retire(_) | Effect::Shorten(_) | Effect::Forget => {} // it was part of the commit
                 Effect::Close => self.close(id),
                 Effect::AnnounceEnd => {
                     self.observe_end(id);
@@ -118,7 +121,13 @@ impl Shard {
                 self.state.to_interrupt.remove(id);
                 self.ask(id.clone(), Ask::Resume); // who called it off before that was on record has found nobody who may host it
             }
-            From::Keeper(fired) => self.order(Order::Settle(fired.timer)), // it was superseded
+            From::Keeper(fired) => {
+                if answer == Answer::Expired {
+                    self.metrics.expired_late(self.clock.now().saturating_since(fired.timer.due));
+                }
+                self.order(Order::Settle(fired.timer)); // it was superseded, or the key has expired
+            }
+            From::Courier(told) => self.on_record(&told),
             From::Viewer(_) | From::Nobody => {}
         }
     }
@@ -129,6 +138,7 @@ impl Shard {
             From::Viewer(seen) => seen.fail(refusal.into()),
             From::Relay { from, to, seq } => self.heard(from, to, seq), // nothing comes of it
             From::Restart | From::Nobody => {}
+            From::Courier(told) => self.on_record(&told),
             From::Keeper(fired) => self.order(Order::Settle(fired.timer)), // the run is gone, and its timers with it
             From::Turn(session) | From::Failure(session, _) if self.is_current(id, session) => self.reopen(id, &refusal),
             From::Turn(_) | From::Failure(..) => {}

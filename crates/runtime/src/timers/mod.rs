@@ -9,10 +9,11 @@ mod queues;
 use crate::clock::Clock;
 use crate::error::STORE_RETRY_AFTER;
 use name::Name;
-use queues::{ExpiryQueues, Handed, Limits};
+pub(crate) use queues::Limits;
+use queues::{ExpiryQueues, Handed};
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::{Attempt, RunId, Timer, TimerName, Timestamp};
+use steadfast_kernel::{Attempt, EntityId, Timer, TimerName, Timestamp};
 use steadfast_store::{Error, ShardId, Store, TimerKey};
 use tokio::sync::{mpsc, watch};
 
@@ -37,10 +38,10 @@ pub enum Role {
 /// What the keeper is told.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// Keep it; it replaces one of the same run and name.
+    /// Keep it; it replaces one of the same entity and name.
     Arm(Timer),
     /// Forget it.
-    Disarm(RunId, TimerName),
+    Disarm(EntityId, TimerName),
     /// What was told has been dealt with.
     Settle(Timer),
     /// It could not be dealt with now: tell it again in a while.
@@ -106,9 +107,10 @@ impl TimerKeeper {
         role: watch::Receiver<Role>,
         orders: mpsc::UnboundedReceiver<Order>,
         fired: mpsc::UnboundedSender<Fired>,
+        limits: Limits,
     ) -> Self {
         let horizon = Horizon::unread(clock.now());
-        TimerKeeper { clock, store, shard, role, orders, fired, queues: ExpiryQueues::new(Limits::default()), horizon }
+        TimerKeeper { clock, store, shard, role, orders, fired, queues: ExpiryQueues::new(limits), horizon }
     }
 
     /// Runs until the shard is gone.
@@ -166,8 +168,8 @@ impl TimerKeeper {
         }
         let pass = self.queues.pass(self.clock.now());
         for Handed { key, revision, attempt, due } in pass.handed {
-            let Some((run, name)) = key.parts() else { continue };
-            let _shard_is_gone = self.fired.send(Fired { timer: Timer { run, name, due, revision }, attempt });
+            let Some((entity, name)) = key.parts() else { continue };
+            let _shard_is_gone = self.fired.send(Fired { timer: Timer { entity, name, due, revision }, attempt });
         }
         pass.again || self.horizon.is_to_be_read(self.clock.now())
     }
@@ -215,7 +217,7 @@ impl TimerKeeper {
                 self.horizon.beyond = earlier(self.horizon.beyond, timer.due);
             }
             Order::Arm(timer) => self.queues.update(Name::of(&timer), timer.revision, timer.due),
-            Order::Disarm(run, name) => drop(self.queues.remove(&Name::new(&run, &name))),
+            Order::Disarm(entity, name) => drop(self.queues.remove(&Name::new(&entity, &name))),
             Order::Stop => self.queues.stop(),
             Order::Reread => self.horizon = Horizon::unread(self.clock.now()),
             Order::Settle(timer) => drop(self.queues.settle(&Name::of(&timer), timer.revision)),

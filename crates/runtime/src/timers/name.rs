@@ -1,24 +1,24 @@
 //! The name of a timer as the keeper holds it: one allocation, since there may be millions.
 
-use steadfast_kernel::{RunId, Timer, TimerName};
+use steadfast_kernel::{EntityId, Timer, TimerName};
 
-/// Whose timer, and which of them, as `RUN NAME`.
+/// Whose timer, and which of them, as `ENTITY NAME`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Name(Box<str>);
 
 impl Name {
-    pub(super) fn new(run: &RunId, name: &TimerName) -> Self {
-        Name(format!("{run} {name}").into())
+    pub(super) fn new(entity: &EntityId, name: &TimerName) -> Self {
+        Name(format!("{entity} {name}").into())
     }
 
     pub(super) fn of(timer: &Timer) -> Self {
-        Name::new(&timer.run, &timer.name)
+        Name::new(&timer.entity, &timer.name)
     }
 
     /// What it was made of.
-    pub(super) fn parts(&self) -> Option<(RunId, TimerName)> {
-        let (run, name) = self.0.split_once(' ')?; // the id of a run has none
-        Some((RunId::new(run).ok()?, TimerName::from_stored(name)?))
+    pub(super) fn parts(&self) -> Option<(EntityId, TimerName)> {
+        let (entity, name) = self.0.split_once(' ')?; // no id has one
+        Some((EntityId::from_stored(entity)?, TimerName::from_stored(name)?))
     }
 }
 
@@ -31,7 +31,7 @@ mod tests {
     fn a_name_is_made_of_its_parts() {
         let step = StepId::new("left/2", "charge", 2).unwrap();
         for name in [TimerName::Retry(step.clone()), TimerName::Sleep(step), TimerName::Deadline] {
-            let run = RunId::new("orders/17").unwrap();
+            let run = EntityId::from_stored("orders/17").unwrap();
             assert_eq!(Name::new(&run, &name).parts(), Some((run, name)));
         }
     }

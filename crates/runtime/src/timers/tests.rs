@@ -33,13 +33,21 @@ impl Bench {
         let (orders, orders_in) = mpsc::unbounded_channel();
         let (fired_out, fired) = mpsc::unbounded_channel();
         (self.orders, self.fired) = (orders, fired);
-        let keeper = TimerKeeper::new(Arc::new(self.clock), Arc::new(self.store.clone()), 0, self.role.subscribe(), orders_in, fired_out);
+        let keeper = TimerKeeper::new(
+            Arc::new(self.clock),
+            Arc::new(self.store.clone()),
+            0,
+            self.role.subscribe(),
+            orders_in,
+            fired_out,
+            Limits::default(),
+        );
         tokio::spawn(keeper.run());
     }
 
     fn timer(&self, run: &str, after: Duration, revision: Seq) -> Timer {
         let name = TimerName::Sleep(StepId::sleep("", 1));
-        Timer { run: RunId::new(run).unwrap(), name, due: self.clock.now().saturating_add(after), revision }
+        Timer { entity: EntityId::from_stored(run).unwrap(), name, due: self.clock.now().saturating_add(after), revision }
     }
 
     async fn write(&mut self, timers: Vec<TimerChange>) {
@@ -132,7 +140,7 @@ async fn a_disarmed_timer_is_not_told() {
     let timer = bench.timer("a", MINUTE, 1);
     bench.arm(&timer).await;
     tokio::task::yield_now().await;
-    bench.orders.send(Order::Disarm(timer.run, timer.name)).unwrap();
+    bench.orders.send(Order::Disarm(timer.entity, timer.name)).unwrap();
     bench.nothing_for(60 * MINUTE).await;
 }
 
@@ -220,7 +228,7 @@ async fn more_timers_than_a_page_are_all_told() {
     bench.start();
     for timer in timers {
         let told = bench.next().await.timer;
-        assert_eq!(told.run, timer.run, "more than a page, and all of them");
+        assert_eq!(told.entity, timer.entity, "more than a page, and all of them");
         bench.orders.send(Order::Settle(told)).unwrap();
     }
 }
@@ -252,7 +260,7 @@ async fn a_far_timer_is_not_looked_at_again_and_again_on_the_way() {
     (bench.orders, bench.fired) = (orders, fired);
     let (naps, store) = (Arc::default(), Arc::new(bench.store.clone()));
     let clock = Arc::new(Counting(bench.clock, Arc::clone(&naps)));
-    tokio::spawn(TimerKeeper::new(clock, store, 0, bench.role.subscribe(), orders_in, fired_out).run());
+    tokio::spawn(TimerKeeper::new(clock, store, 0, bench.role.subscribe(), orders_in, fired_out, Limits::default()).run());
     assert_eq!(bench.next().await.timer, timer);
     assert_eq!(naps.load(std::sync::atomic::Ordering::SeqCst), 3, "until it is near, until it is due, and after it");
 }

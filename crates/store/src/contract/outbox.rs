@@ -6,7 +6,8 @@ use crate::{Batch, OutboxChange, Store};
 use std::time::Duration;
 use steadfast_kernel::random::Seed;
 use steadfast_kernel::{
-    EntityId, Envelope, Failure, Letter, LetterAbout, LimitKey, Limiting, Message, Origin, Parent, Payload, Recovery, RunOptions, StartChild,
+    EntityId, Envelope, Failure, Letter, LetterAbout, LimitKey, Limiting, Message, Origin, Parent, Payload, Recovery, RunOptions,
+    StartChild,
 };
 
 fn failure() -> Failure {

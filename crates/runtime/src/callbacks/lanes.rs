@@ -1,0 +1,139 @@
+//! A lane per target: what waits for its turn there, and how many are in flight. Pure: it says what to begin, and hears what became of it.
+//!
+//! ```text
+//!   add --> waiting --a turn is free in its lane--> in flight --finished--> reported --on record--> forgotten
+//! ```
+//!
+//! Lanes do not wait for each other. Nothing is twice in them: what is waiting, in flight or reported is not added again, so that a timer that is told twice or
+//! rows that are read again do no harm.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use steadfast_kernel::{Attempt, Callback, KeyName, Revision};
+
+/// The name of a lane.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lane {
+    /// Whoever answers at addresses of that target.
+    Target(String),
+    /// The starts of runs.
+    Runs,
+    /// The handler of that prefix.
+    Handler(String),
+    /// There is no handler here: it waits until there is.
+    NoHandler,
+    /// The keys below directories that have ended.
+    Below,
+}
+
+/// One attempt to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Errand {
+    pub(crate) key: KeyName,
+    pub(crate) revision: Revision,
+    pub(crate) attempt: Attempt,
+    /// What is to be told. Where many wait it is let go, and read again when it is their turn.
+    pub(crate) callback: Option<Box<Callback>>,
+}
+
+/// How many may wait in a lane with what they have to tell.
+const HELD_MAX: usize = 1_000;
+
+/// All lanes.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    lanes: BTreeMap<Lane, Waiting>,
+    known: BTreeSet<(KeyName, Revision)>,
+    in_flight: usize,
+    in_flight_max: usize,
+    /// Nothing is begun: somebody else leads, or the engine is about to stop.
+    held: bool,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    line: VecDeque<Errand>,
+    in_flight: usize,
+}
+
+impl Lanes {
+    pub(crate) fn new(in_flight_max: usize) -> Self {
+        Lanes { lanes: BTreeMap::new(), known: BTreeSet::new(), in_flight: 0, in_flight_max, held: false }
+    }
+
+    /// Puts an errand in its lane. It is given back if it is its turn at once.
+    #[must_use]
+    pub(crate) fn add(&mut self, lane: &Lane, mut errand: Errand) -> Option<Errand> {
+        if self.held || !self.known.insert((errand.key.clone(), errand.revision)) {
+            return None;
+        }
+        let waiting = self.lanes.entry(lane.clone()).or_default();
+        if waiting.line.len() >= HELD_MAX {
+            errand.callback = None;
+        }
+        waiting.line.push_back(errand);
+        self.next(lane)
+    }
+
+    /// An attempt is over: who is next in its lane.
+    #[must_use]
+    pub(crate) fn finished(&mut self, lane: &Lane) -> Option<Errand> {
+        if let Some(waiting) = self.lanes.get_mut(lane) {
+            waiting.in_flight = waiting.in_flight.saturating_sub(1);
+            self.in_flight = self.in_flight.saturating_sub(1);
+        }
+        let next = self.next(lane);
+        if self.lanes.get(lane).is_some_and(|waiting| waiting.line.is_empty() && waiting.in_flight == 0) {
+            self.lanes.remove(lane);
+        }
+        next
+    }
+
+    /// What became of it is on record: it may come again.
+    pub(crate) fn forget(&mut self, key: &KeyName, revision: Revision) {
+        self.known.remove(&(key.clone(), revision));
+    }
+
+    /// There is a handler where there was none: what waited for one, to be added again.
+    #[must_use]
+    pub(crate) fn unhandled(&mut self) -> Vec<Errand> {
+        let waited: Vec<_> = self.lanes.remove(&Lane::NoHandler).map(|waiting| waiting.line.into()).unwrap_or_default();
+        for errand in &waited {
+            self.known.remove(&(errand.key.clone(), errand.revision));
+        }
+        waited
+    }
+
+    /// Nothing is begun from here on, and what waits is let go: the store has it.
+    pub(crate) fn hold(&mut self) {
+        self.held = true;
+        for waiting in self.lanes.values_mut() {
+            for errand in waiting.line.drain(..) {
+                self.known.remove(&(errand.key, errand.revision));
+            }
+        }
+    }
+
+    /// Things are begun here again.
+    pub(crate) fn go_on(&mut self) {
+        self.held = false;
+    }
+
+    /// How many attempts are in flight.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    fn next(&mut self, lane: &Lane) -> Option<Errand> {
+        if self.held || *lane == Lane::NoHandler {
+            return None;
+        }
+        let waiting = self.lanes.get_mut(lane).filter(|waiting| waiting.in_flight < self.in_flight_max)?;
+        let next = waiting.line.pop_front()?;
+        waiting.in_flight += 1;
+        self.in_flight += 1;
+        Some(next)
+    }
+}
+
+#[cfg(test)]
+mod tests;
