@@ -5,6 +5,7 @@ use crate::record::{FailureBody, OptionsBody};
 use crate::{Attempt, Encoding, EntityId, Epoch, Failure, KeyName, Origin, Payload, Revision, RunId, RunOptions, StepId, WorkflowName};
 use bytes::Bytes;
 use prost::Message as _;
+use std::fmt;
 use std::time::Duration;
 
 /// A message with its place in the outbox of who sends it.
@@ -112,6 +113,34 @@ pub enum LetterAbout {
         /// The revision that expired.
         revision: Revision,
     },
+}
+
+impl LetterAbout {
+    /// The run, if it is about one.
+    pub fn run(&self) -> Option<&RunId> {
+        match self {
+            LetterAbout::Step { run, .. } => Some(run),
+            LetterAbout::Expiry { .. } => None,
+        }
+    }
+
+    /// The step, if it is about one.
+    pub fn step(&self) -> Option<&StepId> {
+        match self {
+            LetterAbout::Step { step, .. } => Some(step),
+            LetterAbout::Expiry { .. } => None,
+        }
+    }
+}
+
+/// For people: `step STEP of RUN`, or `expiry of KEY, revision REVISION`.
+impl fmt::Display for LetterAbout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LetterAbout::Step { run, step } => write!(f, "step {step} of {run}"),
+            LetterAbout::Expiry { key, revision } => write!(f, "expiry of {key}, revision {revision}"),
+        }
+    }
 }
 
 impl Message {
