@@ -30,7 +30,7 @@ mod renew;
 mod state;
 
 pub use evolve::{advance, begin_with};
-pub use state::{Below, Callback, Held, Key, Target};
+pub use state::{Below, Callback, Failed, Held, Key, Target};
 
 use crate::machine::Decision;
 use crate::{Answer, Command, KeyName, Refusal, Timestamp};

@@ -30,7 +30,9 @@ fn every_message() -> Vec<Message> {
         let (workflow, input) = (WorkflowName::new("team/parcel").unwrap(), Payload::json("{\"a\":1}"));
         Message::StartChild(StartChild { workflow, input, seed: Seed([7; 32]), deadline, options })
     };
-    let letter = |tenant| Letter { run: run(), step: step(), attempt: 3, tenant, failure: failure(), payload: Payload::json("17") };
+    let letter = |about, tenant| Letter { about, attempt: 3, tenant, failure: failure(), payload: Payload::json("17") };
+    let of_step = || LetterAbout::Step { run: run(), step: step() };
+    let of_key = LetterAbout::Expiry { key: KeyName::new("session:7/a").unwrap(), revision: 1 << 60 };
     let origin = Origin { by: Some("ada".into()), why: Some("ordered twice".into()), command: Some("c-1".into()) };
     vec![
         Message::RequestSlot { epoch: 2, slots: 5 },
@@ -43,8 +45,9 @@ fn every_message() -> Vec<Message> {
         Message::CancelChild { origin: Origin::default() },
         Message::ChildEnded { child: step(), outcome: Ok(Payload::json("1")) },
         Message::ChildEnded { child: step(), outcome: Err(failure()) },
-        Message::PostLetter(letter(Some("acme".into()))),
-        Message::PostLetter(letter(None)),
+        Message::PostLetter(letter(of_step(), Some("acme".into()))),
+        Message::PostLetter(letter(of_step(), None)),
+        Message::PostLetter(letter(of_key, None)),
         Message::SettleLetter { step: step(), after: 1 << 60 },
     ]
 }

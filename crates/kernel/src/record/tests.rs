@@ -1,7 +1,7 @@
 //! Every event survives being stored; what is damaged is named.
 
 use super::*;
-use crate::{Code, Failure, Limiting, Parent, Recovery};
+use crate::{Code, Failure, Held, Limiting, Parent, Recovery, Target};
 
 fn step() -> StepId {
     StepId::new("left", "charge", 2).unwrap()
@@ -34,6 +34,42 @@ fn options() -> RunOptions {
         parent: Some(Parent { run: run(), child: step(), detached: true }),
         definition: Some("1f".repeat(32)),
     }
+}
+
+/// Every event of a key, in every form.
+fn every_event_of_keys() -> Vec<Event> {
+    let (at, ttl, name) = (Timestamp::from_micros, Duration::from_micros(1_500_001), |name| KeyName::new(name).unwrap());
+    let held = |owner: Option<&str>, directory, on_expire| {
+        let (revision, value, owner) = (1 << 60, Payload::json("{\"a\":\u{0}}"), owner.map(ToString::to_string));
+        Held { revision, value, ttl, expires_at: at(i64::MAX), owner, directory, on_expire, put_at: at(7) }
+    };
+    let url = Target::Url("http://127.0.0.1:9/gone?a=b".into());
+    let start = Target::StartRun { workflow: workflow(), input: Payload::json("2") };
+    let put = |held| Event::KeyPut(Box::new(held));
+    let renewed = |restated| Event::KeyRenewed { revision: 1 << 60, ttl, expires_at: at(9), restated };
+    let letter = Letter {
+        about: LetterAbout::Expiry { key: name("session:7/a"), revision: 9 },
+        attempt: 3,
+        tenant: None,
+        failure: failure(),
+        payload: Payload::json("{}"),
+    };
+    vec![
+        put(held(None, false, None)),
+        put(held(Some("ada"), true, Some(url))),
+        put(held(Some(""), false, Some(start.clone()))),
+        put(held(None, true, Some(Target::Handler))),
+        renewed(None),
+        renewed(Some(Box::new(held(Some("ada"), false, Some(start))))),
+        Event::KeyDeleted { revision: 3, with: None },
+        Event::KeyDeleted { revision: 3, with: Some(name("session:7")) },
+        Event::KeyExpired { revision: 3, ended_at: at(8), handled: false, with: None },
+        Event::KeyExpired { revision: 3, ended_at: at(8), handled: true, with: Some(name("session:7")) },
+        Event::CallbackFailed { revision: 3, attempt: 2, of: 5, delay: ttl, due_at: at(77), failure: failure() },
+        Event::CallbackSettled { revision: 3, attempt: 2, run: None },
+        Event::CallbackSettled { revision: 3, attempt: 2, run: Some(run()) },
+        Event::LetterAdded(Box::new(letter)),
+    ]
 }
 
 /// At least one event of every type, the first five in this order.
@@ -73,7 +109,8 @@ fn every_event() -> Vec<Event> {
         input: Some(Payload::json("19")),
     };
     let empty = Retried { origin: Origin::default(), from: vec![], cut: 2, cuts: vec![], reset: vec![], supplied: vec![], input: None };
-    let letter = |tenant| Letter { run: run(), step: step(), attempt: 3, tenant, failure: failure(), payload: Payload::json("{}") };
+    let letter = |about, tenant| Letter { about, attempt: 3, tenant, failure: failure(), payload: Payload::json("{}") };
+    let of_step = || LetterAbout::Step { run: run(), step: step() };
     vec![
         started(Some(at(99)), RunOptions::default()),
         Event::StepCompleted { step: step(), attempt: 2, output: Payload::json("1"), undoable: true },
@@ -126,21 +163,27 @@ fn every_event() -> Vec<Event> {
         Event::SlotRequested { run: run(), epoch: 3, slots: 4 },
         Event::SlotGranted { run: run() },
         Event::SlotReleased { run: run() },
-        Event::LetterAdded(Box::new(letter(Some("acme".into())))),
-        Event::LetterAdded(Box::new(letter(None))),
-        Event::LetterRedriven { letter: 8 },
+        Event::LetterAdded(Box::new(letter(of_step(), Some("acme".into())))),
+        Event::LetterAdded(Box::new(letter(of_step(), None))),
+        Event::LetterRedriven { letter: 8, origin: origin() },
+        Event::LetterRedriven { letter: 8, origin: Origin::default() },
         Event::LetterDropped { letter: 8, origin: origin() },
     ]
 }
 
 /// How many types of events there are.
-const TYPES: usize = 35;
+const TYPES: usize = 41;
 
 #[test]
 fn every_event_survives_being_stored() {
     let heard = [None, Some(Heard { from: run().into(), seq: 3 }), Some(Heard { from: EntityId::Letters(workflow()), seq: 1 })];
     let mut kinds = std::collections::BTreeSet::new();
-    for ((in_flight, heard), event) in [None, Some(0), Some(3)].into_iter().zip(heard).cycle().zip(every_event()) {
+    for ((in_flight, heard), event) in [None, Some(0), Some(3)]
+        .into_iter()
+        .zip(heard)
+        .cycle()
+        .zip(every_event().into_iter().chain(every_event_of_keys()))
+    {
         let entry = Entry {
             seq: 4,
             epoch: 2,

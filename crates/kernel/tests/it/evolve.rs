@@ -3,7 +3,9 @@
 use crate::support::*;
 use std::time::Duration;
 use steadfast_kernel::run::{Deadline, Slots, decide};
-use steadfast_kernel::{Attempt, Command, Completion, Effect, Entry, Event, Payload, Policy, ReportFailure, Run, Status, TimerName};
+use steadfast_kernel::{
+    Attempt, Command, Completion, Effect, Entry, Event, Origin, Payload, Policy, ReportFailure, Run, Status, TimerName,
+};
 
 /// That entry cannot come after that history, and the message says why.
 #[track_caller]
@@ -343,7 +345,7 @@ fn a_child_is_started_ends_and_is_taken_once() {
 fn what_happens_to_others_does_not_happen_to_a_run() {
     let granted = Event::SlotGranted { run: run_id() };
     does_not_follow(&open(), granted, "no such event can happen to a run");
-    does_not_follow(&open(), Event::LetterRedriven { letter: 1 }, "no such event can happen to a run");
+    does_not_follow(&open(), Event::LetterRedriven { letter: 1, origin: Origin::default() }, "no such event can happen to a run");
 }
 
 #[test]

@@ -413,7 +413,7 @@ pub(crate) fn sleep(sleep: &str) -> TimerName {
 }
 
 pub(crate) fn timer(name: TimerName, due: Timestamp, revision: Seq) -> Timer {
-    Timer { run: run_id(), name, due, revision }
+    Timer { entity: run_id().into(), name, due, revision }
 }
 
 pub(crate) fn arm(name: TimerName, due_ms: i64, revision: Seq) -> Effect {

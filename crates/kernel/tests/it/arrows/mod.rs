@@ -33,6 +33,7 @@ fn machine(id: &EntityId) -> &'static str {
         EntityId::Run(_) => "run",
         EntityId::Limit(_) => "limit",
         EntityId::Letters(_) => "letter box",
+        EntityId::Key(_) => "key",
     }
 }
 
@@ -47,6 +48,12 @@ fn state(entity: Option<&Entity>) -> &'static str {
         Some(Entity::Limit(_)) => "FULL",
         Some(Entity::Letters(letters)) if letters.letters.is_empty() => "EMPTY",
         Some(Entity::Letters(_)) => "HOLDING",
+        Some(Entity::Key(key)) => match (key.held.is_some(), key.callbacks.is_empty() && key.letters.is_empty()) {
+            (true, true) => "HELD",
+            (true, false) => "HELD_OWING",
+            (false, false) => "OWING",
+            (false, true) => "SPENT",
+        },
     }
 }
 
@@ -123,6 +130,7 @@ fn kind(entity: Option<&Entity>) -> String {
         Some(Entity::Run(run)) => format!("{status} {}", kind_of_run(run)),
         Some(Entity::Limit(limit)) => format!("{status} {} {} {}", limit.held().min(4), limit.line.len().min(3), limit.slots.min(4)),
         Some(Entity::Letters(letters)) => format!("{status} {}", letters.letters.len().min(3)),
+        Some(Entity::Key(key)) => format!("{status} {} {}", key.callbacks.len().min(2), key.letters.len().min(2)),
         None => status.into(),
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use steadfast_kernel::machine::decide;
 use steadfast_kernel::run::{Open, Stage, Step};
 use steadfast_kernel::{
-    Command, Decision, DropLetter, Entity, EntityId, Entry, Envelope, Event, Letter, Message, Origin, Payload, Policy, Proposal,
-    RecordHeartbeat, ReportFailure, RetryFrom, RetryRun, Run, RunId, StartRun, StepId, TakeTurn, TimerName, Timestamp,
+    Command, Decision, DropLetter, Entity, EntityId, Entry, Envelope, Event, Letter, LetterAbout, Message, Origin, Payload, Policy,
+    Proposal, RecordHeartbeat, ReportFailure, RetryFrom, RetryRun, Run, RunId, StartRun, StepId, TakeTurn, TimerName, Timestamp,
 };
 
 /// Later than everything that the scenarios wait for, but for what is for ever.
@@ -21,6 +21,7 @@ pub(super) fn decided(id: &EntityId, entity: Option<&Entity>) -> Vec<Decision> {
         (EntityId::Run(_), None) => of_nothing(),
         (EntityId::Limit(_), _) => of_limit(entity),
         (EntityId::Letters(_), _) => of_letters(entity),
+        (EntityId::Key(_), _) => Vec::new(),
     };
     asked.into_iter().filter_map(|command| decide(id, entity, command, now()).ok()).collect()
 }
@@ -182,7 +183,7 @@ fn of_letters(entity: Option<&Entity>) -> Vec<Command> {
 
 fn a_letter() -> Letter {
     let (run, step, payload) = (other_run("r-99"), id("charge#1"), Payload::json("17"));
-    Letter { run, step, attempt: 1, tenant: None, failure: poison(), payload }
+    Letter { about: LetterAbout::Step { run, step }, attempt: 1, tenant: None, failure: poison(), payload }
 }
 
 /// Every entry that could come next by its place, whether it can or not.
@@ -250,7 +251,7 @@ fn of_others(entity: Option<&Entity>) -> Vec<Event> {
     events.extend(runs.iter().map(|run| Event::SlotGranted { run: run.clone() }));
     events.extend(runs.iter().map(|run| Event::SlotReleased { run: run.clone() }));
     events.push(Event::LetterAdded(Box::new(a_letter())));
-    events.extend(letters.iter().map(|letter| Event::LetterRedriven { letter: *letter }));
+    events.extend(letters.iter().map(|letter| Event::LetterRedriven { letter: *letter, origin: Origin::default() }));
     events.extend(letters.iter().map(|letter| Event::LetterDropped { letter: *letter, origin: Origin::default() }));
     events
 }

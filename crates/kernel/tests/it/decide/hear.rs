@@ -307,8 +307,7 @@ fn a_step_that_is_poison_is_a_dead_letter() {
     let tenant = RunOptions { tenant: Some("acme".into()), ..RunOptions::default() };
     let journal = history([run_started_with(None, tenant), step_failed("charge#1", 1, after(1, poison()))]);
     let letter = Letter {
-        run: run_id(),
-        step: id("charge#1"),
+        about: LetterAbout::Step { run: run_id(), step: id("charge#1") },
         attempt: 1,
         tenant: Some("acme".into()),
         failure: after(1, poison()),

@@ -9,7 +9,7 @@ fn checkout() -> WorkflowName {
 
 fn letter_of(run: &str, step: &str) -> Letter {
     let (run, step) = (other_run(run), id(step));
-    Letter { run, step, attempt: 1, tenant: None, failure: poison(), payload: Payload::json("17") }
+    Letter { about: LetterAbout::Step { run, step }, attempt: 1, tenant: None, failure: poison(), payload: Payload::json("17") }
 }
 
 fn told(run: &str, seq: u64, message: Message) -> Command {
@@ -34,6 +34,11 @@ fn added(run: &str, step: &str) -> Event {
 
 fn dropped(letter: u64, origin: Origin) -> Event {
     Event::LetterDropped { letter, origin }
+}
+
+/// The run knows who wanted it.
+fn redriven_letter(letter: u64) -> Event {
+    Event::LetterRedriven { letter, origin: Origin::default() }
 }
 
 #[track_caller]
@@ -79,7 +84,7 @@ fn a_letter_is_added_once() {
 
 #[test]
 fn the_letters_of_a_step_that_is_tried_again_are_settled() {
-    let redriven = |seq, letter| entry(seq, 70, Event::LetterRedriven { letter }).heard(other_run("r-1"), 3);
+    let redriven = |seq, letter| entry(seq, 70, redriven_letter(letter)).heard(other_run("r-1"), 3);
     check(&three(), settle("r-1", 3, "charge#1"), heard([redriven(4, 1)]));
     let settled = [three(), vec![redriven(4, 1)]].concat();
     assert_eq!(letters(&settled), [2, 3], "that of another run stays");
@@ -88,7 +93,7 @@ fn the_letters_of_a_step_that_is_tried_again_are_settled() {
     let both = [1, 4]
         .into_iter()
         .zip(5..)
-        .map(|(letter, seq)| entry(seq, 70, Event::LetterRedriven { letter }).heard(other_run("r-1"), 4));
+        .map(|(letter, seq)| entry(seq, 70, redriven_letter(letter)).heard(other_run("r-1"), 4));
     check(&twice, settle("r-1", 4, "charge#1"), heard(both.collect::<Vec<_>>()));
 }
 
@@ -108,10 +113,10 @@ fn a_person_drops_a_letter() {
 
 #[test]
 fn a_letter_that_is_not_there_is_not_found() {
-    let not_found = |seq| Err(Refusal::LetterNotFound { letter: LetterId { workflow: checkout(), seq } });
+    let not_found = |seq| Err(Refusal::LetterNotFound { letter: LetterId { home: LetterHome::Workflow(checkout()), seq } });
     check(&[], throw_away(1, ada()), not_found(1));
     check(&three(), throw_away(4, ada()), not_found(4));
-    let gone = [three(), vec![entry(4, 0, dropped(2, ada())), entry(5, 0, Event::LetterRedriven { letter: 1 })]].concat();
+    let gone = [three(), vec![entry(4, 0, dropped(2, ada())), entry(5, 0, redriven_letter(1))]].concat();
     check(&gone, throw_away(2, ada()), not_found(2));
     check(&gone, throw_away(1, ada()), not_found(1));
 }
@@ -120,7 +125,11 @@ fn a_letter_that_is_not_there_is_not_found() {
 fn the_same_command_again_is_answered() {
     let gone = [three(), vec![entry(4, 0, dropped(2, ada_with("c-1")))]].concat();
     check(&gone, throw_away(2, ada_with("c-1")), Ok(decision([], [answer(Answer::Dropped)])));
-    check(&gone, throw_away(2, ada_with("c-2")), Err(Refusal::LetterNotFound { letter: LetterId { workflow: checkout(), seq: 2 } }));
+    check(
+        &gone,
+        throw_away(2, ada_with("c-2")),
+        Err(Refusal::LetterNotFound { letter: LetterId { home: LetterHome::Workflow(checkout()), seq: 2 } }),
+    );
 }
 
 #[test]
@@ -137,7 +146,7 @@ fn what_cannot_come_next_is_named() {
         let kind = next.event.kind();
         assert_eq!(illegal.to_string(), format!("the journal of letters:checkout cannot be followed at event 4 ({kind}): {why}"));
     };
-    wrong(Event::LetterRedriven { letter: 9 }, "there is no such letter");
+    wrong(redriven_letter(9), "there is no such letter");
     wrong(dropped(9, ada()), "there is no such letter");
     wrong(run_started(), "no such event can happen to a letter box");
     let illegal = evolve(&checkout(), state(&three()), &entry(5, 70, dropped(1, ada()))).expect_err("a gap");

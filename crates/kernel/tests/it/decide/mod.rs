@@ -23,8 +23,8 @@ use std::time::Duration;
 use steadfast_kernel::run::{SIGNALS_MAX, decide};
 use steadfast_kernel::{
     Answer, CancelRun, Code, Command, Completion, Decision, DropLetter, Effect, EntityId, Entry, Envelope, Event, Failure, Letter,
-    LetterId, Message, Origin, Payload, Policy, RecordHeartbeat, Refusal, ReportFailure, Retried, RetryFrom, RetryRun, Run, RunOptions,
-    StartChild, StartRun, Status, StepId, TakeTurn, TimerName, Wait, WorkflowName, code,
+    LetterAbout, LetterHome, LetterId, Message, Origin, Payload, Policy, RecordHeartbeat, Refusal, ReportFailure, Retried, RetryFrom,
+    RetryRun, Run, RunOptions, StartChild, StartRun, Status, StepId, TakeTurn, TimerName, Wait, WorkflowName, code,
 };
 
 /// Decides on a command after that history, and compares the whole answer. What is decided must fold.
@@ -131,7 +131,7 @@ fn every_refusal_has_its_code() {
         assert_eq!(refusal.code(), code);
         assert!(refusal.to_string().contains("order-17"), "{refusal}");
     }
-    let letter = Refusal::LetterNotFound { letter: LetterId { workflow: workflow("checkout"), seq: 3 } };
+    let letter = Refusal::LetterNotFound { letter: LetterId { home: LetterHome::Workflow(workflow("checkout")), seq: 3 } };
     assert_eq!(letter.code(), code::LETTER_NOT_FOUND);
     assert!(letter.to_string().contains("checkout.3"), "{letter}");
 }

@@ -44,7 +44,7 @@ fn the_scenarios_reach_every_event_effect_refusal_and_status() {
     assert_eq!(seen, expected.split_whitespace().collect());
 }
 
-fn name(effect: &Effect) -> &'static str {
+pub(super) fn name(effect: &Effect) -> &'static str {
     match effect {
         Effect::Arm(_) => "Arm",
         Effect::Disarm(_) => "Disarm",
@@ -77,5 +77,17 @@ fn name(effect: &Effect) -> &'static str {
         Effect::Answer(Answer::HeartbeatRecorded) => "HeartbeatRecorded",
         Effect::Answer(Answer::Heard) => "Heard",
         Effect::Answer(Answer::Dropped) => "Dropped",
+        Effect::Answer(Answer::Redriven) => "Redriven",
+        Effect::Answer(Answer::Put { .. }) => "Put",
+        Effect::Answer(Answer::Renewed { .. }) => "Renewed",
+        Effect::Answer(Answer::Deleted { .. }) => "Deleted",
+        Effect::Answer(Answer::Expired) => "Expired",
+        Effect::Answer(Answer::NotFound) => "NotFound",
+        Effect::Answer(Answer::Mismatch) => "Mismatch",
+        Effect::Answer(Answer::Reported) => "Reported",
+        Effect::CallBack { .. } => "CallBack",
+        Effect::Retire(_) => "Retire",
+        Effect::Shorten(_) => "Shorten",
+        Effect::Forget => "Forget",
     }
 }

@@ -2,6 +2,8 @@
 //! this only says what is in it; what has to be added later gets a function
 //! and a file of its own.
 
+mod keys;
+
 use super::text::Journal;
 use crate::support::{Leaving, at, entry, run_completed, run_started, step_completed};
 use std::time::Duration;
@@ -11,8 +13,11 @@ use steadfast_kernel::{Code, EntityId, Entry, Event, Failure, Payload, Record, R
 type Make = fn() -> Vec<Journal>;
 
 /// The files, all of which begin with `by-hand`.
-pub(super) const FILES: [(&str, Make); 2] =
-    [("by-hand", || vec![journal("every-code", every_code())]), ("by-hand-defined", || vec![journal("defined", defined())])];
+pub(super) const FILES: [(&str, Make); 3] = [
+    ("by-hand", || vec![journal("every-code", every_code())]),
+    ("by-hand-defined", || vec![journal("defined", defined())]),
+    ("by-hand-keys", keys::journals),
+];
 
 fn journal(run: &str, entries: Vec<Entry>) -> Journal {
     (EntityId::from_stored(run).unwrap(), entries.iter().map(Record::from).collect())

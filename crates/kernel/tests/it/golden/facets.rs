@@ -2,7 +2,10 @@
 //! a journal has to be added that has them.
 
 use std::collections::BTreeSet;
-use steadfast_kernel::{Class, Code, Entry, Event, Failure, Letter, Limiting, Origin, Parent, Recovery, Retried, RunOptions, TimerName};
+use steadfast_kernel::{
+    Class, Code, Entry, Event, Failure, Held, Letter, LetterAbout, Limiting, Origin, Parent, Recovery, Retried, RunOptions, Target,
+    TimerName,
+};
 
 /// Every form that a golden journal must have.
 pub(super) fn all() -> BTreeSet<String> {
@@ -41,8 +44,27 @@ pub(super) fn all() -> BTreeSet<String> {
         "failure.max_attempts",
         "parent.detached",
         "CHILD_ENDED.failure",
+        "held.owner",
+        "held.directory",
+        "held.on_expire",
+        "KEY_RENEWED.restated",
+        "KEY_DELETED.with",
+        "KEY_EXPIRED.handled",
+        "KEY_EXPIRED.with",
+        "CALLBACK_SETTLED.run",
     ];
-    let single = ["abandoned retry", "abandoned sleep", "heard from a run", "heard from a limit"].map(String::from);
+    let single = [
+        "abandoned retry",
+        "abandoned sleep",
+        "heard from a run",
+        "heard from a limit",
+        "letter about a step",
+        "letter about an expiry",
+        "target is an address",
+        "target is a run",
+        "target is a handler",
+    ]
+    .map(String::from);
     let classes = [Class::Transient, Class::Permanent, Class::Poison].map(|class| format!("class {}", class.as_str()));
     let codes = Code::ALL.iter().map(|code| format!("code {code}"));
     let both = either.iter().flat_map(|field| [present(field, true), present(field, false)]);
@@ -64,7 +86,7 @@ pub(super) fn facets(entry: &Entry) -> Vec<String> {
     facets.extend(abandoned.iter().map(|name| match name {
         TimerName::Retry(_) => "abandoned retry".to_string(),
         TimerName::Sleep(_) => "abandoned sleep".to_string(),
-        TimerName::Deadline => "abandoned deadline".to_string(),
+        other => format!("abandoned {other}"),
     }));
     facets.extend(
         heard
@@ -104,7 +126,10 @@ fn of_event(event: &Event) -> Vec<String> {
             let failure = outcome.as_ref().err();
             [vec![present("CHILD_ENDED.failure", failure.is_some())], failure.map(of_failure).unwrap_or_default()].concat()
         }
-        Event::RunPaused { origin } | Event::RunResumed { origin } | Event::LetterDropped { letter: _, origin } => of_origin(origin),
+        Event::RunPaused { origin }
+        | Event::RunResumed { origin }
+        | Event::LetterRedriven { letter: _, origin }
+        | Event::LetterDropped { letter: _, origin } => of_origin(origin),
         Event::RunRetried(retried) => of_retried(retried),
         Event::RunCancelRequested { origin, terminate } => {
             [vec![present("RUN_CANCEL_REQUESTED.terminate", *terminate)], of_origin(origin)].concat()
@@ -113,9 +138,24 @@ fn of_event(event: &Event) -> Vec<String> {
             [vec![present("RUN_COMPENSATING.failure", failure.is_some())], failure.as_ref().map(of_failure).unwrap_or_default()].concat()
         }
         Event::LetterAdded(letter) => {
-            let Letter { run: _, step: _, attempt: _, tenant, failure, payload: _ } = &**letter;
-            [vec![present("LETTER_ADDED.tenant", tenant.is_some())], of_failure(failure)].concat()
+            let Letter { about, attempt: _, tenant, failure, payload: _ } = &**letter;
+            let about = match about {
+                LetterAbout::Step { run: _, step: _ } => "letter about a step",
+                LetterAbout::Expiry { key: _, revision: _ } => "letter about an expiry",
+            };
+            [vec![about.to_string(), present("LETTER_ADDED.tenant", tenant.is_some())], of_failure(failure)].concat()
         }
+        Event::KeyPut(held) => of_held(held),
+        Event::KeyRenewed { revision: _, ttl: _, expires_at: _, restated } => {
+            let held = restated.as_deref().map(of_held).unwrap_or_default();
+            [vec![present("KEY_RENEWED.restated", restated.is_some())], held].concat()
+        }
+        Event::KeyDeleted { revision: _, with } => vec![present("KEY_DELETED.with", with.is_some())],
+        Event::KeyExpired { revision: _, ended_at: _, handled, with } => {
+            vec![present("KEY_EXPIRED.handled", *handled), present("KEY_EXPIRED.with", with.is_some())]
+        }
+        Event::CallbackFailed { revision: _, attempt: _, of: _, delay: _, due_at: _, failure } => of_failure(failure),
+        Event::CallbackSettled { revision: _, attempt: _, run } => vec![present("CALLBACK_SETTLED.run", run.is_some())],
         Event::SlotAcquired { key: _ }
         | Event::StepStarted { step: _, attempt: _ }
         | Event::StepSkipped { step: _ }
@@ -132,8 +172,7 @@ fn of_event(event: &Event) -> Vec<String> {
         | Event::RunCompleted { output: _ }
         | Event::SlotRequested { run: _, epoch: _, slots: _ }
         | Event::SlotGranted { run: _ }
-        | Event::SlotReleased { run: _ }
-        | Event::LetterRedriven { letter: _ } => Vec::new(),
+        | Event::SlotReleased { run: _ } => Vec::new(),
     }
 }
 
@@ -149,6 +188,18 @@ fn of_options(options: &RunOptions) -> Vec<String> {
     ];
     facets.extend(parent.iter().map(|Parent { run: _, child: _, detached }| present("parent.detached", *detached)));
     facets
+}
+
+fn of_held(held: &Held) -> Vec<String> {
+    let Held { revision: _, value: _, ttl: _, expires_at: _, owner, directory, on_expire, put_at: _ } = held;
+    let target = on_expire.as_ref().map(|target| match target {
+        Target::Url(_) => "target is an address",
+        Target::StartRun { workflow: _, input: _ } => "target is a run",
+        Target::Handler => "target is a handler",
+    });
+    let fields =
+        [present("held.owner", owner.is_some()), present("held.directory", *directory), present("held.on_expire", on_expire.is_some())];
+    fields.into_iter().chain(target.map(ToString::to_string)).collect()
 }
 
 fn of_origin(Origin { by, why, command }: &Origin) -> Vec<String> {

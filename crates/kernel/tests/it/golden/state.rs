@@ -2,10 +2,11 @@
 //! compile here until somebody has said whether it is a fact of its own.
 
 use std::fmt::{Debug, Display};
+use steadfast_kernel::key::{Callback, Failed, Held, Key};
 use steadfast_kernel::letter::LetterBox;
 use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::{Ended, Open, Phase, script};
-use steadfast_kernel::{Entity, EntityId, Entry, Envelope, Failure, Payload, Run, machine};
+use steadfast_kernel::{Entity, EntityId, Entry, Envelope, Failure, Letter, LetterAbout, Message, Payload, Run, Timer, machine};
 
 /// What a journal comes to.
 pub(super) fn state(id: &EntityId, journal: &[Entry]) -> Entity {
@@ -26,9 +27,10 @@ pub(super) fn folded(id: &EntityId, journal: &[Entry]) -> String {
         Entity::Run(run) => facts.run(&run, journal),
         Entity::Limit(limit) => facts.limit(&limit),
         Entity::Letters(letters) => facts.letters(&letters),
+        Entity::Key(key) => facts.key(&key),
     }
     for Envelope { from: _, seq, to, message } in said {
-        facts.say("said", format_args!("{seq} to {to}: {message:?}"));
+        facts.say("said", format_args!("{seq} to {to}: {}", words(&message)));
     }
     facts.0.join("\n") + "\n"
 }
@@ -73,7 +75,9 @@ impl Facts {
         } = run;
         self.say("status", format_args!("{:?}", run.status()));
         self.each("waits for", run.waits());
-        self.each("timer", run.timers());
+        for Timer { entity, name, due, revision } in run.timers() {
+            self.say("timer", format_args!("Timer {{ run: {entity:?}, name: {name:?}, due: {due:?}, revision: {revision} }}"));
+        }
         self.each("a restart has to", run.recover());
         self.say("workflow", workflow);
         self.say("input", text(input));
@@ -154,6 +158,45 @@ impl Facts {
         self.each("letter", letters);
         self.each("heard", heard);
         self.each("carried out", commands);
+    }
+
+    fn key(&mut self, key: &Key) {
+        let Key { name: _, seq, held, callbacks, letters, base, commands } = key;
+        self.say("place", seq);
+        self.say("may begin at", base);
+        if let Some(held) = held {
+            let Held { revision, value, ttl, expires_at, owner, directory, on_expire, put_at } = held;
+            self.say("revision", revision);
+            self.say("value", text(value));
+            self.say("lives", format_args!("{ttl:?} until {expires_at}, put at {put_at}"));
+            self.say("is a directory", directory);
+            self.each("owner", owner);
+            self.each("is told", on_expire);
+        }
+        callbacks.values().for_each(|callback| self.callback("to be told", callback));
+        letters.iter().for_each(|(letter, callback)| self.callback(&format!("letter {letter}"), callback));
+        self.each("carried out", commands);
+    }
+
+    fn callback(&mut self, what: &str, callback: &Callback) {
+        let Callback { revision, value, owner, ended_at, target, below, attempt, failed } = callback;
+        self.say(what, format_args!("{revision} of {owner:?} ended at {ended_at} with {}", text(value)));
+        self.say(what, format_args!("{revision} is told to {target:?}, and to those below {below:?}"));
+        self.say(what, format_args!("{revision} has attempt {attempt} to come"));
+        if let Some(Failed { failure, due_at, seq, of }) = failed {
+            self.say(what, format_args!("{revision} failed by {seq}, is due at {due_at} for one of {of}: {failure:?}"));
+        }
+    }
+}
+
+/// A letter says what it is about in the words that it always had.
+fn words(message: &Message) -> String {
+    match message {
+        Message::PostLetter(Letter { about: LetterAbout::Step { run, step }, attempt, tenant, failure, payload }) => {
+            let rest = format!("attempt: {attempt}, tenant: {tenant:?}, failure: {failure:?}, payload: {payload:?}");
+            format!("PostLetter(Letter {{ run: {run:?}, step: {step:?}, {rest} }})")
+        }
+        other => format!("{other:?}"),
     }
 }
 
