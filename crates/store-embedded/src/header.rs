@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_later_version_is_newer() {
-        assert_eq!(code_of(&with(63, 3), 3 * 4096, 0), Some(code::STORE_NEWER));
+        assert_eq!(code_of(&with(63, u8::try_from(VERSION + 1).unwrap()), 3 * 4096, 0), Some(code::STORE_NEWER));
         assert_eq!(code_of(&with(60, 0x80), 3 * 4096, 0), Some(code::STORE_NEWER));
     }
 

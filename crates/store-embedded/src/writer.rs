@@ -26,7 +26,7 @@ pub(crate) struct Writer {
 
 /// What stands in line. If the thread dies the answers are dropped, and whoever waits for one is told.
 enum Request {
-    Commit(Batch, oneshot::Sender<Result<(), Error>>),
+    Commit(Box<Batch>, oneshot::Sender<Result<(), Error>>),
     Claim(ShardId, oneshot::Sender<Result<Head, Error>>),
     Sweep { shard: ShardId, term: u64, runs: Vec<Sweep>, answer: oneshot::Sender<Result<Vec<Swept>, Error>> },
 }
@@ -46,7 +46,7 @@ impl Writer {
     /// Puts a batch in line, now.
     pub(crate) fn commit(&self, batch: Batch) -> Commit {
         let (answer, outcome) = oneshot::channel();
-        self.send(Request::Commit(batch, answer));
+        self.send(Request::Commit(Box::new(batch), answer));
         outcome.map(|outcome| outcome.unwrap_or_else(|_| Err(stopped("writer")))).boxed()
     }
 

@@ -32,9 +32,10 @@ VALUES (:key, :revision, :shard, :ended_at, :target, :attempt, :next_at, :attemp
 
 const REMOVE: &str = "DELETE FROM callbacks WHERE key = ?1 AND revision = ?2";
 
-/// What is shown in order need not be sorted; what the filter leaves out is skipped.
+/// What is shown in order need not be sorted; what the filter leaves out is skipped. With the `+`, names are not looked for by the primary key,
+/// which has another order.
 const LIST: &str = "SELECT * FROM callbacks WHERE (ended_at, key, revision) > (:ended_at, :key, :revision)
-AND (:shard IS NULL OR shard = :shard) AND (:first = 0 OR next_at IS NULL) AND (key >= :from AND key < :upto)
+AND (:shard IS NULL OR shard = :shard) AND (:first = 0 OR next_at IS NULL) AND +key >= :from AND +key < :upto
 ORDER BY ended_at, key, revision LIMIT :limit";
 
 const COUNT: &str = "SELECT count(*) FROM callbacks WHERE shard = ?1";

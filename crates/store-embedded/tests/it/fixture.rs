@@ -4,8 +4,8 @@ use rusqlite::Connection;
 use std::fs;
 use std::path::{Path, PathBuf};
 use steadfast_kernel::{
-    EntityId, Envelope, Failure, LetterId, LimitKey, Message, Payload, Record, RunId, Seq, Snapshot, Status, StepId, Timer, TimerName,
-    Timestamp, WorkflowName,
+    EntityId, Envelope, Failure, LetterAbout, LetterHome, LetterId, LimitKey, Message, Payload, Record, RunId, Seq, Snapshot, Status,
+    StepId, Timer, TimerName, Timestamp, WorkflowName,
 };
 use steadfast_store::{Append, Batch, Fence, LetterChange, LetterRow, OutboxChange, RunRow, Store, TimerChange};
 use steadfast_store_embedded::Embedded;
@@ -69,7 +69,7 @@ pub(crate) fn everything(seq: Seq) -> Batch {
         ended_at: None,
     };
     let name = TimerName::Retry(StepId::new("", "charge", 1).unwrap());
-    let timer = Timer { run: run("order-17"), name, due: Timestamp::from_micros(AT + 1_200_000), revision: seq };
+    let timer = Timer { entity: run("order-17").into(), name, due: Timestamp::from_micros(AT + 1_200_000), revision: seq };
     Batch {
         runs: vec![row],
         timers: vec![TimerChange::Arm { shard: 0, timer }],
@@ -88,9 +88,8 @@ fn envelope() -> Envelope {
 fn letter() -> LetterRow {
     LetterRow {
         shard: 0,
-        letter: LetterId { workflow: WorkflowName::new("bill").unwrap(), seq: 4 },
-        run: run("order-16"),
-        step: StepId::new("", "read", 1).unwrap(),
+        letter: LetterId { home: LetterHome::Workflow(WorkflowName::new("bill").unwrap()), seq: 4 },
+        about: LetterAbout::Step { run: run("order-16"), step: StepId::new("", "read", 1).unwrap() },
         tenant: Some("acme".into()),
         failure: Failure::poison("not a number"),
         added_at: Timestamp::from_micros(AT),

@@ -110,10 +110,10 @@ fn the_database_of_another_program_is_foreign() {
 async fn a_newer_store_is_refused() {
     let dir = tempdir().unwrap();
     make(dir.path(), 1).await;
-    person(dir.path()).execute_batch("PRAGMA user_version = 3").unwrap();
+    person(dir.path()).execute_batch("PRAGMA user_version = 4").unwrap();
     let error = refused(dir.path());
     assert_eq!(error.code(), code::STORE_NEWER);
-    assert!(error.to_string().contains("schema version 3"), "{error}");
+    assert!(error.to_string().contains("schema version 4"), "{error}");
 }
 
 /// What the first version of the schema did not have is added, and what was there stays.
@@ -122,7 +122,7 @@ async fn an_older_store_is_brought_up_to_date() {
     let dir = tempdir().unwrap();
     make(dir.path(), 3).await;
     person(dir.path())
-        .execute_batch("DROP TABLE definitions; DROP TABLE places; PRAGMA user_version = 1")
+        .execute_batch("DROP TABLE definitions; DROP TABLE places; DROP TABLE keys; DROP TABLE callbacks; DROP VIEW live_keys; DROP VIEW pending_callbacks; PRAGMA user_version = 1")
         .unwrap();
     let store = Embedded::open(dir.path()).unwrap();
     assert_eq!(events(&store).await, 3);
@@ -130,14 +130,14 @@ async fn an_older_store_is_brought_up_to_date() {
     assert_eq!(store.last().await.unwrap().0, 3);
     drop(store);
     let version: u32 = person(dir.path()).pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!(version, 2);
+    assert_eq!(version, 3);
 }
 
 #[tokio::test]
 async fn a_newer_version_that_stands_only_in_the_log_is_refused() {
     let (dir, copy) = (tempdir().unwrap(), tempdir().unwrap());
     let store = claimed(dir.path()).await;
-    person(dir.path()).execute_batch("PRAGMA user_version = 3").unwrap();
+    person(dir.path()).execute_batch("PRAGMA user_version = 4").unwrap();
     fs::copy(database(dir.path()), database(copy.path())).unwrap();
     fs::copy(log(dir.path()), log(copy.path())).unwrap();
     drop(store);

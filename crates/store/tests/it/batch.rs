@@ -51,7 +51,7 @@ fn a_fence_that_does_not_follow_is_kept_for_the_store_to_refuse() {
 
 #[test]
 fn rows_and_timers_keep_their_order() {
-    let disarm = |id: &str| TimerChange::Disarm { run: RunId::new(id).unwrap(), name: TimerName::Deadline };
+    let disarm = |id: &str| TimerChange::Disarm { entity: RunId::new(id).unwrap().into(), name: TimerName::Deadline };
     let mut batch = Batch { runs: vec![row("b")], timers: vec![disarm("b")], ..Batch::default() };
     batch.merge(Batch { runs: vec![row("a")], timers: vec![disarm("a")], ..Batch::default() });
     assert_eq!(batch.runs, [row("b"), row("a")]);

@@ -2,17 +2,18 @@
 
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{
-    EntityId, Envelope, Failure, LetterId, Message, Payload, Record, RunId, Snapshot, Status, StepId, Timer, TimerName, Timestamp,
-    WorkflowName,
+    EntityId, Envelope, Failure, LetterAbout, LetterHome, LetterId, Message, Payload, Record, RunId, Snapshot, Status, StepId, Timer,
+    TimerName, Timestamp, WorkflowName,
 };
 use steadfast_store::{
-    Append, Batch, Definition, Fence, Head, LetterChange, LetterRow, OutboxChange, RunFilter, RunRow, Sweep, TimerChange,
+    Append, Batch, Definition, Fence, Forgotten, Head, LetterChange, LetterRow, OutboxChange, RunFilter, RunRow, Sweep, TimerChange,
 };
 
 /// Few enough for operations to meet.
 pub(super) const IDS: [&str; 6] = ["a", "a-1", "a/1", "B", "b", "10"];
-pub(super) const ENTITIES: [&str; 6] = ["a", "a-1", "key/a", "limit:key/a", "limit:workflow/a", "letters:a"];
+pub(super) const ENTITIES: [&str; 8] = ["a", "a-1", "key/a", "limit:key/a", "limit:workflow/a", "letters:a", "key:a", "key:a/b"];
 pub(super) const WORKFLOWS: [&str; 3] = ["bill", "Bill", "a/b"];
+pub(super) const HOMES: [&str; 5] = ["bill", "Bill", "a/b", "key:a", "key:bill"];
 /// Of tenants, texts and what is looked for.
 const TEXTS: [&str; 6] = ["acme", "ACME 5%", "a_\\b", "b", "", "%"];
 const WAITS: [&str; 2] = ["TIMER", "SIGNAL"];
@@ -33,12 +34,12 @@ impl Chance {
         u32::try_from(self.below(SHARDS.into())).unwrap()
     }
 
-    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+    pub(super) fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
         all[usize::try_from(self.below(all.len() as u64)).unwrap()]
     }
 
     /// Half of the time.
-    fn maybe<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
+    pub(super) fn maybe<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
         (self.below(2) == 0).then(|| make(self))
     }
 
@@ -50,20 +51,20 @@ impl Chance {
         EntityId::from_stored(self.one_of(&ENTITIES)).unwrap()
     }
 
-    fn workflow(&mut self) -> WorkflowName {
+    pub(super) fn workflow(&mut self) -> WorkflowName {
         WorkflowName::new(self.one_of(&WORKFLOWS)).unwrap()
     }
 
-    fn text(&mut self) -> String {
+    pub(super) fn text(&mut self) -> String {
         self.one_of(&TEXTS).into()
     }
 
     /// Few enough for equal ones.
-    fn time(&mut self) -> Timestamp {
+    pub(super) fn time(&mut self) -> Timestamp {
         Timestamp::from_micros(self.below(4).cast_signed())
     }
 
-    fn some<T>(&mut self, make: impl Fn(&mut Self) -> T) -> Vec<T> {
+    pub(super) fn some<T>(&mut self, make: impl Fn(&mut Self) -> T) -> Vec<T> {
         (0..self.below(4)).map(|_| make(self)).collect()
     }
 
@@ -76,8 +77,16 @@ impl Chance {
             outbox: self.some(Self::message),
             letters: self.some(Self::letter),
             snapshots: self.some(Self::snapshot),
+            keys: self.some(Self::key),
+            callbacks: self.some(Self::callback),
+            forgotten: if self.below(4) == 0 { self.some(Self::forgotten) } else { vec![] },
             definitions: self.some(Self::definition),
         }
+    }
+
+    /// All of a journal, or the beginning of one.
+    fn forgotten(&mut self) -> Forgotten {
+        Forgotten { entity: self.entity(), before: self.maybe(|chance| chance.below(60)) }
     }
 
     fn definition(&mut self) -> Definition {
@@ -104,7 +113,7 @@ impl Chance {
     }
 
     fn append(&mut self) -> Append {
-        let payload: Vec<u8> = self.some(|chance| u8::try_from(chance.below(256)).unwrap());
+        let payload = self.payload();
         let record = Record {
             seq: 1 + self.below(60),
             epoch: 1,
@@ -114,10 +123,14 @@ impl Chance {
             attempt: None,
             backoff_ms: Some(self.below(u64::MAX)),
             reason: None,
-            payload: (self.below(2) == 0).then(|| Payload::json(payload)),
+            payload: (self.below(2) == 0).then_some(payload),
             body: vec![0; 3].into(),
         };
         Append { entity: self.entity(), record }
+    }
+
+    pub(super) fn payload(&mut self) -> Payload {
+        Payload::json(self.some(|chance| u8::try_from(chance.below(256)).unwrap()))
     }
 
     fn row(&mut self) -> RunRow {
@@ -191,13 +204,16 @@ impl Chance {
     }
 
     fn letter(&mut self) -> LetterChange {
-        let letter = LetterId { workflow: self.workflow(), seq: 1 + self.below(12) };
+        let letter = LetterId { home: LetterHome::parse(self.one_of(&HOMES)).unwrap(), seq: 1 + self.below(12) };
         if self.below(3) == 0 {
             return LetterChange::Remove(letter);
         }
-        let step = StepId::new("", "read", 1).unwrap();
+        let about = match &letter.home {
+            LetterHome::Workflow(_) => LetterAbout::Step { run: self.run(), step: StepId::new("", "read", 1).unwrap() },
+            LetterHome::Key(key) => LetterAbout::Expiry { key: key.clone(), revision: self.below(60) },
+        };
         let (tenant, failure) = (self.maybe(Self::text), Failure::poison(self.text()));
-        LetterChange::Put(LetterRow { shard: self.shard(), letter, run: self.run(), step, tenant, failure, added_at: self.time() })
+        LetterChange::Put(LetterRow { shard: self.shard(), letter, about, tenant, failure, added_at: self.time() })
     }
 
     fn snapshot(&mut self) -> Snapshot {
@@ -207,16 +223,22 @@ impl Chance {
 
     fn timer(&mut self) -> TimerChange {
         let step = StepId::new("", self.one_of(&["a", "b"]), 1).unwrap();
-        let name = match self.below(3) {
+        let name = match self.below(6) {
             0 => TimerName::Retry(step),
             1 => TimerName::Sleep(step),
-            _ => TimerName::Deadline,
+            2 => TimerName::Deadline,
+            3 => TimerName::Expiry,
+            4 => TimerName::Callback(self.one_of(&[9, 10])),
+            _ => TimerName::Forget,
         };
-        let run = self.run();
+        let entity = match self.below(2) {
+            0 => EntityId::from(self.run()),
+            _ => EntityId::Key(self.key_name()),
+        };
         if self.below(3) == 0 {
-            return TimerChange::Disarm { run, name };
+            return TimerChange::Disarm { entity, name };
         }
         let due = self.time();
-        TimerChange::Arm { shard: self.shard(), timer: Timer { run, name, due, revision: self.below(100) } }
+        TimerChange::Arm { shard: self.shard(), timer: Timer { entity, name, due, revision: self.below(100) } }
     }
 }

@@ -1,9 +1,22 @@
 //! Everything that can be read of a store, and what of it there was to see.
 
 use super::Seen;
-use super::chance::{ENTITIES, IDS, SHARDS, WORKFLOWS};
-use steadfast_kernel::{EntityId, Envelope, LetterId, Record, RunId, Snapshot, Timer, WorkflowName};
-use steadfast_store::{Definition, Fed, Head, LetterCursor, LetterRow, Position, RunCursor, RunFilter, RunRow, Store, TimerKey};
+use super::chance::{ENTITIES, HOMES, IDS, SHARDS};
+use super::keys::PREFIXES;
+use steadfast_kernel::{EntityId, Envelope, KeyName, LetterHome, LetterId, Record, RunId, Snapshot, Timer};
+use steadfast_store::{
+    CallbackCursor, CallbackFilter, CallbackRow, Definition, Fed, Head, KeyRow, LetterCursor, LetterRow, Position, RunCursor, RunFilter,
+    RunRow, Store, TimerKey,
+};
+
+/// What is asked for beside everything that there is.
+pub(super) struct Asked {
+    pub(super) runs: [RunFilter; 4],
+    pub(super) names: Vec<KeyName>,
+    pub(super) callbacks: [CallbackFilter; 2],
+    /// How many there are in a page.
+    pub(super) page: usize,
+}
 
 /// What a store answers. Lists are read in two pages.
 #[derive(Debug, PartialEq)]
@@ -21,14 +34,18 @@ pub(super) struct Contents {
     outbox: Vec<[Vec<Envelope>; 2]>,
     letters: [Vec<LetterRow>; 2],
     letter: Vec<Option<LetterRow>>,
+    keys: Vec<KeyRow>,
+    keys_below: Vec<[Vec<KeyRow>; 2]>,
+    callbacks: Vec<[Vec<CallbackRow>; 2]>,
+    callbacks_count: Vec<u64>,
     feed: [Vec<Fed>; 2],
     last: Position,
     definitions: Vec<Definition>,
 }
 
 impl Contents {
-    /// Reads everything, in pages of that many.
-    pub(super) async fn of(store: &impl Store, filters: &[RunFilter], page: usize) -> Self {
+    pub(super) async fn of(store: &impl Store, Asked { runs, names, callbacks, page }: &Asked) -> Self {
+        let page = *page;
         let mut all = Contents {
             commits: store.commits(),
             heads: heads(store).await,
@@ -43,6 +60,10 @@ impl Contents {
             outbox: vec![],
             letters: letters(store, page).await,
             letter: vec![],
+            keys: store.keys(names).await.unwrap(),
+            keys_below: vec![],
+            callbacks: vec![],
+            callbacks_count: vec![],
             feed: feed(store, page).await,
             last: store.last().await.unwrap(),
             definitions: store.definitions().await.unwrap(),
@@ -55,7 +76,7 @@ impl Contents {
         for id in IDS {
             all.runs.push(store.run(&RunId::new(id).unwrap()).await.unwrap());
         }
-        for filter in filters {
+        for filter in runs {
             all.lists.push(list(store, filter, page).await);
         }
         for shard in 0..SHARDS {
@@ -64,9 +85,16 @@ impl Contents {
             all.to_recover.push(to_recover(store, shard, page).await);
             all.timers.push(timers(store, shard, page).await);
             all.outbox.push(outbox(store, shard, page).await);
+            all.callbacks_count.push(store.callbacks_count(shard).await.unwrap());
         }
-        for name in WORKFLOWS {
-            let letter = LetterId { workflow: WorkflowName::new(name).unwrap(), seq: page as u64 };
+        for prefix in PREFIXES {
+            all.keys_below.push(keys_below(store, prefix, page).await);
+        }
+        for filter in callbacks {
+            all.callbacks.push(ends(store, filter, page).await);
+        }
+        for home in HOMES {
+            let letter = LetterId { home: LetterHome::parse(home).unwrap(), seq: page as u64 };
             all.letter.push(store.letter(&letter).await.unwrap());
         }
         all
@@ -75,7 +103,11 @@ impl Contents {
     /// Notes what there was: answers and none, second pages and none.
     pub(super) fn note(&self, seen: &mut Seen) {
         let Contents { commits, heads, journals, snapshots, runs, lists, oldest, half_swept, to_recover, timers, .. } = self;
-        let Contents { outbox, letters, letter, feed, last, definitions, .. } = self;
+        let Contents { outbox, letters, letter, keys, keys_below, callbacks, callbacks_count, feed, last, definitions, .. } = self;
+        seen.either("keys", !keys.is_empty());
+        keys_below.iter().for_each(|pages| seen.pages("keys_below", pages));
+        callbacks.iter().for_each(|pages| seen.pages("callbacks", pages));
+        callbacks_count.iter().for_each(|count| seen.either("callbacks_count", *count > 0));
         seen.pages("feed", feed);
         seen.either("last", last.0 > 0);
         seen.either("definitions", !definitions.is_empty());
@@ -132,6 +164,18 @@ async fn outbox(store: &impl Store, shard: u32, page: usize) -> [Vec<Envelope>; 
     let last = messages.last().map(|message| (message.from.clone(), message.seq));
     let more = store.outbox(shard, last.as_ref(), page).await.unwrap();
     [messages, more]
+}
+
+async fn keys_below(store: &impl Store, prefix: &str, page: usize) -> [Vec<KeyRow>; 2] {
+    let rows = store.keys_below(prefix, None, page).await.unwrap();
+    let more = store.keys_below(prefix, rows.last().map(|row| &row.key), page).await.unwrap();
+    [rows, more]
+}
+
+async fn ends(store: &impl Store, filter: &CallbackFilter, page: usize) -> [Vec<CallbackRow>; 2] {
+    let rows = store.callbacks(filter, None, page).await.unwrap();
+    let more = store.callbacks(filter, rows.last().map(CallbackCursor::from).as_ref(), page).await.unwrap();
+    [rows, more]
 }
 
 async fn feed(store: &impl Store, page: usize) -> [Vec<Fed>; 2] {

@@ -5,13 +5,14 @@
 
 mod chance;
 mod contents;
+mod keys;
 mod seen;
 
 use chance::Chance;
-use contents::{Contents, heads};
+use contents::{Asked, Contents, heads};
 use seen::Seen;
 use steadfast_store::memory::Memory;
-use steadfast_store::{Batch, Error, Head, RunFilter, Store, Sweep, Swept};
+use steadfast_store::{Batch, CallbackFilter, Error, Head, RunFilter, Store, Sweep, Swept};
 use steadfast_store_embedded::Embedded;
 use tempfile::{TempDir, tempdir};
 
@@ -141,9 +142,14 @@ impl Pair {
     /// Reads everything of both.
     async fn compare(&mut self, seen: &mut Seen) {
         let page = 1 + usize::try_from(self.chance.below(5)).unwrap();
-        let filters = [RunFilter::default(), self.chance.filter(), self.chance.filter(), self.chance.only()];
-        let expected = Contents::of(&self.model, &filters, page).await;
-        assert_eq!(Contents::of(self.store(), &filters, page).await, expected);
+        let asked = Asked {
+            runs: [RunFilter::default(), self.chance.filter(), self.chance.filter(), self.chance.only()],
+            names: self.chance.some(Chance::key_name),
+            callbacks: [CallbackFilter::default(), self.chance.callback_filter()],
+            page,
+        };
+        let expected = Contents::of(&self.model, &asked).await;
+        assert_eq!(Contents::of(self.store(), &asked).await, expected);
         expected.note(seen);
     }
 }

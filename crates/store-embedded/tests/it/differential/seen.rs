@@ -1,14 +1,14 @@
 //! What has happened so far, and what has to happen before a comparison says something.
 
 use std::collections::BTreeSet;
-use steadfast_store::{Batch, Error, LetterChange, OutboxChange, Store, TimerChange};
+use steadfast_store::{Batch, CallbackChange, CallbackFilter, Error, KeyChange, LetterChange, OutboxChange, Position, Store, TimerChange};
 
 /// What has happened, in words.
 #[derive(Default)]
 pub(super) struct Seen(BTreeSet<String>);
 
 /// What must have happened beside every read, with an answer and without.
-const MUST: [&str; 36] = [
+const MUST: [&str; 48] = [
     "claim: done",
     "claim: again",
     "commit: applied",
@@ -37,6 +37,18 @@ const MUST: [&str; 36] = [
     "letter: replaced",
     "letter: removed",
     "letter: removed, was not there",
+    "key: put",
+    "key: replaced",
+    "key: removed",
+    "key: removed, was not there",
+    "callback: put",
+    "callback: replaced",
+    "callback: removed",
+    "callback: removed, was not there",
+    "forgotten: nothing",
+    "forgotten: the beginning",
+    "forgotten: all",
+    "forgotten: the last place",
     "snapshots put: new",
     "snapshots put: replaced",
     "sweep: Gone",
@@ -88,11 +100,11 @@ impl Seen {
         }
         let timers = [before.timers(0, None, 99).await.unwrap(), before.timers(1, None, 99).await.unwrap()].concat();
         for change in &batch.timers {
-            let (run, name, words) = match change {
-                TimerChange::Arm { timer, .. } => (&timer.run, &timer.name, ["timer: armed", "timer: replaced"]),
-                TimerChange::Disarm { run, name } => (run, name, ["timer: disarmed, was not there", "timer: disarmed"]),
+            let (entity, name, words) = match change {
+                TimerChange::Arm { timer, .. } => (&timer.entity, &timer.name, ["timer: armed", "timer: replaced"]),
+                TimerChange::Disarm { entity, name } => (entity, name, ["timer: disarmed, was not there", "timer: disarmed"]),
             };
-            self.note(words[usize::from(timers.iter().any(|timer| timer.run == *run && timer.name == *name))]);
+            self.note(words[usize::from(timers.iter().any(|timer| timer.entity == *entity && timer.name == *name))]);
         }
         let messages = [before.outbox(0, None, 99).await.unwrap(), before.outbox(1, None, 99).await.unwrap()].concat();
         for change in &batch.outbox {
@@ -109,9 +121,46 @@ impl Seen {
             };
             self.note(words[usize::from(before.letter(letter).await.unwrap().is_some())]);
         }
+        self.changed_keys(batch, before).await;
+        self.forgotten(batch, before).await;
         for snapshot in &batch.snapshots {
             let there = before.snapshot(&snapshot.entity).await.unwrap().is_some();
             self.note(if there { "snapshots put: replaced" } else { "snapshots put: new" });
+        }
+    }
+
+    async fn changed_keys(&mut self, batch: &Batch, before: &impl Store) {
+        for change in &batch.keys {
+            let (key, words) = match change {
+                KeyChange::Put(row) => (&row.key, ["key: put", "key: replaced"]),
+                KeyChange::Remove(key) => (key, ["key: removed, was not there", "key: removed"]),
+            };
+            let there = !before.keys(std::slice::from_ref(key)).await.unwrap().is_empty();
+            self.note(words[usize::from(there)]);
+        }
+        let callbacks = before.callbacks(&CallbackFilter::default(), None, 99).await.unwrap();
+        for change in &batch.callbacks {
+            let (key, revision, words) = match change {
+                CallbackChange::Put(row) => (&row.key, row.revision, ["callback: put", "callback: replaced"]),
+                CallbackChange::Remove(key, revision) => (key, *revision, ["callback: removed, was not there", "callback: removed"]),
+            };
+            self.note(words[usize::from(callbacks.iter().any(|row| row.key == *key && row.revision == revision))]);
+        }
+    }
+
+    async fn forgotten(&mut self, batch: &Batch, before: &impl Store) {
+        let last = before.last().await.unwrap();
+        for forgotten in &batch.forgotten {
+            let there = before.feed(Position(0), Some(&forgotten.entity), 99).await.unwrap();
+            let gone = |seq| forgotten.before.is_none_or(|before| seq < before);
+            self.note(match there.iter().filter(|fed| gone(fed.record.seq)).count() {
+                0 => "forgotten: nothing",
+                count if count == there.len() => "forgotten: all",
+                _ => "forgotten: the beginning",
+            });
+            if batch.events.is_empty() && there.iter().any(|fed| fed.position == last && gone(fed.record.seq)) {
+                self.note("forgotten: the last place");
+            }
         }
     }
 
@@ -120,7 +169,8 @@ impl Seen {
         let source = include_str!("../../../../store/src/lib.rs");
         let operations = source.split("pub trait Store").nth(1).unwrap().split("\n}").next().unwrap();
         let operations = operations.lines().filter_map(|line| line.split_once("fn ")?.1.split('(').next());
-        let lists = ["runs", "oldest", "to_recover", "timers", "outbox", "letters"].map(|list| format!("{list}: another page"));
+        let lists = ["runs", "oldest", "to_recover", "timers", "outbox", "letters", "keys_below", "callbacks"]
+            .map(|list| format!("{list}: another page"));
         let mut must: BTreeSet<String> = MUST.into_iter().map(String::from).chain(lists).collect();
         for operation in operations.filter(|operation| !["commit", "claim", "sweep", "half_swept"].contains(operation)) {
             must.extend([format!("{operation}: found"), format!("{operation}: nothing")]);
