@@ -3,6 +3,7 @@
 
 mod cpu;
 mod http;
+mod keys;
 mod limit;
 mod load;
 mod memory;
@@ -29,6 +30,12 @@ cargo xtask bench http [SCENARIO] [--json] [--quick]
     feed-readers                           the same while 1,000 follow the change feed; the limit is without them
     start-up                               from the start of the process to its first answer
     rss-idle                               memory of a server that nobody asks for anything
+cargo xtask bench keys [SCENARIO] [--json] [--quick]
+    expire                                 keys that are due at once, each with a callback in the process, and what the disk could have done
+    expire-lateness                        how late 5,000 a second are told
+    memory                                 what a key of the near future takes beyond its value
+    sick-target                            what a target that is down does to another one
+    idle-cpu                               what keys that end tomorrow cost
 docs/performance.md says how to read them.
 ";
 
@@ -59,6 +66,8 @@ async fn bench() -> Result<()> {
         ["runs", scenario] if runs::SCENARIOS.contains(&scenario) => runs::run(&Report::new("runs", json), Some(scenario), quick).await,
         ["http"] => http::run(&Report::new("http", json), None, quick).await,
         ["http", scenario] if http::SCENARIOS.contains(&scenario) => http::run(&Report::new("http", json), Some(scenario), quick).await,
+        ["keys"] => keys::run(&Report::new("keys", json), None, quick).await,
+        ["keys", scenario] if keys::SCENARIOS.contains(&scenario) => keys::run(&Report::new("keys", json), Some(scenario), quick).await,
         [restart::CHILD, ref arguments @ ..] => restart::child(arguments).await,
         _ => bail!("there is no benchmark {:?}\n\n{HELP}", words.join(" ")),
     }

@@ -11,8 +11,8 @@ use steadfast_runtime::measure::Keeper;
 
 /// A sleep of a run of its own, with an id as long as those that the engine makes.
 fn timer(i: u64, due: Timestamp) -> Result<Timer> {
-    let run = RunId::new(format!("0199a8f2-7c1e-7d3a-9b2f-{i:012x}"))?;
-    Ok(Timer { run, name: TimerName::Sleep(StepId::sleep("", 1)), due, revision: 2 })
+    let entity = RunId::new(format!("0199a8f2-7c1e-7d3a-9b2f-{i:012x}"))?.into();
+    Ok(Timer { entity, name: TimerName::Sleep(StepId::sleep("", 1)), due, revision: 2 })
 }
 
 /// Bytes for each of a million timers that are due within the keeper's horizon, so that all of them are in memory.

@@ -53,8 +53,11 @@ impl Engine {
         Ok(entries)
     }
 
-    /// The journal of any entity.
-    pub(super) async fn entries(&self, entity: &EntityId, after: Seq, limit: usize) -> Result<Vec<Entry>, Error> {
+    /// The journal of any entity from the entry after that one, at most `limit` entries; nothing if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn entries(&self, entity: &EntityId, after: Seq, limit: usize) -> Result<Vec<Entry>, Error> {
         let records = self.store()?.journal(entity, after, limit).await.map_err(Error::from_store)?;
         let broken = |why: String| Error::JournalBroken { entity: entity.clone(), why };
         records
