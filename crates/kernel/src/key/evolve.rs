@@ -21,6 +21,7 @@ pub fn begin_with(name: &KeyName, entry: &Entry) -> Result<Key, IllegalTransitio
     Ok(Key {
         name: name.clone(),
         seq: entry.seq,
+        revision: held.revision,
         held: Some(held),
         callbacks: BTreeMap::new(),
         letters: BTreeMap::new(),
@@ -104,9 +105,12 @@ fn change(key: &mut Key, entry: &Entry) -> Result<(), &'static str> {
 }
 
 /// Revisions rise: one that does not is of another key, or of another time.
-fn rises(key: &Key, revision: Revision) -> Result<(), &'static str> {
-    let last = key.callbacks.keys().next_back().copied().max(key.held.as_ref().map(|held| held.revision));
-    if last.is_some_and(|last| revision <= last) { Err("revisions rise") } else { Ok(()) }
+fn rises(key: &mut Key, revision: Revision) -> Result<(), &'static str> {
+    if revision <= key.revision {
+        return Err("revisions rise");
+    }
+    key.revision = revision;
+    Ok(())
 }
 
 fn take(key: &mut Key, revision: Revision) -> Result<Held, &'static str> {

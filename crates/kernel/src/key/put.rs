@@ -1,7 +1,7 @@
 //! Give a key a value.
 //! – | gone | held --PutKey--> held: KEY_PUT; before it KEY_EXPIRED, if the time of what was there is over: its callback is not lost
 
-use super::state::expiry;
+use super::state::{expiry, whole};
 use super::{Held, KEPT, Key, Target};
 use crate::machine::Decision;
 use crate::{Answer, Effect, Entry, Event, KeyName, PutKey, Refusal, TimerName, Timestamp};
@@ -19,7 +19,7 @@ pub(super) fn decide(name: &KeyName, key: Option<&Key>, command: PutKey, now: Ti
         None => {}
     }
     let over = key.and_then(|key| key.held.as_ref()).filter(|held| held.is_over(now));
-    let expires_at = now.saturating_add(ttl);
+    let (ttl, expires_at) = (whole(ttl), now.saturating_add(ttl));
     let on_expire = on_expire.or_else(|| handled.then_some(Target::Handler));
     let put = Held { revision, value, ttl, expires_at, owner, directory, on_expire, put_at: now };
     let expired = over.map(|held| Event::KeyExpired { revision: held.revision, ended_at: held.expires_at, handled, with: None });

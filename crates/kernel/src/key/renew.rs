@@ -1,7 +1,7 @@
 //! Give a key another time, longer or shorter.
 //! held --RenewKey--> held: KEY_RENEWED, which now and then says all there is to be known
 
-use super::state::expiry;
+use super::state::{expiry, whole};
 use super::{Held, KEPT, Key};
 use crate::machine::Decision;
 use crate::{Answer, Effect, Event, KeyName, Refusal, RenewKey, Timestamp};
@@ -11,7 +11,7 @@ pub(super) fn decide(name: &KeyName, key: Option<&Key>, command: &RenewKey, now:
     let (key, held) = Key::live_of(name, key, now)?;
     held.check_owner(name, owner.as_deref())?;
     held.check_revision(name, *if_revision)?;
-    let (revision, ttl, expires_at) = (*revision, *ttl, now.saturating_add(*ttl));
+    let (revision, ttl, expires_at) = (*revision, whole(*ttl), now.saturating_add(*ttl));
     let restates = key.has_told_all() && key.seq + 1 - key.base >= KEPT;
     let restated = restates.then(|| Box::new(Held { revision, ttl, expires_at, ..held.clone() }));
     let mut effects = vec![expiry(name, expires_at, revision)];

@@ -1,6 +1,8 @@
 //! What is known of a key: the fold of its journal.
 
-use crate::{Attempt, Effect, Entry, Event, Failure, KeyName, Payload, Refusal, Revision, Seq, Timer, TimerName, Timestamp, WorkflowName};
+use crate::{
+    Attempt, Effect, Entry, Event, Failure, KeyName, Payload, Refusal, Revision, Seq, Timer, TimerName, Timestamp, WorkflowName, backoff,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,6 +15,8 @@ pub struct Key {
     pub name: KeyName,
     /// The sequence of the last entry.
     pub seq: Seq,
+    /// The last revision that it has had; the next one is higher, also if it is gone.
+    pub revision: Revision,
     /// What it holds; nothing if it is gone.
     pub held: Option<Held>,
     /// Ends that are still to be told, by the revision that ended.
@@ -186,6 +190,11 @@ impl Key {
     pub(super) fn deleted(held: &Held, ended_at: Timestamp) -> Option<Callback> {
         Key::callback(held, ended_at, None, Below::Delete)
     }
+}
+
+/// A time to live as the journal keeps it, so that the fold knows the same one live and at recovery.
+pub(super) fn whole(ttl: Duration) -> Duration {
+    Duration::from_micros(backoff::micros(ttl))
 }
 
 /// The timer of a key's end.

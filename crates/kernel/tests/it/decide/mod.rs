@@ -4,6 +4,7 @@ mod cancel_run;
 mod fire_timer;
 mod hear;
 mod interrupt_run;
+mod key;
 mod letters;
 mod limit;
 mod pause_run;
@@ -130,6 +131,17 @@ fn every_refusal_has_its_code() {
     for (refusal, code) in refusals {
         assert_eq!(refusal.code(), code);
         assert!(refusal.to_string().contains("order-17"), "{refusal}");
+    }
+    let key = || keys::session();
+    let refusals = [
+        (Refusal::KeyNotFound { key: key() }, code::KEY_NOT_FOUND),
+        (Refusal::KeyOwned { key: key() }, code::KEY_OWNED),
+        (Refusal::KeyChanged { key: key(), revision: Some(5) }, code::KEY_CHANGED),
+        (Refusal::KeyChanged { key: key(), revision: None }, code::KEY_CHANGED),
+    ];
+    for (refusal, code) in refusals {
+        assert_eq!(refusal.code(), code);
+        assert!(refusal.to_string().contains("sessions/ada"), "{refusal}");
     }
     let letter = Refusal::LetterNotFound { letter: LetterId { home: LetterHome::Workflow(workflow("checkout")), seq: 3 } };
     assert_eq!(letter.code(), code::LETTER_NOT_FOUND);

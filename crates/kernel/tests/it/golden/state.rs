@@ -161,9 +161,10 @@ impl Facts {
     }
 
     fn key(&mut self, key: &Key) {
-        let Key { name: _, seq, held, callbacks, letters, base, commands } = key;
+        let Key { name: _, seq, revision, held, callbacks, letters, base, commands } = key;
         self.say("place", seq);
         self.say("may begin at", base);
+        self.say("last revision", revision);
         if let Some(held) = held {
             let Held { revision, value, ttl, expires_at, owner, directory, on_expire, put_at } = held;
             self.say("revision", revision);
