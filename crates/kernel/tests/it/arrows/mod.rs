@@ -6,7 +6,8 @@
 mod tried;
 
 use crate::facts::scenario::scenario;
-use crate::facts::{play, society};
+use crate::facts::{keys, play, society};
+use crate::support::keys::session;
 use crate::support::*;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -14,13 +15,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use steadfast_kernel::machine::advance;
 use steadfast_kernel::run::{Stage, Step};
-use steadfast_kernel::{Entity, EntityId, Entry, Recovery, Run};
+use steadfast_kernel::{Entity, EntityId, Entry, Key, Recovery, Run};
 
 const SEED: [u8; 32] = *b"all arrows are taken, none other";
 /// How many scenarios and plots are played.
 const SCENARIOS: usize = 120;
 const PLOTS: usize = 40;
-/// How often everything is asked of runs that came of asking before; of limits and letter boxes, until no other kind of state comes of it.
+const PLOTS_OF_KEYS: usize = 20;
+/// How often everything is asked of runs that came of asking before; of limits, letter boxes and keys, until no other kind of state comes of it.
 const ROUNDS: usize = 2;
 /// One in so many of the states has every event tried on it.
 const TRIED: usize = 4;
@@ -91,7 +93,7 @@ impl Seen {
 
     /// Asks everything of the states that are kept, and of those that came of it; all that was asked.
     fn ask_everything(&mut self) -> Vec<Sample> {
-        [run_id().into(), limit_id("a"), EntityId::Letters(workflow("checkout"))]
+        [run_id().into(), limit_id("a"), EntityId::Letters(workflow("checkout")), EntityId::Key(session())]
             .iter()
             .for_each(|id| self.keep(id, None));
         let mut asked = BTreeMap::new();
@@ -130,9 +132,14 @@ fn kind(entity: Option<&Entity>) -> String {
         Some(Entity::Run(run)) => format!("{status} {}", kind_of_run(run)),
         Some(Entity::Limit(limit)) => format!("{status} {} {} {}", limit.held().min(4), limit.line.len().min(3), limit.slots.min(4)),
         Some(Entity::Letters(letters)) => format!("{status} {}", letters.letters.len().min(3)),
-        Some(Entity::Key(key)) => format!("{status} {} {}", key.callbacks.len().min(2), key.letters.len().min(2)),
+        Some(Entity::Key(key)) => format!("{status} {} {} {}", told_of(key), key.callbacks.len().min(2), key.letters.len().min(2)),
         None => status.into(),
     }
+}
+
+/// Whether something comes of its end.
+fn told_of(key: &Key) -> bool {
+    key.held.as_ref().is_some_and(|held| held.directory || held.on_expire.is_some())
 }
 
 fn kind_of_run(run: &Run) -> String {
@@ -204,6 +211,15 @@ fn generated() -> Seen {
         for (id, journal) in &society.journals {
             seen.read(id, journal);
         }
+    }
+    for _ in 0..PLOTS_OF_KEYS {
+        let plot = keys::plot().new_tree(&mut runner).expect("a plot").current();
+        let world = keys::play(&plot, |_| {}).expect("every fact holds");
+        world
+            .lives
+            .iter()
+            .chain([&world.left])
+            .for_each(|journal| seen.read(&EntityId::Key(session()), journal));
     }
     seen
 }

@@ -1,6 +1,9 @@
 //! Everything that can be asked of a state, and every event that can be built for it.
 
+mod keys;
+
 use crate::support::*;
+use keys::of_key;
 use std::collections::BTreeSet;
 use steadfast_kernel::machine::decide;
 use steadfast_kernel::run::{Open, Stage, Step};
@@ -21,7 +24,7 @@ pub(super) fn decided(id: &EntityId, entity: Option<&Entity>) -> Vec<Decision> {
         (EntityId::Run(_), None) => of_nothing(),
         (EntityId::Limit(_), _) => of_limit(entity),
         (EntityId::Letters(_), _) => of_letters(entity),
-        (EntityId::Key(_), _) => Vec::new(),
+        (EntityId::Key(_), _) => of_key(entity.and_then(Entity::key)),
     };
     asked.into_iter().filter_map(|command| decide(id, entity, command, now()).ok()).collect()
 }
@@ -237,13 +240,14 @@ fn arrivals(run: Option<&Run>, open: &Open) -> Vec<Event> {
     events
 }
 
-/// What happens to limits and letter boxes.
+/// What happens to limits, letter boxes and keys.
 fn of_others(entity: Option<&Entity>) -> Vec<Event> {
     let mut runs = vec![other_run("r-99")];
     let mut letters = vec![99];
     match entity {
         Some(Entity::Limit(limit)) => runs.extend(limit.members.keys().cloned()),
         Some(Entity::Letters(held)) => letters.extend(held.letters.keys()),
+        Some(Entity::Key(key)) => letters.extend(key.letters.keys()),
         _ => {}
     }
     let requested = |slots| runs.iter().map(move |run| Event::SlotRequested { run: run.clone(), epoch: 1, slots });
@@ -251,6 +255,7 @@ fn of_others(entity: Option<&Entity>) -> Vec<Event> {
     events.extend(runs.iter().map(|run| Event::SlotGranted { run: run.clone() }));
     events.extend(runs.iter().map(|run| Event::SlotReleased { run: run.clone() }));
     events.push(Event::LetterAdded(Box::new(a_letter())));
+    events.extend(keys::events(entity.and_then(Entity::key)));
     events.extend(letters.iter().map(|letter| Event::LetterRedriven { letter: *letter, origin: Origin::default() }));
     events.extend(letters.iter().map(|letter| Event::LetterDropped { letter: *letter, origin: Origin::default() }));
     events

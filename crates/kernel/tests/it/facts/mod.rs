@@ -5,6 +5,7 @@
 mod agreement;
 mod frozen;
 mod journal;
+pub(crate) mod keys;
 mod reach;
 mod saved;
 pub(crate) mod scenario;
