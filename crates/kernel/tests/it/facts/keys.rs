@@ -84,7 +84,7 @@ enum Outcome {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let ttl = || prop_oneof![8 => (1..4000_u64).prop_map(millis), 1 => Just(Duration::MAX), 1 => Just(Duration::from_nanos(1))];
+    let ttl = || prop_oneof![8 => (1..9_u64).prop_map(|halves| millis(500 * halves)), 1 => Just(Duration::MAX), 1 => Just(Duration::from_nanos(1))];
     let owner = || prop_oneof![3 => Just(None), 3 => Just(Some("a")), 1 => Just(Some("b"))];
     let expected = || proptest::option::weighted(0.2, proptest::bool::weighted(0.7));
     let start = || Target::StartRun { workflow: workflow("log-out"), input: Payload::json("1") };
@@ -99,12 +99,12 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::RenewOften),
         3 => (owner(), expected()).prop_map(|(owner, expected)| Op::Delete { owner, expected }),
         3 => (mostly(), rarely()).prop_map(|(right, handled)| Op::Expire { right, handled }),
-        2 => ((0..3000_u64).prop_map(millis), any::<bool>(), rarely()).prop_map(|(ago, deleted, handled)| Op::End { ago, deleted, handled }),
+        2 => ((0..7_u64).prop_map(|halves| millis(500 * halves)), any::<bool>(), rarely()).prop_map(|(ago, deleted, handled)| Op::End { ago, deleted, handled }),
         8 => (any::<Index>(), rarely(), outcome).prop_map(|(which, stale, outcome)| Op::Report { which, stale, outcome }),
         8 => (any::<Index>(), mostly()).prop_map(|(which, real)| Op::Fire { which, real }),
         2 => (any::<Index>(), mostly()).prop_map(|(which, real)| Op::Redrive { which, real }),
         2 => (any::<Index>(), mostly()).prop_map(|(which, real)| Op::Drop { which, real }),
-        6 => (1..3000_u64).prop_map(|ms| Op::Pass(millis(ms))),
+        6 => (1..7_u64).prop_map(|halves| Op::Pass(millis(500 * halves))),
         1 => Just(Op::Crash),
     ]
 }
@@ -192,7 +192,14 @@ impl World {
                     Outcome::Unreachable => Err(timeout()),
                     Outcome::Refused => Err(Failure::permanent("no")),
                 };
-                reported(*revision, attempt + u32::from(stale), outcome, &policy())
+                let attempt = if !stale {
+                    *attempt
+                } else if *attempt > 1 {
+                    attempt - 1
+                } else {
+                    attempt + 1
+                };
+                reported(*revision, attempt, outcome, &policy())
             }
             Op::Fire { which, real } => {
                 let timers: Vec<_> = self.armed.values().cloned().collect();
@@ -201,8 +208,8 @@ impl World {
                     true => fire(TimerName::Callback(5), 2),
                 }
             }
-            Op::Redrive { which, real } => redrive(*letter(&which, real), ada()),
-            Op::Drop { which, real } => drop_letter(*letter(&which, real), ada()),
+            Op::Redrive { which, real } => redrive(*letter(&which, real), ada_with(&format!("c-{}", self.commit))),
+            Op::Drop { which, real } => drop_letter(*letter(&which, real), ada_with(&format!("c-{}", self.commit))),
             Op::Pass(_) | Op::Crash => return vec![],
         }]
     }
@@ -210,8 +217,10 @@ impl World {
     /// Decides, commits and folds, as the shard of that key would.
     fn tell(&mut self, command: Command) -> Result<Result<Decision, Refusal>, TestCaseError> {
         let before = self.clone();
-        let fires = matches!(command, Command::FireTimer(_));
-        let expected = if fires { "" } else { self.model.expect(&command, self.now, self.state.as_ref().map_or(0, |key| key.seq)) };
+        let expected = match &command {
+            Command::FireTimer(fire) => self.fires(fire),
+            command => self.model.expect(command, self.now, self.state.as_ref().map_or(0, |key| key.seq)),
+        };
         let decided = decide(&session(), self.state.as_ref(), command, self.now);
         match &decided {
             Err(refusal) => {
@@ -220,11 +229,30 @@ impl World {
             }
             Ok(decision) => {
                 let told = decision.effects.last().map(reach::name);
-                prop_assert!(fires || told == Some(expected), "{:?} where {} is expected", decision, expected);
+                prop_assert!(told == Some(expected), "{:?} where {} is expected", decision, expected);
+                let begun = decision
+                    .effects
+                    .iter()
+                    .filter_map(|effect| if let Effect::CallBack { revision, .. } = effect { Some(revision) } else { None });
+                let (begun, owed): (BTreeSet<_>, BTreeSet<_>) = (begun.collect(), self.model.owed.keys().collect());
+                let was_owed = before.model.owed.keys().collect();
+                prop_assert!(owed.difference(&was_owed).all(|revision| begun.contains(revision)), "nobody begins to tell: {:?}", decision);
                 self.commit(decision)?;
             }
         }
         Ok(decided)
+    }
+
+    /// What comes of a timer: nothing, if it is not the one that is armed.
+    fn fires(&self, fire: &FireTimer) -> &'static str {
+        let armed = self.armed.get(&fire.name).filter(|timer| timer.revision == fire.revision);
+        match (armed, &fire.name) {
+            (None, _) if self.state.is_none() => "NotFound",
+            (None, _) => "Superseded",
+            (Some(_), TimerName::Forget) => "Forget",
+            (Some(timer), _) if timer.due > self.now => "Arm",
+            (Some(_), _) => "CallBack",
+        }
     }
 
     fn commit(&mut self, Decision { entries, effects }: &Decision) -> TestCaseResult {

@@ -125,6 +125,13 @@ fn another_key_of_that_name_is_not_touched() {
 }
 
 #[test]
+fn a_key_with_a_letter_is_not_forgotten_when_another_end_is_told() {
+    let second = Held { on_expire: Some(url()), ..held_from(9, 1500) };
+    let both = [with_letter(), vec![entry(4, 1500, key_put(second)), entry(5, 2500, key_expired(9, 2500))]].concat();
+    check(&both, 2600, told(9, 1), Ok(decision([entry(6, 2600, callback_settled(9, 1))], [answer(Answer::Reported)])));
+}
+
+#[test]
 fn two_ends_of_one_name_are_told_apart() {
     let second = Held { on_expire: Some(url()), ..held_from(9, 1500) };
     let both = [failed_once(), vec![entry(4, 1500, key_put(second)), entry(5, 2500, key_expired(9, 2500))]].concat();
