@@ -2,13 +2,13 @@
 
 use super::Harness;
 use super::fixture::{
-    Writer, add, all_letters, all_messages, all_timers, arm, changes, entity, envelope, event, events, letter, recover_ids, row, rows, run,
-    seqs, snapshot, timer,
+    Writer, add, all_callbacks, all_keys, all_letters, all_messages, all_timers, arm, callback, changes, entity, envelope, event, events,
+    forgotten, key_row, letter, put_callback, put_key, recover_ids, row, rows, run, seqs, snapshot, timer,
 };
 use crate::{Batch, LetterChange, RunFilter, Store};
 use steadfast_kernel::TimerName;
 
-/// Everything that a batch can have, of run `a`.
+/// Everything that a batch can have, of run `a`. The beginning of journal `old` is forgotten.
 fn everything() -> Batch {
     Batch {
         fences: vec![],
@@ -19,21 +19,26 @@ fn everything() -> Batch {
         letters: vec![LetterChange::Put(letter("bill", 1, 5))],
         snapshots: vec![snapshot("a", 2)],
         definitions: vec![],
-        keys: vec![],
-        callbacks: vec![],
-        forgotten: vec![],
+        keys: vec![put_key(&key_row("a"))],
+        callbacks: vec![put_callback(&callback("a", 1, 5))],
+        forgotten: vec![forgotten("old", Some(2))],
     }
 }
 
-/// Events, row, timer, message, letter and snapshot of a batch are there together.
+/// Events, row, timer, message, letter, key, callback and snapshot of a batch are there together, and what it forgets is gone.
 pub async fn a_batch_is_applied_as_a_whole(harness: &impl Harness) {
     let store = harness.open().await;
-    Writer::claim(&store, 0).await.write(everything()).await;
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(events([event("old", 1), event("old", 2)])).await;
+    writer.write(everything()).await;
     assert_eq!(seqs(&store, "a").await, [1, 2]);
     assert_eq!(store.run(&run("a")).await.unwrap(), Some(row("a")));
     assert_eq!(all_timers(&store, 0).await, [timer("a", TimerName::Deadline, 5)]);
     assert_eq!(all_messages(&store, 0).await, [envelope("a", 1)]);
     assert_eq!(all_letters(&store).await, [letter("bill", 1, 5)]);
+    assert_eq!(all_keys(&store).await, [key_row("a")]);
+    assert_eq!(all_callbacks(&store).await, [callback("a", 1, 5)]);
+    assert_eq!(seqs(&store, "old").await, [2]);
     assert_eq!(store.snapshot(&entity("a")).await.unwrap(), Some(snapshot("a", 2)));
 }
 
@@ -41,7 +46,7 @@ pub async fn a_batch_is_applied_as_a_whole(harness: &impl Harness) {
 pub async fn a_refused_batch_leaves_no_trace(harness: &impl Harness) {
     let store = harness.open().await;
     let mut writer = Writer::claim(&store, 0).await;
-    writer.write(events([event("b", 1)])).await;
+    writer.write(events([event("b", 1), event("old", 1), event("old", 2)])).await;
     let mut batch = everything();
     batch.events.push(event("b", 1));
     writer.fail(batch).await;
@@ -51,6 +56,9 @@ pub async fn a_refused_batch_leaves_no_trace(harness: &impl Harness) {
     assert_eq!(all_timers(&store, 0).await, []);
     assert_eq!(all_messages(&store, 0).await, []);
     assert_eq!(all_letters(&store).await, []);
+    assert_eq!(all_keys(&store).await, []);
+    assert_eq!(all_callbacks(&store).await, []);
+    assert_eq!(seqs(&store, "old").await, [1, 2]);
     assert_eq!(store.snapshot(&entity("a")).await.unwrap(), None);
     assert_eq!(store.head(0).await.unwrap(), writer.head);
     writer.write(everything()).await;
@@ -121,6 +129,8 @@ pub async fn lists_see_what_was_announced(harness: &impl Harness) {
             timers: vec![arm(0, &timer(&id, TimerName::Deadline, 5))],
             outbox: vec![add(&envelope("a", number))],
             letters: vec![LetterChange::Put(letter("bill", number, 5))],
+            keys: vec![put_key(&key_row(&id))],
+            callbacks: vec![put_callback(&callback(&id, 1, 5))],
             ..Batch::default()
         };
         writer.write(batch).await;
@@ -130,6 +140,9 @@ pub async fn lists_see_what_was_announced(harness: &impl Harness) {
         assert_eq!(all_timers(&store, 0).await.len(), number);
         assert_eq!(all_messages(&store, 0).await.len(), number);
         assert_eq!(all_letters(&store).await.len(), number);
+        assert_eq!(all_keys(&store).await.len(), number);
+        assert_eq!(all_callbacks(&store).await.len(), number);
+        assert_eq!(store.callbacks_count(0).await.unwrap(), number as u64);
     }
 }
 

@@ -1,11 +1,15 @@
-//! What the cases write: small records, rows, timers, messages and letters, and a writer that keeps the numbers of its shard.
+//! What the cases write: small records, rows, timers, messages, letters and keys, and a writer that keeps the numbers of its shard.
 
-use crate::{Append, Batch, Commit, Error, Fence, Head, LetterChange, LetterRow, OutboxChange, RunRow, ShardId, Store, TimerChange};
+use crate::{
+    Append, Batch, CallbackChange, CallbackFilter, CallbackRow, Commit, Error, Fence, Forgotten, Head, KeyChange, KeyRow, LetterChange,
+    LetterRow, OutboxChange, RunRow, ShardId, Store, TimerChange,
+};
 use bytes::Bytes;
+use std::time::Duration;
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{
-    EntityId, Envelope, Failure, LetterAbout, LetterHome, LetterId, Message, Payload, Record, RunId, Seq, Snapshot, Status, StepId, Timer,
-    TimerName, Timestamp, WorkflowName,
+    EntityId, Envelope, Failure, Held, KeyName, LetterAbout, LetterHome, LetterId, Message, Payload, Record, Revision, RunId, Seq,
+    Snapshot, Status, StepId, Timer, TimerName, Timestamp, WorkflowName,
 };
 
 /// A holder of a shard, whose batches follow on from each other.
@@ -153,6 +157,65 @@ pub(super) fn letter(name: &str, seq: Seq, added_at: i64) -> LetterRow {
     }
 }
 
+pub(super) fn key(name: &str) -> KeyName {
+    KeyName::new(name).unwrap()
+}
+
+/// The row of a key in shard 0 that is there.
+pub(super) fn key_row(name: &str) -> KeyRow {
+    let held = Held {
+        revision: 3,
+        value: Payload::json("{\"n\":1}"),
+        ttl: Duration::from_secs(5),
+        expires_at: time(5_000_007),
+        owner: None,
+        directory: false,
+        on_expire: None,
+        put_at: time(7),
+    };
+    KeyRow { shard: 0, key: key(name), held, ended_at: None }
+}
+
+pub(super) fn put_key(row: &KeyRow) -> KeyChange {
+    KeyChange::Put(Box::new(row.clone()))
+}
+
+pub(super) fn keys(keys: impl IntoIterator<Item = KeyChange>) -> Batch {
+    Batch { keys: keys.into_iter().collect(), ..Batch::default() }
+}
+
+/// The end of a key in shard 0 at that time, of which nobody was told yet.
+pub(super) fn callback(name: &str, revision: Revision, ended_at: i64) -> CallbackRow {
+    CallbackRow {
+        shard: 0,
+        key: key(name),
+        revision,
+        ended_at: time(ended_at),
+        target: "handler".into(),
+        attempt: 1,
+        next_at: None,
+        of: None,
+        failure: None,
+    }
+}
+
+pub(super) fn put_callback(row: &CallbackRow) -> CallbackChange {
+    CallbackChange::Put(Box::new(row.clone()))
+}
+
+pub(super) fn callbacks(callbacks: impl IntoIterator<Item = CallbackChange>) -> Batch {
+    Batch { callbacks: callbacks.into_iter().collect(), ..Batch::default() }
+}
+
+/// That journal, by its stored id, need not be kept: all of it, or what is before that entry.
+pub(super) fn forgotten(id: &str, before: Option<Seq>) -> Forgotten {
+    Forgotten { entity: EntityId::from_stored(id).unwrap(), before }
+}
+
+pub(super) fn forget(forgotten: impl IntoIterator<Item = Forgotten>) -> Batch {
+    Batch { forgotten: forgotten.into_iter().collect(), ..Batch::default() }
+}
+
 pub(super) fn events(events: impl IntoIterator<Item = Append>) -> Batch {
     Batch { events: events.into_iter().collect(), ..Batch::default() }
 }
@@ -205,4 +268,12 @@ pub(super) async fn all_messages(store: &impl Store, shard: ShardId) -> Vec<Enve
 
 pub(super) async fn all_letters(store: &impl Store) -> Vec<LetterRow> {
     store.letters(None, usize::MAX).await.unwrap()
+}
+
+pub(super) async fn all_keys(store: &impl Store) -> Vec<KeyRow> {
+    store.keys_below("", None, usize::MAX).await.unwrap()
+}
+
+pub(super) async fn all_callbacks(store: &impl Store) -> Vec<CallbackRow> {
+    store.callbacks(&CallbackFilter::default(), None, usize::MAX).await.unwrap()
 }

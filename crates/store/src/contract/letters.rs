@@ -1,11 +1,20 @@
 //! Dead letters: put, removed, and listed newest first.
 
 use super::Harness;
-use super::fixture::{Writer, all_letters, event, events, letter, letter_id, letters, run, step};
+use super::fixture::{Writer, all_letters, event, events, key, letter, letter_id, letters, run, step};
 use crate::LetterChange::{Put, Remove};
 use crate::{LetterCursor, LetterRow, Store};
 use std::time::Duration;
-use steadfast_kernel::{Class, Code, Failure, LetterAbout, Timestamp};
+use steadfast_kernel::{Class, Code, Failure, LetterAbout, LetterHome, LetterId, Revision, Seq, Timestamp};
+
+/// A letter about the end of a key, which keeps it.
+fn of_key(name: &str, seq: Seq, added_at: i64, revision: Revision) -> LetterRow {
+    LetterRow {
+        letter: LetterId { home: LetterHome::Key(key(name)), seq },
+        about: LetterAbout::Expiry { key: key(name), revision },
+        ..letter("bill", seq, added_at)
+    }
+}
 
 /// A letter with everything.
 fn full() -> LetterRow {
@@ -45,6 +54,21 @@ pub async fn letters_of_boxes_are_apart(harness: &impl Harness) {
     }
 }
 
+/// A letter of a key says which key and which revision of it, and is another than that of a workflow of the same name.
+pub async fn letters_of_keys_come_back(harness: &impl Harness) {
+    let store = harness.open().await;
+    let rows = [of_key("team/Session:17.a", 1 << 40, 9, 1 << 41), of_key("bill", 1, 5, 0), letter("bill", 1, 5)];
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(letters(rows.iter().cloned().map(Put))).await;
+    assert_eq!(all_letters(&store).await, rows);
+    for row in &rows {
+        assert_eq!(store.letter(&row.letter).await.unwrap().as_ref(), Some(row));
+    }
+    writer.write(letters([Remove(rows[1].letter.clone())])).await;
+    assert_eq!(store.letter(&rows[1].letter).await.unwrap(), None);
+    assert_eq!(store.letter(&rows[2].letter).await.unwrap().as_ref(), Some(&rows[2]));
+}
+
 /// A letter put again is the new one, in every field.
 pub async fn a_letter_is_replaced(harness: &impl Harness) {
     let store = harness.open().await;
@@ -56,11 +80,18 @@ pub async fn a_letter_is_replaced(harness: &impl Harness) {
     }
 }
 
-/// Letters in the order that is due: by time, then by box and number, all backwards.
+/// Letters in the order that is due: by time, then by box or key as text and number, all backwards.
 fn in_order() -> Vec<LetterRow> {
     let places = [
         ("a", 1, 9),
         ("z", 1, 5),
+        ("keys", 1, 5),
+        ("key:b", 2, 5),
+        ("key:a:b", 1, 5),
+        ("key:a", 10, 5),
+        ("key:a", 9, 5),
+        ("key/a", 1, 5),
+        ("key", 1, 5),
         ("bill/2", 1, 5),
         ("bill-2", 1, 5),
         ("bill", 10, 5),
@@ -69,7 +100,11 @@ fn in_order() -> Vec<LetterRow> {
         ("B", 1, 5),
         ("z", 2, 4),
     ];
-    places.into_iter().map(|(name, seq, at)| letter(name, seq, at)).collect()
+    let row = |(home, seq, at): (&str, Seq, i64)| match home.strip_prefix("key:") {
+        Some(key) => of_key(key, seq, at, 3),
+        None => letter(home, seq, at),
+    };
+    places.into_iter().map(row).collect()
 }
 
 /// Puts the letters in an order that is not theirs.

@@ -11,6 +11,8 @@
 //! | [`journal`] | records come back to the byte, in order; none is written twice |
 //! | [`runs`], [`recover`], [`lists`] | rows are replaced, found by what a restart has to do, and listed newest first by filter |
 //! | [`timers`], [`outbox`], [`letters`] | what is put is there, in its order and in pages that meet; what is removed is gone |
+//! | [`keys`], [`callbacks`] | so it is with keys, which are found by what their names begin with, and with their ends that are to be told |
+//! | [`forgotten`] | a journal that need not be kept is gone, or its beginning, and nothing else with it |
 //! | [`snapshots`] | the last saved fold of an entity comes back to the byte; what was saved before is gone |
 //! | [`feed`] | what is written can be followed in its order from any place, and no place is given twice |
 //! | [`definitions`] | the text that was kept first under a hash stays |
@@ -55,13 +57,16 @@
 //! [`contract_tests!`]: crate::contract_tests
 #![allow(clippy::unwrap_used, reason = "a case is a test: a failed call is a failed case")]
 
+pub mod callbacks;
 pub mod commit;
 pub mod concurrent;
 pub mod definitions;
 pub mod feed;
 pub mod fence;
 mod fixture;
+pub mod forgotten;
 pub mod journal;
+pub mod keys;
 pub mod letters;
 pub mod lists;
 pub mod outbox;
@@ -173,6 +178,7 @@ macro_rules! contract_tests {
                 arming_again_replaces,
                 arming_again_moves_between_shards,
                 pages_hold_while_timers_come_and_go,
+                timers_of_keys_are_apart_from_those_of_runs,
                 disarming_what_is_not_there_is_fine,
                 changes_of_one_batch_apply_in_order,
                 timers_of_shards_are_apart,
@@ -192,6 +198,7 @@ macro_rules! contract_tests {
             letters {
                 a_letter_comes_back,
                 letters_of_boxes_are_apart,
+                letters_of_keys_come_back,
                 a_letter_is_replaced,
                 letters_come_newest_first,
                 pages_of_letters_meet,
@@ -199,6 +206,44 @@ macro_rules! contract_tests {
                 removing_what_is_not_there_is_fine,
                 letters_of_one_batch_change_in_order,
                 letters_stand_and_fall_with_their_events,
+            }
+            keys {
+                a_key_comes_back,
+                every_target_of_a_key_comes_back,
+                values_of_keys_come_back_exactly,
+                a_key_is_replaced,
+                a_directory_that_has_ended_is_there,
+                several_keys_are_found_at_once,
+                keys_are_listed_by_what_they_begin_with,
+                pages_of_keys_meet,
+                a_page_of_keys_begins_after_any_name,
+                a_key_that_is_removed_is_gone,
+                keys_of_one_batch_change_in_order,
+                keys_stand_and_fall_with_their_events,
+            }
+            callbacks {
+                a_callback_comes_back,
+                a_callback_is_replaced,
+                those_that_have_waited_for_longest_come_first,
+                pages_of_callbacks_meet,
+                filters_of_callbacks_apply_alone_and_together,
+                callbacks_are_counted_by_shard,
+                a_callback_that_is_removed_is_gone,
+                callbacks_and_keys_are_apart,
+                callbacks_of_one_batch_change_in_order,
+                callbacks_stand_and_fall_with_their_events,
+            }
+            forgotten {
+                the_beginning_of_a_journal_is_forgotten,
+                a_whole_journal_is_forgotten_with_its_snapshot,
+                a_batch_forgets_after_all_else,
+                a_forgotten_journal_begins_anew,
+                places_of_what_is_forgotten_are_not_given_again,
+                the_feed_skips_what_is_forgotten,
+                other_journals_are_kept,
+                what_begins_anew_is_not_merged_with_its_end,
+                what_a_failed_batch_forgets_is_there,
+                what_is_forgotten_stays_so,
             }
             size {
                 a_batch_may_be_large,
@@ -271,12 +316,15 @@ mod tests {
     fn every_case_is_listed_under_its_topic() {
         let list = include_str!("mod.rs");
         let topics = [
+            ("callbacks", include_str!("callbacks.rs")),
             ("commit", include_str!("commit.rs")),
             ("concurrent", include_str!("concurrent.rs")),
             ("definitions", include_str!("definitions.rs")),
             ("feed", include_str!("feed.rs")),
             ("fence", include_str!("fence.rs")),
+            ("forgotten", include_str!("forgotten.rs")),
             ("journal", include_str!("journal.rs")),
+            ("keys", include_str!("keys.rs")),
             ("letters", include_str!("letters.rs")),
             ("lists", include_str!("lists.rs")),
             ("outbox", include_str!("outbox.rs")),

@@ -2,11 +2,14 @@
 
 use super::Harness;
 use super::fixture::{
-    Writer, add, all_letters, all_messages, all_timers, arm, changes, entity, envelope, event, events, letter, letters, messages, record,
-    row, rows, run, snapshot, step, timer, workflow,
+    Writer, add, all_callbacks, all_keys, all_letters, all_messages, all_timers, arm, callback, callbacks, changes, entity, envelope,
+    event, events, forgotten, key_row, keys, letter, letters, messages, put_callback, put_key, record, row, rows, run, snapshot, step,
+    timer, workflow,
 };
-use crate::{Append, Batch, LetterChange, LetterCursor, RunCursor, RunFilter, RunRow, Store, TimerKey};
-use steadfast_kernel::{Letter, LetterAbout, Message, Payload, Record, StepId, TimerName};
+use crate::{
+    Append, Batch, CallbackCursor, CallbackFilter, KeyRow, LetterChange, LetterCursor, RunCursor, RunFilter, RunRow, Store, TimerKey,
+};
+use steadfast_kernel::{Held, Letter, LetterAbout, Message, Payload, Record, StepId, TimerName};
 
 /// What an engine accepts by default as an input or output.
 const PAYLOAD_BYTES_MAX: usize = 4 << 20;
@@ -25,9 +28,9 @@ pub async fn a_batch_may_be_large(harness: &impl Harness) {
         letters: (1..=MANY as u64).map(|seq| LetterChange::Put(letter("bill", seq, 5))).collect(),
         snapshots: ids.iter().map(|id| snapshot(id, 2)).collect(),
         definitions: vec![],
-        keys: vec![],
-        callbacks: vec![],
-        forgotten: vec![],
+        keys: ids.iter().map(|id| put_key(&key_row(id))).collect(),
+        callbacks: ids.iter().map(|id| put_callback(&callback(id, 1, 5))).collect(),
+        forgotten: ids.iter().skip(1).step_by(2).map(|id| forgotten(id, Some(2))).collect(),
     };
     Writer::claim(&store, 0).await.write(batch).await;
     assert_eq!(store.commits(), 1);
@@ -37,8 +40,10 @@ pub async fn a_batch_may_be_large(harness: &impl Harness) {
     assert_eq!(all_timers(&store, 0).await.len(), MANY);
     assert_eq!(all_messages(&store, 0).await.len(), MANY);
     assert_eq!(all_letters(&store).await.len(), MANY);
-    for id in [&ids[0], &ids[MANY / 2], &ids[MANY - 1]] {
-        assert_eq!(store.journal(&entity(id), 0, 9).await.unwrap(), [record(1), record(2)]);
+    assert_eq!(all_keys(&store).await.len(), MANY);
+    assert_eq!(all_callbacks(&store).await.len(), MANY);
+    for (id, forgotten) in [(&ids[0], 0), (&ids[MANY / 2], 0), (&ids[MANY - 1], 1)] {
+        assert_eq!(store.journal(&entity(id), 0, 9).await.unwrap(), [record(1), record(2)][forgotten..]);
         assert_eq!(store.snapshot(&entity(id)).await.unwrap(), Some(snapshot(id, 2)));
     }
 }
@@ -56,6 +61,8 @@ pub async fn a_page_is_full_if_there_is_more(harness: &impl Harness) {
         timers: ids.iter().map(|id| arm(0, &timer(id, TimerName::Deadline, 5))).collect(),
         outbox: ids.iter().map(|id| add(&envelope(id, 1))).collect(),
         letters: (1..=MANY as u64).map(|seq| LetterChange::Put(letter("bill", seq, 5))).collect(),
+        keys: ids.iter().map(|id| put_key(&key_row(id))).collect(),
+        callbacks: ids.iter().map(|id| put_callback(&callback(id, 1, 5))).collect(),
         ..Batch::default()
     };
     Writer::claim(&store, 0).await.write(batch).await;
@@ -65,6 +72,8 @@ pub async fn a_page_is_full_if_there_is_more(harness: &impl Harness) {
     assert_eq!(store.timers(0, None, PAGE).await.unwrap().len(), PAGE);
     assert_eq!(store.outbox(0, None, PAGE).await.unwrap().len(), PAGE);
     assert_eq!(store.letters(None, PAGE).await.unwrap().len(), PAGE);
+    assert_eq!(store.keys_below("run-", None, PAGE).await.unwrap().len(), PAGE);
+    assert_eq!(store.callbacks(&CallbackFilter::default(), None, PAGE).await.unwrap().len(), PAGE);
 }
 
 /// A long journal is read page by page, or at once.
@@ -86,20 +95,29 @@ pub async fn a_journal_may_be_long(harness: &impl Harness) {
     assert_eq!(store.journal(&entity("a"), LONG - 1, usize::MAX).await.unwrap(), [record(LONG)]);
 }
 
-/// The largest payloads in the journal and in a message, beside small ones.
+/// The largest payloads in the journal, in a message and in a key, beside small ones.
 pub async fn the_largest_payloads_come_back(harness: &impl Harness) {
     let store = harness.open().await;
     let bytes: Vec<u8> = (0..PAYLOAD_BYTES_MAX).map(|place| (place * 31 % 251) as u8).collect();
     let payload = Payload::json(bytes);
     let large = Record { payload: Some(payload.clone()), ..record(1) };
     let failure = letter("bill", 1, 5).failure;
-    let posted = Letter { about: LetterAbout::Step { run: run("a"), step: step("read") }, attempt: 1, tenant: None, failure, payload };
+    let posted = Letter {
+        about: LetterAbout::Step { run: run("a"), step: step("read") },
+        attempt: 1,
+        tenant: None,
+        failure,
+        payload: payload.clone(),
+    };
     let said = steadfast_kernel::Envelope { message: Message::PostLetter(posted), ..envelope("a", 1) };
-    let batch = Batch { outbox: vec![add(&said)], ..events([Append { entity: entity("a"), record: large.clone() }, event("a", 2)]) };
+    let held = KeyRow { held: Held { value: payload, ..key_row("a").held }, ..key_row("a") };
+    let mut batch = events([Append { entity: entity("a"), record: large.clone() }, event("a", 2)]);
+    (batch.outbox, batch.keys) = (vec![add(&said)], vec![put_key(&held), put_key(&key_row("b"))]);
     Writer::claim(&store, 0).await.write(batch).await;
     let journal = store.journal(&entity("a"), 0, 9).await.unwrap();
     assert!(journal == [large, record(2)], "what is this large is not shown");
     assert!(all_messages(&store, 0).await == [said], "what is this large is not shown");
+    assert!(all_keys(&store).await == [held, key_row("b")], "what is this large is not shown");
 }
 
 /// Reasons and texts have no limit of their own below the store.
@@ -127,6 +145,8 @@ pub async fn the_longest_ids_come_back(harness: &impl Harness) {
         writer.write(changes([arm(0, &timer(id, TimerName::Retry(long_step(id)), 5))])).await;
         writer.write(messages([add(&envelope(&format!("letters:{id}"), 1))])).await;
         writer.write(letters([LetterChange::Put(letter(id, 1, 5))])).await;
+        writer.write(keys([put_key(&key_row(id))])).await;
+        writer.write(callbacks([put_callback(&callback(id, 1, 5))])).await;
     }
     let runs = store
         .runs(&RunFilter { workflow: Some(workflow(&ids[1])), ..RunFilter::default() }, None, 9)
@@ -139,6 +159,10 @@ pub async fn the_longest_ids_come_back(harness: &impl Harness) {
     assert_eq!(senders, ids.clone().map(|id| format!("letters:{id}")));
     let after = LetterCursor::from(&letter(&ids[1], 1, 5));
     assert_eq!(store.letters(Some(&after), 9).await.unwrap(), [letter(&ids[0], 1, 5)]);
+    assert_eq!(store.keys_below(&ids[0][..127], Some(&key_row(&ids[0]).key), 9).await.unwrap(), [key_row(&ids[1])]);
+    assert_eq!(store.keys_below(&ids[1], None, 9).await.unwrap(), [key_row(&ids[1])]);
+    let after = CallbackCursor::from(&callback(&ids[0], 1, 5));
+    assert_eq!(store.callbacks(&CallbackFilter::default(), Some(&after), 9).await.unwrap(), [callback(&ids[1], 1, 5)]);
     for id in &ids {
         assert_eq!(store.journal(&entity(id), 0, 9).await.unwrap(), [record(1)]);
         assert_eq!(store.to_recover(0, Some(&RunCursor::from(&row(id))), 9).await.unwrap().len(), usize::from(*id == ids[0]));

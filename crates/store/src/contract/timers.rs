@@ -1,11 +1,16 @@
 //! Timers: armed, replaced, disarmed, and listed in the order of their keys.
 
 use super::Harness;
-use super::fixture::{Writer, all_timers, arm, changes, disarm, step, time, timer};
+use super::fixture::{Writer, all_timers, arm, changes, disarm, key, step, time, timer};
 use crate::{Store, TimerKey};
-use steadfast_kernel::{Timer, TimerName, Timestamp};
+use steadfast_kernel::{EntityId, Timer, TimerName, Timestamp};
 
-/// Timers that differ in one part of the key each, in the order that is due: (due, run, name), and names by kind before text.
+/// The timer of a key.
+fn of_key(name: &str, timer_name: TimerName, due: i64) -> Timer {
+    Timer { entity: EntityId::Key(key(name)), ..timer("a", timer_name, due) }
+}
+
+/// Timers that differ in one part of the key each, in the order that is due: (due, run or key as text, name), and names by kind before text.
 fn in_order() -> Vec<Timer> {
     let retry = |name| TimerName::Retry(step(name));
     let sleep = |name| TimerName::Sleep(step(name));
@@ -21,6 +26,20 @@ fn in_order() -> Vec<Timer> {
         timer("a-1", retry("a"), 5),
         timer("a/1", retry("a"), 5),
         timer("b", TimerName::Deadline, 5),
+        timer("key", TimerName::Deadline, 5),
+        timer("key-1", TimerName::Deadline, 5),
+        timer("key/a", TimerName::Deadline, 5),
+        of_key("B", TimerName::Expiry, 5),
+        of_key("a", TimerName::Expiry, 5),
+        of_key("a", TimerName::Callback(9), 5),
+        of_key("a", TimerName::Callback(10), 5),
+        of_key("a", TimerName::Callback(u64::MAX), 5),
+        of_key("a", TimerName::Forget, 5),
+        of_key("a-1", TimerName::Expiry, 5),
+        of_key("a/1", TimerName::Expiry, 5),
+        of_key("a:1", TimerName::Callback(1), 5),
+        timer("keya", TimerName::Deadline, 5),
+        timer("l", TimerName::Deadline, 5),
         timer("A", retry("a"), 6),
         timer("c", sleep("a"), 1_000_000),
         Timer { due: Timestamp::MAX, ..timer("a", sleep("never"), 0) },
@@ -109,6 +128,27 @@ pub async fn pages_hold_while_timers_come_and_go(harness: &impl Harness) {
         .await;
     let rest = store.timers(0, first.last().map(TimerKey::from).as_ref(), 9).await.unwrap();
     assert_eq!(rest, [due("r3", 30), due("r5", 50), due("ahead", 55), due("r6", 60)]);
+}
+
+/// The timers of a key are its own, also if a run has its name.
+pub async fn timers_of_keys_are_apart_from_those_of_runs(harness: &impl Harness) {
+    let store = harness.open().await;
+    let armed = [timer("a", TimerName::Deadline, 5), of_key("a", TimerName::Expiry, 5), of_key("a", TimerName::Callback(3), 5)];
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(changes(armed.iter().map(|timer| arm(0, timer)))).await;
+    let again = Timer { due: time(4), revision: 9, ..armed[1].clone() };
+    writer
+        .write(changes([
+            arm(0, &again),
+            disarm(&timer("a", TimerName::Expiry, 5)),
+            disarm(&of_key("a", TimerName::Deadline, 5)),
+            disarm(&of_key("a", TimerName::Callback(4), 5)),
+        ]))
+        .await;
+    let [of_run, _, callback] = armed;
+    assert_eq!(all_timers(&store, 0).await, [again.clone(), of_run.clone(), callback.clone()]);
+    writer.write(changes([disarm(&callback)])).await;
+    assert_eq!(all_timers(&store, 0).await, [again, of_run]);
 }
 
 /// Whoever disarms need not know whether it is armed.
