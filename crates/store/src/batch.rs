@@ -1,6 +1,7 @@
 //! What one commit makes durable: whole, or absent.
 
 use crate::{CallbackChange, KeyChange, ShardId};
+use std::collections::BTreeSet;
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{
     EntityId, Entry, Envelope, Event, Failure, LetterAbout, LetterHome, LetterId, Record, Run, RunId, Seq, Snapshot, Status, Timer,
@@ -216,8 +217,12 @@ pub enum TimerChange {
 impl Batch {
     /// Whether that batch can be merged into this one: not if it goes on with a journal that this one removes.
     pub fn takes(&self, next: &Batch) -> bool {
-        let removed = |entity: &EntityId| self.forgotten.iter().any(|forgotten| forgotten.before.is_none() && forgotten.entity == *entity);
-        self.forgotten.is_empty() || !next.events.iter().any(|append| removed(&append.entity))
+        let mut removed = self.forgotten.iter().filter(|forgotten| forgotten.before.is_none()).peekable();
+        if removed.peek().is_none() {
+            return true;
+        }
+        let goes_on: BTreeSet<_> = next.events.iter().map(|append| &append.entity).collect();
+        !removed.any(|forgotten| goes_on.contains(&forgotten.entity))
     }
 
     /// Adds a batch that follows on from this one and that it [`takes`](Self::takes). Batches of one shard are merged in their order.

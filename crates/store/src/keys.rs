@@ -12,24 +12,23 @@ pub struct KeyRow {
     pub key: KeyName,
     /// What it holds, or held.
     pub held: Held,
-    /// It is a directory that ended then, and keys below it may still be there. Lists do not show it.
+    /// It is gone since then, and the row is left for the sake of keys below it. Lists do not show it.
     pub ended_at: Option<Timestamp>,
+    /// A directory of that name, this one or one before it, ended then, and keys below it may still be there.
+    pub ended_below: Option<Timestamp>,
 }
 
 impl KeyRow {
-    /// When its time is over, or was.
-    pub fn over_at(&self) -> Timestamp {
-        self.ended_at.unwrap_or(self.held.expires_at)
-    }
-
     /// Whether it may be shown, as far as it depends on itself.
     pub fn is_live(&self, now: Timestamp) -> bool {
-        self.over_at() > now
+        self.ended_at.is_none() && !self.held.is_over(now)
     }
 
-    /// Whether that key has ended with this one, though it may not be on record yet.
+    /// Whether that key has ended with this one, or with one of its name before it, though it may not be on record yet.
     pub fn ends(&self, other: &KeyRow, now: Timestamp) -> bool {
-        self.held.directory && !self.is_live(now) && other.held.put_at <= self.over_at()
+        let is_over = self.ended_at.is_none() && self.held.directory && self.held.is_over(now);
+        let ended_at = self.ended_below.max(is_over.then_some(self.held.expires_at));
+        ended_at.is_some_and(|ended_at| other.held.put_at <= ended_at)
     }
 }
 
@@ -46,7 +45,7 @@ impl KeyChange {
     /// A rough number of bytes beyond the fixed ones.
     pub(crate) fn size(&self) -> usize {
         match self {
-            KeyChange::Put(row) => row.held.value.len(),
+            KeyChange::Put(row) => row.held.value.len() + row.held.on_expire.as_ref().map_or(0, size_of),
             KeyChange::Remove(_) => 0,
         }
     }
@@ -89,6 +88,14 @@ impl CallbackRow {
             of: failed.map(|failed| failed.of),
             failure: failed.map(|failed| failed.failure.clone()),
         }
+    }
+}
+
+fn size_of(target: &Target) -> usize {
+    match target {
+        Target::Url(url) => url.len(),
+        Target::StartRun { input, .. } => input.len(),
+        Target::Handler => 0,
     }
 }
 
@@ -150,25 +157,44 @@ impl From<&CallbackRow> for CallbackCursor {
 
 /// What of the rows changes when a key goes from one state to another.
 pub fn key_changes(shard: ShardId, before: Option<&Key>, after: &Key) -> (Vec<KeyChange>, Vec<CallbackChange>) {
+    (key_change(shard, before, after).into_iter().collect(), callback_changes(shard, before, after))
+}
+
+/// A row is there while the key is, and while keys below it may be that have ended with it.
+fn key_change(shard: ShardId, before: Option<&Key>, after: &Key) -> Option<KeyChange> {
     let held = before.and_then(|key| key.held.as_ref());
-    let row = |held: &Held, ended_at| KeyChange::Put(Box::new(KeyRow { shard, key: after.name.clone(), held: held.clone(), ended_at }));
-    let below = |key: &Key| key.callbacks.values().find(|callback| callback.below.is_some()).map(|callback| callback.ended_at);
-    let key = match (held, &after.held) {
-        (before, Some(after)) => (before != Some(after)).then(|| row(after, None)),
-        (Some(held), None) => Some(match below(after) {
-            Some(ended_at) => row(held, Some(ended_at)),
-            None => KeyChange::Remove(after.name.clone()),
-        }),
-        (None, None) => {
-            let swept = before.is_some_and(|before| below(before).is_some()) && below(after).is_none();
-            swept.then(|| KeyChange::Remove(after.name.clone()))
-        }
+    let (was_ending, ended_below) = (before.and_then(ended_below), ended_below(after));
+    let put = |held: &Held, ended_at| {
+        KeyChange::Put(Box::new(KeyRow { shard, key: after.name.clone(), held: held.clone(), ended_at, ended_below }))
     };
-    let none = std::collections::BTreeMap::new();
-    let earlier = before.map_or(&none, |key| &key.callbacks);
-    let gone = earlier.keys().filter(|revision| !after.callbacks.contains_key(revision));
+    match (held, &after.held) {
+        (before, Some(after)) => (before != Some(after) || was_ending != ended_below).then(|| put(after, None)),
+        (Some(held), None) if ended_below.is_some() => {
+            let ended_at = after.callbacks.get(&held.revision).map(|callback| callback.ended_at);
+            Some(put(held, ended_at.or(ended_below)))
+        }
+        (None, None) if ended_below.is_some() || was_ending.is_none() => None, // what it held is not known any more, and the row says enough
+        (_, None) => Some(KeyChange::Remove(after.name.clone())),
+    }
+}
+
+/// When the last directory of that name ended of those below which keys may still be there.
+fn ended_below(key: &Key) -> Option<Timestamp> {
+    key.callbacks
+        .values()
+        .filter(|callback| callback.below.is_some())
+        .map(|callback| callback.ended_at)
+        .max()
+}
+
+fn callback_changes(shard: ShardId, before: Option<&Key>, after: &Key) -> Vec<CallbackChange> {
+    let earlier = |revision| before.and_then(|key| key.callbacks.get(revision));
+    let gone = before
+        .into_iter()
+        .flat_map(|key| key.callbacks.keys())
+        .filter(|revision| !after.callbacks.contains_key(revision));
     let gone = gone.map(|revision| CallbackChange::Remove(after.name.clone(), *revision));
-    let put = after.callbacks.values().filter(|callback| earlier.get(&callback.revision) != Some(callback));
+    let put = after.callbacks.values().filter(|callback| earlier(&callback.revision) != Some(callback));
     let put = put.map(|callback| CallbackChange::Put(Box::new(CallbackRow::of(shard, &after.name, callback))));
-    (key.into_iter().collect(), gone.chain(put).collect())
+    gone.chain(put).collect()
 }

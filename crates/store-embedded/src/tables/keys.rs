@@ -1,24 +1,25 @@
-//! `keys`: what keys hold. A directory that has ended stays until the keys below it have ended, too.
+//! `keys`: what keys hold. One that is gone stays until the keys below it have ended, too.
 
 use super::events::{payload, stored};
 use super::{integer, limit as rows, parsed};
 use rusqlite::types::{Type, ValueRef};
-use rusqlite::{Connection, Error, Row, named_params};
+use rusqlite::{Connection, Error, Row, params};
 use std::collections::BTreeSet;
 use steadfast_kernel::{Held, KeyName, Timestamp};
 use steadfast_store::{KeyChange, KeyRow};
 
 pub(crate) const SCHEMA: &[&str] = &[
     "CREATE TABLE keys (
-  key        TEXT PRIMARY KEY,
-  shard      INTEGER NOT NULL,
-  revision   INTEGER NOT NULL,
-  owner      TEXT,
-  expires_at INTEGER NOT NULL, -- microseconds since 1970, UTC
-  ended_at   INTEGER,          -- of a directory whose keys may still be there
-  encoding   TEXT NOT NULL,
-  payload    ANY NOT NULL,     -- its value: TEXT if people can read it, otherwise BLOB
-  body       BLOB NOT NULL     -- all of it but the value, as protobuf
+  key         TEXT PRIMARY KEY,
+  shard       INTEGER NOT NULL,
+  revision    INTEGER NOT NULL,
+  owner       TEXT,
+  expires_at  INTEGER NOT NULL, -- microseconds since 1970, UTC
+  ended_at    INTEGER,          -- it is gone, but keys below it may still be there
+  ended_below INTEGER,          -- when the last one of that name ended below which there may still be keys
+  encoding    TEXT NOT NULL,
+  payload     ANY NOT NULL,     -- its value: TEXT if people can read it, otherwise BLOB
+  body        BLOB NOT NULL     -- all of it but the value, as protobuf
 ) STRICT, WITHOUT ROWID",
     "CREATE VIEW live_keys AS
 SELECT key, revision, owner, strftime('%Y-%m-%dT%H:%M:%S', expires_at / 1000000, 'unixepoch') || printf('.%06dZ', expires_at % 1000000) AS expires,
@@ -26,16 +27,17 @@ SELECT key, revision, owner, strftime('%Y-%m-%dT%H:%M:%S', expires_at / 1000000,
 FROM keys WHERE ended_at IS NULL ORDER BY key",
 ];
 
-const PUT: &str = "INSERT OR REPLACE INTO keys (key, shard, revision, owner, expires_at, ended_at, encoding, payload, body)
-VALUES (:key, :shard, :revision, :owner, :expires_at, :ended_at, :encoding, :payload, :body)";
+/// Values by number, as in `events`: many keys are put by one commit.
+const PUT: &str = "INSERT OR REPLACE INTO keys (key, shard, revision, owner, expires_at, ended_at, ended_below, encoding, payload, body)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 
 const REMOVE: &str = "DELETE FROM keys WHERE key = ?1";
 
-const GET: &str = "SELECT key, shard, ended_at, encoding, payload, body FROM keys WHERE key = ?1";
+const GET: &str = "SELECT key, shard, ended_at, ended_below, encoding, payload, body FROM keys WHERE key = ?1";
 
-/// The names that begin so are those from the prefix itself up to, and without, the first text that is greater than all of them.
-const LIST: &str = "SELECT key, shard, ended_at, encoding, payload, body FROM keys
-WHERE key >= :from AND key < :upto AND key > :after ORDER BY key LIMIT :limit";
+/// There is one lower bound, the name that a page begins after or the prefix: of two, SQLite would look for the one and skip what is before the other.
+const LIST: &str = "SELECT key, shard, ended_at, ended_below, encoding, payload, body FROM keys
+WHERE key >= ?1 AND key < ?2 AND key <> ?3 ORDER BY key LIMIT ?4";
 
 /// Puts or removes.
 pub(crate) fn change(db: &Connection, change: &KeyChange) -> rusqlite::Result<()> {
@@ -45,18 +47,19 @@ pub(crate) fn change(db: &Connection, change: &KeyChange) -> rusqlite::Result<()
     }
 }
 
-fn put(db: &Connection, KeyRow { shard, key, held, ended_at }: &KeyRow) -> rusqlite::Result<()> {
-    let params = named_params! {
-        ":key": key.as_str(),
-        ":shard": shard,
-        ":revision": integer(held.revision),
-        ":owner": held.owner,
-        ":expires_at": held.expires_at.as_micros(),
-        ":ended_at": ended_at.map(Timestamp::as_micros),
-        ":encoding": held.value.encoding.as_str(),
-        ":payload": stored(&held.value),
-        ":body": &held.encode()[..],
-    };
+fn put(db: &Connection, KeyRow { shard, key, held, ended_at, ended_below }: &KeyRow) -> rusqlite::Result<()> {
+    let params = params![
+        key.as_str(),
+        shard,
+        integer(held.revision),
+        held.owner,
+        held.expires_at.as_micros(),
+        ended_at.map(Timestamp::as_micros),
+        ended_below.map(Timestamp::as_micros),
+        held.value.encoding.as_str(),
+        stored(&held.value),
+        &held.encode()[..],
+    ];
     db.prepare_cached(PUT)?.execute(params).map(drop)
 }
 
@@ -72,17 +75,19 @@ pub(crate) fn get(db: &Connection, names: &[KeyName]) -> rusqlite::Result<Vec<Ke
 
 /// Keys by name, from the one after that.
 pub(crate) fn list(db: &Connection, prefix: &str, after: Option<&KeyName>, limit: usize) -> rusqlite::Result<Vec<KeyRow>> {
-    let params = named_params! {
-        ":from": prefix,
-        ":upto": format!("{prefix}\u{10ffff}"), // names are ASCII
-        ":after": after.map_or("", KeyName::as_str),
-        ":limit": rows(limit),
-    };
-    db.prepare_cached(LIST)?.query_map(params, row)?.collect()
+    let after = after.map_or("", KeyName::as_str);
+    let mut statement = db.prepare_cached(LIST)?;
+    statement.query_map((prefix.max(after), past(prefix), after, rows(limit)), row)?.collect()
+}
+
+/// Comes after every name that begins so, and before those after them: names are ASCII.
+pub(super) fn past(prefix: &str) -> String {
+    format!("{prefix}\u{10ffff}")
 }
 
 fn row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
     let wrong = || Error::FromSqlConversionFailure(0, Type::Blob, "a key that cannot be read".into());
+    let time = |column| row.get::<_, Option<i64>>(column).map(|time| time.map(Timestamp::from_micros));
     let value = payload(row)?.ok_or_else(wrong)?;
     let held = match row.get_ref("body")? {
         ValueRef::Blob(bytes) => Held::decode(bytes, value),
@@ -92,7 +97,8 @@ fn row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
         shard: row.get("shard")?,
         key: parsed(row, "key", |key| KeyName::new(key).ok())?,
         held: held.ok_or_else(wrong)?,
-        ended_at: row.get::<_, Option<i64>>("ended_at")?.map(Timestamp::from_micros),
+        ended_at: time("ended_at")?,
+        ended_below: time("ended_below")?,
     })
 }
 
@@ -103,8 +109,38 @@ mod tests {
 
     #[test]
     fn keys_are_read_in_order_without_sorting() {
-        let params = named_params! {":from": "a", ":upto": "b", ":after": "", ":limit": 10};
-        assert_eq!(plan(&database(), LIST, params), "SEARCH keys USING PRIMARY KEY (key>? AND key<?)");
+        assert_eq!(plan(&database(), LIST, ("a", "b", "", 10)), "SEARCH keys USING PRIMARY KEY (key>? AND key<?)");
         assert_eq!(plan(&database(), GET, ["a"]), "SEARCH keys USING PRIMARY KEY (key=?)");
+        assert_eq!(plan(&database(), REMOVE, ["a"]), "SEARCH keys USING PRIMARY KEY (key=?)");
+    }
+
+    /// However many are before it.
+    #[test]
+    fn a_page_begins_where_the_last_one_ended() {
+        let db = database();
+        db.execute_batch(
+            "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 5000)
+             INSERT INTO keys SELECT printf('a/%05d', n), 0, 1, NULL, 1, NULL, NULL, 'json', '1', x'' FROM n",
+        )
+        .unwrap();
+        let steps = |after: &str| {
+            let mut statement = db.prepare(LIST).unwrap();
+            let found = statement
+                .query_map(("a/".max(after), past("a/"), after, 10), |row| row.get::<_, String>("key"))
+                .unwrap();
+            assert_eq!(found.map(Result::unwrap).count(), 10);
+            statement.get_status(rusqlite::StatementStatus::VmStep)
+        };
+        let (first, later) = (steps(""), steps("a/04000"));
+        assert!(later < 2 * first, "{first} steps for the first page, {later} for a later one");
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_read_is_not_shown() {
+        let db = database();
+        db.execute("INSERT INTO keys VALUES ('a', 0, 1, 'secret', 1, NULL, NULL, 'json', 'secret', x'ff')", [])
+            .unwrap();
+        let error = list(&db, "", None, 1).unwrap_err().to_string();
+        assert!(error.contains("a key that cannot be read") && !error.contains("secret"), "{error}");
     }
 }

@@ -3,11 +3,14 @@
 use rusqlite::Connection;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use steadfast_kernel::{
-    EntityId, Envelope, Failure, LetterAbout, LetterHome, LetterId, LimitKey, Message, Payload, Record, RunId, Seq, Snapshot, Status,
-    StepId, Timer, TimerName, Timestamp, WorkflowName,
+    Code, EntityId, Envelope, Failure, Held, KeyName, LetterAbout, LetterHome, LetterId, LimitKey, Message, Payload, Record, RunId, Seq,
+    Snapshot, Status, StepId, Target, Timer, TimerName, Timestamp, WorkflowName,
 };
-use steadfast_store::{Append, Batch, Fence, LetterChange, LetterRow, OutboxChange, RunRow, Store, TimerChange};
+use steadfast_store::{
+    Append, Batch, CallbackChange, CallbackRow, Fence, KeyChange, KeyRow, LetterChange, LetterRow, OutboxChange, RunRow, Store, TimerChange,
+};
 use steadfast_store_embedded::Embedded;
 
 /// 2026-01-02T03:04:05.000678Z.
@@ -54,7 +57,7 @@ pub(crate) fn event(seq: Seq, payload: impl Into<Vec<u8>>) -> Batch {
     Batch { fences, events: vec![Append { entity: run("order-17").into(), record }], ..Batch::default() }
 }
 
-/// A batch with an event, a row, a timer, a message, a dead letter and a snapshot.
+/// A batch with an event, a row, a timer, a message, a dead letter, a key, an end of another key that is to be told, and a snapshot.
 pub(crate) fn everything(seq: Seq) -> Batch {
     let row = RunRow {
         shard: 0,
@@ -75,6 +78,8 @@ pub(crate) fn everything(seq: Seq) -> Batch {
         timers: vec![TimerChange::Arm { shard: 0, timer }],
         outbox: vec![OutboxChange::Add { shard: 0, envelope: envelope() }],
         letters: vec![LetterChange::Put(letter())],
+        keys: vec![KeyChange::Put(Box::new(key("session/17")))],
+        callbacks: vec![CallbackChange::Put(Box::new(callback()))],
         snapshots: vec![Snapshot { entity: run("order-17").into(), seq, fold: 1, state: "{}".into() }],
         ..event(seq, "{\"amount\":12}")
     }
@@ -93,6 +98,34 @@ fn letter() -> LetterRow {
         tenant: Some("acme".into()),
         failure: Failure::poison("not a number"),
         added_at: Timestamp::from_micros(AT),
+    }
+}
+
+pub(crate) fn key(name: &str) -> KeyRow {
+    let held = Held {
+        revision: 12,
+        value: Payload::json("{\"user\":\"ada\"}"),
+        ttl: Duration::from_secs(60),
+        expires_at: Timestamp::from_micros(AT + 60_000_000),
+        owner: Some("web-1".into()),
+        directory: false,
+        on_expire: Some(Target::Url("https://example.com/hook?token=secret".into())),
+        put_at: Timestamp::from_micros(AT),
+    };
+    KeyRow { shard: 0, key: KeyName::new(name).unwrap(), held, ended_at: None, ended_below: None }
+}
+
+fn callback() -> CallbackRow {
+    CallbackRow {
+        shard: 0,
+        key: KeyName::new("session/16").unwrap(),
+        revision: 11,
+        ended_at: Timestamp::from_micros(AT),
+        target: "https://example.com/hook".into(),
+        attempt: 2,
+        next_at: Some(Timestamp::from_micros(AT + 1_200_000)),
+        of: Some(5),
+        failure: Some(Failure::new(Code::Unavailable, "the hook is away")),
     }
 }
 

@@ -1,10 +1,10 @@
 //! A person with `sqlite3` can read what is in the file, while the store is open.
 
-use crate::fixture::{claimed, event, everything, person};
+use crate::fixture::{claimed, event, everything, key, person};
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, Row};
-use steadfast_kernel::EntityId;
-use steadfast_store::Store;
+use steadfast_kernel::{EntityId, Timestamp};
+use steadfast_store::{Batch, KeyChange, KeyRow, Store};
 use tempfile::tempdir;
 
 /// The first row of a query.
@@ -57,6 +57,10 @@ async fn what_is_not_an_event_is_a_plain_row() {
     assert_eq!(line(&person, "SELECT run, name FROM timers", 2), ["order-17", "retry:charge#1"]);
     assert_eq!(line(&person, "SELECT from_entity, to_entity, kind FROM outbox", 3), ["order-17", "limit:key/card", "REQUEST_SLOT"]);
     assert_eq!(line(&person, "SELECT run, class, code FROM letters", 3), ["order-16", "poison", "DECODE_FAILURE"]);
+    assert_eq!(line(&person, "SELECT key, owner, payload FROM keys", 3), ["session/17", "web-1", "{\"user\":\"ada\"}"]);
+    assert_eq!(value::<String>(&person, "SELECT payload ->> 'user' FROM keys"), "ada");
+    let told = ["session/16", "https://example.com/hook", "the hook is away"];
+    assert_eq!(line(&person, "SELECT key, target, reason FROM callbacks", 3), told);
     assert_eq!(value::<String>(&person, "SELECT concat_ws(' ', id, term, seq) FROM shards"), "0 1 1");
 }
 
@@ -71,20 +75,40 @@ async fn views_show_times_that_people_read() {
     assert_eq!(line(&person, "SELECT time, name FROM due_timers", 2), ["2026-01-02T03:04:06.200678Z", "retry:charge#1"]);
     let letter = ["bill.4", "2026-01-02T03:04:05Z", "read#1", "acme", "not a number"];
     assert_eq!(line(&person, "SELECT letter, added, step, tenant, message FROM dead_letters", 5), letter);
+    let key = ["session/17", "web-1", "2026-01-02T03:05:05.000678Z", "{\"user\":\"ada\"}"];
+    assert_eq!(line(&person, "SELECT key, owner, expires, value FROM live_keys", 4), key);
+    let callback = ["session/16/11", "2026-01-02T03:04:05Z", "https://example.com/hook", "2026-01-02T03:04:06Z", "the hook is away"];
+    assert_eq!(line(&person, "SELECT callback, ended, target, next, reason FROM pending_callbacks", 5), callback);
 }
 
 #[tokio::test]
 async fn journals_of_runs_are_shown_apart_from_others() {
     let dir = tempdir().unwrap();
     let store = claimed(dir.path()).await;
-    for (seq, entity) in (1..).zip(["limit:key/card", "order-17", "letters:bill", "limit"]) {
+    for (seq, entity) in (1..).zip(["limit:key/card", "order-17", "letters:bill", "limit", "key:session/17"]) {
         let mut batch = event(seq, "1");
         batch.events[0].entity = EntityId::from_stored(entity).unwrap();
         store.commit(batch).await.unwrap();
     }
     let person = person(dir.path());
     assert_eq!(value::<String>(&person, "SELECT group_concat(run, ' ') FROM journal"), "limit order-17");
-    assert_eq!(value::<String>(&person, "SELECT group_concat(entity, ' ') FROM other_journals"), "letters:bill limit:key/card");
+    assert_eq!(
+        value::<String>(&person, "SELECT group_concat(entity, ' ') FROM other_journals"),
+        "key:session/17 letters:bill limit:key/card"
+    );
+}
+
+/// A directory that has ended is kept for the sake of the keys below it, and is no key any more.
+#[tokio::test]
+async fn keys_that_are_gone_are_not_shown() {
+    let dir = tempdir().unwrap();
+    let store = claimed(dir.path()).await;
+    let gone = KeyRow { ended_at: Some(Timestamp::EPOCH), ended_below: Some(Timestamp::EPOCH), ..key("gone") };
+    let again = KeyRow { ended_below: Some(Timestamp::EPOCH), ..key("again") };
+    let keys = [gone, again, key("plain")].map(|row| KeyChange::Put(Box::new(row)));
+    store.commit(Batch { keys: keys.into(), ..event(1, "1") }).await.unwrap();
+    let shown = "SELECT group_concat(key, ' ') FROM live_keys";
+    assert_eq!(value::<String>(&person(dir.path()), shown), "again plain");
 }
 
 #[tokio::test]

@@ -173,7 +173,7 @@ pub(super) fn key_row(name: &str) -> KeyRow {
         on_expire: None,
         put_at: time(7),
     };
-    KeyRow { shard: 0, key: key(name), held, ended_at: None }
+    KeyRow { shard: 0, key: key(name), held, ended_at: None, ended_below: None }
 }
 
 pub(super) fn put_key(row: &KeyRow) -> KeyChange {

@@ -20,7 +20,7 @@ fn full() -> KeyRow {
         on_expire: Some(Target::Url("https://example.com/hook?token=a%20b#c".into())),
         put_at: time(1),
     };
-    KeyRow { shard: 5, key: key("team/Session:17.a_b-c"), held, ended_at: None }
+    KeyRow { shard: 5, key: key("team/Session:17.a_b-c"), held, ended_at: None, ended_below: None }
 }
 
 async fn found(store: &impl Store, names: &[&str]) -> Vec<String> {
@@ -77,19 +77,20 @@ pub async fn a_key_is_replaced(harness: &impl Harness) {
     let store = harness.open().await;
     let mut writer = Writer::claim(&store, 0).await;
     let plain = key_row(full().key.as_str());
-    for row in [plain.clone(), full(), KeyRow { ended_at: Some(time(9)), ..full() }, plain] {
+    for row in [plain.clone(), full(), KeyRow { ended_at: Some(time(9)), ended_below: Some(time(8)), ..full() }, plain] {
         writer.write(keys([put_key(&row)])).await;
         assert_eq!(store.keys(&[full().key]).await.unwrap(), slice::from_ref(&row));
         assert_eq!(all_keys(&store).await, [row]);
     }
 }
 
-/// A directory that has ended says so, and is a row like others until it is removed.
+/// A directory that has ended says so, and so does one that came after it; they are rows like others until they are removed.
 pub async fn a_directory_that_has_ended_is_there(harness: &impl Harness) {
     let store = harness.open().await;
     let mut writer = Writer::claim(&store, 0).await;
-    for ended_at in [Some(Timestamp::EPOCH), Some(Timestamp::MAX), None] {
-        let row = KeyRow { ended_at, ..full() };
+    let times = [None, Some(Timestamp::EPOCH), Some(Timestamp::MAX)];
+    for (ended_at, ended_below) in times.into_iter().flat_map(|ended_at| times.map(|below| (ended_at, below))) {
+        let row = KeyRow { ended_at, ended_below, ..full() };
         writer.write(keys([put_key(&row)])).await;
         assert_eq!(store.keys(&[full().key]).await.unwrap(), slice::from_ref(&row));
         assert_eq!(store.keys_below("team/", None, 9).await.unwrap(), [row]);

@@ -1,7 +1,8 @@
 //! Batches that follow on from each other are merged into one.
 
-use steadfast_kernel::{RunId, Status, TimerName, Timestamp, WorkflowName};
-use steadfast_store::{Batch, Fence, RunRow, ShardId, TimerChange};
+use std::time::Duration;
+use steadfast_kernel::{Held, KeyName, Payload, RunId, Status, Target, TimerName, Timestamp, WorkflowName};
+use steadfast_store::{Batch, Fence, KeyChange, KeyRow, RunRow, ShardId, TimerChange};
 
 fn fence(shard: ShardId, term: u64, after: u64, upto: u64) -> Fence {
     Fence { shard, term, after, upto }
@@ -66,4 +67,23 @@ fn the_size_grows_with_what_is_merged() {
     let one = batch.size();
     batch.merge(Batch { runs: vec![row("b")], ..Batch::default() });
     assert!(batch.size() > one);
+}
+
+#[test]
+fn the_size_has_what_keys_hold() {
+    let held = |value: usize, target| Held {
+        revision: 1,
+        value: Payload::json(vec![b'1'; value]),
+        ttl: Duration::ZERO,
+        expires_at: Timestamp::EPOCH,
+        owner: None,
+        directory: false,
+        on_expire: target,
+        put_at: Timestamp::EPOCH,
+    };
+    let row = |held| KeyRow { shard: 0, key: KeyName::new("a").unwrap(), held, ended_at: None, ended_below: None };
+    let size = |held| Batch { keys: vec![KeyChange::Put(Box::new(row(held)))], ..Batch::default() }.size();
+    let run = Target::StartRun { workflow: WorkflowName::new("bill").unwrap(), input: Payload::json(vec![b'1'; 5_000]) };
+    assert_eq!(size(held(4_000, None)) - size(held(0, None)), 4_000);
+    assert_eq!(size(held(0, Some(run))) - size(held(0, None)), 5_000);
 }

@@ -3,4 +3,5 @@
 
 mod batch;
 mod contract;
+mod keys;
 mod memory;

@@ -34,7 +34,8 @@ impl Chance {
             on_expire: self.maybe(Self::target),
             put_at: self.time(),
         };
-        KeyChange::Put(Box::new(KeyRow { shard: self.shard(), key, held, ended_at: self.maybe(Self::time) }))
+        let (shard, ended_at, ended_below) = (self.shard(), self.maybe(Self::time), self.maybe(Self::time));
+        KeyChange::Put(Box::new(KeyRow { shard, key, held, ended_at, ended_below }))
     }
 
     fn target(&mut self) -> Target {
