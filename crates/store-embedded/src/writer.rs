@@ -130,6 +130,9 @@ impl Desk {
 
     fn commit(&mut self, batch: &Batch) -> Result<(), Error> {
         self.transact("commit", |transaction, path| apply(transaction, path, batch))?;
+        if !batch.forgotten.is_empty() {
+            self.vacuum.something_was_removed();
+        }
         self.commits.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! `callbacks`: ends of keys that are to be told, as far as lists show them. Their bytes are in the journals of their keys.
 
+use super::keys::past;
 use super::{count, integer, limit as rows, parsed, time};
 use rusqlite::types::{Type, ValueRef};
-use rusqlite::{Connection, Error, Row, named_params};
+use rusqlite::{Connection, Error, Row, named_params, params};
 use steadfast_kernel::{Failure, KeyName, Timestamp};
 use steadfast_store::{CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, ShardId};
 
@@ -20,15 +21,16 @@ pub(crate) const SCHEMA: &[&str] = &[
   failure  BLOB,             -- all of it, as protobuf
   PRIMARY KEY (key, revision)
 ) STRICT, WITHOUT ROWID",
-    "CREATE INDEX callbacks_time ON callbacks (ended_at, key, revision)",
+    "CREATE INDEX callbacks_time ON callbacks (ended_at, key, revision, shard)", // with the shard, so that counting reads nothing else
     "CREATE VIEW pending_callbacks AS
 SELECT key || '/' || revision AS callback, strftime('%Y-%m-%dT%H:%M:%SZ', ended_at / 1000000, 'unixepoch') AS ended, target, attempt,
   strftime('%Y-%m-%dT%H:%M:%SZ', next_at / 1000000, 'unixepoch') AS next, reason
 FROM callbacks ORDER BY ended_at, key, revision",
 ];
 
+/// Values by number, as in `events`: many ends are put by one commit.
 const PUT: &str = "INSERT OR REPLACE INTO callbacks (key, revision, shard, ended_at, target, attempt, next_at, attempts, reason, failure)
-VALUES (:key, :revision, :shard, :ended_at, :target, :attempt, :next_at, :attempts, :reason, :failure)";
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 
 const REMOVE: &str = "DELETE FROM callbacks WHERE key = ?1 AND revision = ?2";
 
@@ -50,18 +52,18 @@ pub(crate) fn change(db: &Connection, change: &CallbackChange) -> rusqlite::Resu
 
 fn put(db: &Connection, row: &CallbackRow) -> rusqlite::Result<()> {
     let failure = row.failure.as_ref().map(Failure::encode);
-    let params = named_params! {
-        ":key": row.key.as_str(),
-        ":revision": integer(row.revision),
-        ":shard": row.shard,
-        ":ended_at": row.ended_at.as_micros(),
-        ":target": row.target,
-        ":attempt": row.attempt,
-        ":next_at": row.next_at.map(Timestamp::as_micros),
-        ":attempts": row.of,
-        ":reason": row.failure.as_ref().map(|failure| &failure.message),
-        ":failure": failure.as_deref(),
-    };
+    let params = params![
+        row.key.as_str(),
+        integer(row.revision),
+        row.shard,
+        row.ended_at.as_micros(),
+        row.target,
+        row.attempt,
+        row.next_at.map(Timestamp::as_micros),
+        row.of,
+        row.failure.as_ref().map(|failure| &failure.message),
+        failure.as_deref(),
+    ];
     db.prepare_cached(PUT)?.execute(params).map(drop)
 }
 
@@ -79,7 +81,7 @@ pub(crate) fn list(
         ":shard": filter.shard,
         ":first": filter.first,
         ":from": filter.prefix,
-        ":upto": format!("{}\u{10ffff}", filter.prefix), // names are ASCII
+        ":upto": past(&filter.prefix),
         ":limit": rows(limit),
     };
     db.prepare_cached(LIST)?.query_map(params, row)?.collect()
@@ -127,5 +129,20 @@ mod tests {
         let plan = plan(&database(), LIST, params);
         assert!(plan.starts_with("SEARCH callbacks USING INDEX callbacks_time ((ended_at,key,revision)>(?,?,?))"), "{plan}");
         assert!(!plan.contains("TEMP B-TREE"), "{plan}");
+    }
+
+    #[test]
+    fn callbacks_are_counted_and_removed_by_an_index() {
+        assert_eq!(plan(&database(), COUNT, [0]), "SCAN callbacks USING COVERING INDEX callbacks_time");
+        assert_eq!(plan(&database(), REMOVE, ("a", 1)), "SEARCH callbacks USING PRIMARY KEY (key=? AND revision=?)");
+    }
+
+    #[test]
+    fn a_failure_of_a_callback_that_cannot_be_read_is_not_shown() {
+        let db = database();
+        db.execute("INSERT INTO callbacks VALUES ('a', 1, 0, 1, 'secret', 1, 1, 1, 'secret', x'ff')", [])
+            .unwrap();
+        let error = list(&db, &CallbackFilter::default(), None, 1).unwrap_err().to_string();
+        assert!(error.contains("a failure that cannot be read") && !error.contains("secret"), "{error}");
     }
 }

@@ -21,8 +21,9 @@ SELECT strftime('%Y-%m-%dT%H:%M:%S', due / 1000000, 'unixepoch') || printf('.%06
 FROM timers ORDER BY due, run, rank, name",
 ];
 
+/// Values by number, as in `events`: many timers are armed by one commit.
 const ARM: &str = "INSERT OR REPLACE INTO timers (run, name, shard, due, rank, revision)
-VALUES (:run, :name, :shard, :due, :rank, :revision)";
+VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
 const DISARM: &str = "DELETE FROM timers WHERE run = ?1 AND name = ?2";
 
@@ -38,14 +39,8 @@ pub(crate) fn change(db: &Connection, change: &TimerChange) -> rusqlite::Result<
 }
 
 fn arm(db: &Connection, shard: ShardId, timer: &Timer) -> rusqlite::Result<()> {
-    let params = named_params! {
-        ":run": timer.entity.to_string(),
-        ":name": timer.name.to_string(),
-        ":shard": shard,
-        ":due": timer.due.as_micros(),
-        ":rank": rank(&timer.name),
-        ":revision": integer(timer.revision),
-    };
+    let (due, revision) = (timer.due.as_micros(), integer(timer.revision));
+    let params = (timer.entity.to_string(), timer.name.to_string(), shard, due, rank(&timer.name), revision);
     db.prepare_cached(ARM)?.execute(params).map(drop)
 }
 

@@ -5,6 +5,7 @@ use crate::open;
 use crate::schema;
 use bytes::Bytes;
 use steadfast_kernel::{Payload, Record, RunId, Timestamp, code};
+use steadfast_store::Forgotten;
 
 fn desk() -> Desk {
     let mut connection = Connection::open_in_memory().unwrap();
@@ -120,6 +121,20 @@ fn an_event_that_is_there_already_is_named_without_its_content() {
     let error = desk.commit(&again).unwrap_err();
     assert!(error.to_string().contains("event 1 of a is there already"), "{error}");
     assert!(!format!("{error:?}").contains("111"), "{error:?}");
+}
+
+#[test]
+fn free_pages_are_looked_for_after_something_was_forgotten() {
+    let mut desk = desk();
+    let is_due = |desk: &mut Desk| desk.vacuum.when_quiet(&desk.connection) || desk.vacuum.is_due();
+    assert!(!is_due(&mut desk), "there are none");
+    desk.commit(&batch(1, 10)).unwrap();
+    assert!(!desk.vacuum.is_due());
+    let entity = batch(1, 10).events[0].entity.clone();
+    desk.commit(&Batch { forgotten: vec![Forgotten { entity, before: Some(2) }], ..Batch::default() })
+        .unwrap();
+    assert!(desk.vacuum.is_due());
+    assert!(!is_due(&mut desk), "they were looked for");
 }
 
 #[test]

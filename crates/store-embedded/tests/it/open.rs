@@ -1,6 +1,6 @@
 //! What is found at opening is used, made, or refused and left as it is.
 
-use crate::fixture::{claimed, database, event, events, log, make, person};
+use crate::fixture::{claimed, database, event, events, everything, key, log, make, person};
 use rusqlite::Connection;
 use std::fs;
 use std::path::Path;
@@ -116,21 +116,48 @@ async fn a_newer_store_is_refused() {
     assert!(error.to_string().contains("schema version 4"), "{error}");
 }
 
-/// What the first version of the schema did not have is added, and what was there stays.
+/// What came with the third version of the schema.
+const OF_3: &str = "DROP VIEW live_keys; DROP VIEW pending_callbacks; DROP TABLE keys; DROP TABLE callbacks;";
+
+/// What came with the second.
+const OF_2: &str = "DROP TABLE definitions; DROP TABLE places;";
+
+/// What earlier versions of the schema did not have is added, and what was there stays.
 #[tokio::test]
 async fn an_older_store_is_brought_up_to_date() {
+    for (version, lacks) in [(1, format!("{OF_3}{OF_2}")), (2, OF_3.to_string())] {
+        let dir = tempdir().unwrap();
+        make(dir.path(), 3).await;
+        person(dir.path()).execute_batch(&format!("{lacks} PRAGMA user_version = {version}")).unwrap();
+        let store = claimed(dir.path()).await;
+        assert_eq!(events(&store).await, 3);
+        assert_eq!(store.definitions().await.unwrap(), []);
+        assert_eq!(store.last().await.unwrap().0, 3);
+        assert_eq!(store.keys_below("", None, 9).await.unwrap(), []);
+        assert_eq!(store.callbacks_count(0).await.unwrap(), 0);
+        let mut next = everything(4);
+        next.fences[0].term = 2;
+        store.commit(next).await.unwrap();
+        assert_eq!(store.keys_below("", None, 9).await.unwrap(), [key("session/17")]);
+        drop(store);
+        let found: u32 = person(dir.path()).pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+        assert_eq!(found, 3, "from version {version}");
+        assert_eq!(events(&Embedded::open(dir.path()).unwrap()).await, 4);
+    }
+}
+
+/// A version is added as a whole: a store that says it is older than it is is not touched.
+#[tokio::test]
+async fn a_store_that_is_newer_than_it_says_is_refused() {
     let dir = tempdir().unwrap();
-    make(dir.path(), 3).await;
-    person(dir.path())
-        .execute_batch("DROP TABLE definitions; DROP TABLE places; DROP TABLE keys; DROP TABLE callbacks; DROP VIEW live_keys; DROP VIEW pending_callbacks; PRAGMA user_version = 1")
-        .unwrap();
-    let store = Embedded::open(dir.path()).unwrap();
-    assert_eq!(events(&store).await, 3);
-    assert_eq!(store.definitions().await.unwrap(), []);
-    assert_eq!(store.last().await.unwrap().0, 3);
-    drop(store);
+    make(dir.path(), 1).await;
+    person(dir.path()).execute_batch("DROP TABLE keys; PRAGMA user_version = 2").unwrap();
+    let tables = || -> i64 { person(dir.path()).query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap() };
+    let before = tables();
+    Embedded::open(dir.path()).unwrap_err();
+    assert_eq!(tables(), before);
     let version: u32 = person(dir.path()).pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!(version, 3);
+    assert_eq!(version, 2);
 }
 
 #[tokio::test]
