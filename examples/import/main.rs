@@ -51,7 +51,7 @@ async fn main() -> Result<(), Error> {
     let rows: u64 = run.result().await?;
     println!("{}: {rows} rows", engine.why("summer").await?);
     for letter in engine.letters(None, 10).await?.items {
-        println!("dead letter {} of {} {}: {}", letter.letter, letter.run, letter.step, letter.failure.message);
+        println!("dead letter {} of {}: {}", letter.letter, letter.about, letter.failure.message);
     }
     mend(&engine).await?;
     for row in engine.list().workflow("import").status(Status::Completed).await?.items {

@@ -28,7 +28,8 @@ async fn a_poison_step_lands_there_with_its_bytes_and_the_reason() {
     let page = engine.letters(None, 10).await.unwrap();
     assert_eq!((page.items.len(), page.next), (1, None));
     let row = &page.items[0];
-    assert_eq!((row.letter.to_string().as_str(), row.run.as_str(), row.step.as_str()), ("parse.1", "poison", "parse#1"));
+    let (run, step) = (row.about.run().unwrap(), row.about.step().unwrap());
+    assert_eq!((row.letter.to_string().as_str(), run.as_str(), step.as_str()), ("parse.1", "poison", "parse#1"));
     assert_eq!((row.tenant.as_deref(), row.failure.message.as_str()), (Some("acme"), "not a number"));
     let letter = engine.letter("parse.1").await.unwrap();
     assert_eq!(&letter.payload.bytes[..], b"\"x\"");
@@ -82,7 +83,7 @@ async fn letters_come_in_pages_newest_first() {
     let (mut seen, mut next): (Vec<String>, Option<String>) = (Vec::new(), None);
     loop {
         let page = engine.letters(next.as_deref(), 2).await.unwrap();
-        seen.extend(page.items.iter().map(|row| row.run.to_string()));
+        seen.extend(page.items.iter().map(|row| row.about.run().unwrap().to_string()));
         next = page.next;
         if next.is_none() {
             break;

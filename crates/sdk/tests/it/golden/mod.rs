@@ -80,9 +80,7 @@ async fn stored(journals: Vec<Journal>) -> (Memory, Timestamp) {
         for record in records {
             let entry = Entry::try_from(&record).unwrap();
             last = last.max(entry.at);
-            if let EntityId::Letters(workflow) = &id {
-                batch.letters.extend(LetterChange::of(0, workflow, &entry));
-            }
+            batch.letters.extend(LetterChange::of(0, &id, &entry));
             state = Some(machine::advance(&id, state, &entry).unwrap().0);
             batch.events.push(Append { entity: id.clone(), record });
         }

@@ -90,8 +90,7 @@ pub(super) fn letters(store: &Memory) -> Vec<LetterRow> {
 fn letters_are_the_fold_of_their_boxes(store: &Memory, lives: &BTreeMap<String, Life>) {
     let mut rows = BTreeMap::new();
     for life in lives.values() {
-        let EntityId::Letters(workflow) = &life.id else { continue };
-        for change in life.entries.iter().filter_map(|entry| LetterChange::of(0, workflow, entry)) {
+        for change in life.entries.iter().filter_map(|entry| LetterChange::of(0, &life.id, entry)) {
             match change {
                 LetterChange::Put(row) => drop(rows.insert(LetterCursor::from(&row), row)),
                 LetterChange::Remove(letter) => rows.retain(|_, row| row.letter != letter),

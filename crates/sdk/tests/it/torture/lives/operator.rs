@@ -160,7 +160,9 @@ async fn carry_out(ledger: &Ledger, engine: &Engine, order: &Order, patience: u6
 
 fn run_of(ledger: &Ledger, letter: &str) -> Option<RunId> {
     let rows = super::facts::letters(&ledger.store());
-    rows.into_iter().find(|row| row.letter.to_string() == letter).map(|row| row.run)
+    rows.into_iter()
+        .find(|row| row.letter.to_string() == letter)
+        .and_then(|row| row.about.run().cloned())
 }
 
 fn not_done(ledger: &Ledger, order: &Order, error: &Error, is_kept_book_of: bool) {
