@@ -89,7 +89,8 @@ impl EngineBuilder {
         if let Some(wrong) = self.wrong {
             return Err(wrong.into());
         }
-        Ok(Engine { inner: self.inner.start().await? })
+        let clock = Arc::clone(&self.inner.clock);
+        Ok(Engine { inner: self.inner.start().await?, clock })
     }
 }
 
@@ -124,6 +125,7 @@ impl Settings {
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) inner: runtime::Engine,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Engine {

@@ -25,6 +25,14 @@ pub enum Error {
         /// Why.
         failure: Failure,
     },
+    /// Somebody else holds the lease.
+    #[error("lease {name} is held{}; wait until it is free, or ask again later", by(owner.as_deref()))]
+    LeaseHeld {
+        /// The lease.
+        name: String,
+        /// Who holds it, if that is known.
+        owner: Option<String>,
+    },
     /// A value cannot be written as JSON, or JSON cannot be read as the value that was asked for.
     #[error("{what} cannot be turned into or from JSON")]
     Unreadable {
@@ -34,6 +42,10 @@ pub enum Error {
         #[source]
         source: serde_json::Error,
     },
+}
+
+fn by(owner: Option<&str>) -> String {
+    owner.map(|owner| format!(" by {owner}")).unwrap_or_default()
 }
 
 impl fmt::Debug for Error {
@@ -58,6 +70,7 @@ impl Error {
             Error::Engine(error) => error.code(),
             Error::Store(error) => error.code(),
             Error::Failed { .. } => code::RUN_FAILED,
+            Error::LeaseHeld { .. } => code::KEY_OWNED,
             Error::Unreadable { .. } => code::PAYLOAD_UNREADABLE,
         }
     }
@@ -75,7 +88,7 @@ impl Error {
         match self {
             Error::Engine(error) => error.is_retryable(),
             Error::Store(error) => error.is_retryable(),
-            Error::Failed { .. } | Error::Unreadable { .. } => false,
+            Error::Failed { .. } | Error::LeaseHeld { .. } | Error::Unreadable { .. } => false,
         }
     }
 

@@ -20,7 +20,7 @@ pub struct LetterPage {
 pub struct DeadLetter {
     /// What lists show of it.
     pub row: LetterRow,
-    /// What the run was given.
+    /// What the run was given, or the value that the key had.
     pub payload: Payload,
 }
 
@@ -49,8 +49,8 @@ impl Engine {
         Ok(DeadLetter { row, payload: letter.payload })
     }
 
-    /// Has a dead letter tried again: its run is retried from its step, and the letter is gone. Await it: when it returns, that is on record. It is refused
-    /// if there is no such letter, or its run cannot be retried now; the letter stays then.
+    /// Has a dead letter tried again: its run is retried from its step, or its expiry is told again, and the letter is gone. Await it: when it returns, that is on record. It is
+    /// refused if there is no such letter, or its run cannot be retried now; the letter stays then.
     pub fn redrive(&self, letter: &str) -> Act {
         Act::new(&self.inner, letter_id(letter).map(Verb::Redrive))
     }
@@ -62,7 +62,7 @@ impl Engine {
 }
 
 fn letter_id(id: &str) -> Result<LetterId, runtime::Error> {
-    let wrong = || runtime::Error::InvalidSetting(format!("{id:?} is not the id of a dead letter: those look like checkout.17"));
+    let wrong = || runtime::Error::InvalidSetting(format!("{id:?} is not the id of a dead letter: those look like checkout.17 or key:session/42.3"));
     LetterId::parse(id).ok_or_else(wrong)
 }
 

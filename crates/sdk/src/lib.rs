@@ -47,6 +47,8 @@ mod error;
 mod every;
 mod graph;
 mod heartbeat;
+mod keys;
+mod lease;
 mod letters;
 mod list;
 mod operate;
@@ -63,6 +65,10 @@ pub use error::Error;
 pub use every::{Every, Tick};
 pub use graph::{Graph, GraphError, Outputs};
 pub use heartbeat::Heartbeat;
+pub use keys::{
+    CallbackPage, Change, DeleteKey, Expired, HeldKey, KeyPage, KeyStamp, ListKeys, PutKey, RenewKey, Watch, WatchKeys, Watched,
+};
+pub use lease::{AcquireLease, Lease, Lost};
 pub use letters::{DeadLetter, LetterPage};
 pub use list::{ListRuns, RunPage};
 pub use operate::{Act, Retry};
@@ -70,15 +76,16 @@ pub use signal::SendSignal;
 pub use steadfast_kernel::limit::Limit;
 pub use steadfast_kernel::run::{Ended, Preview, RetryContext};
 pub use steadfast_kernel::{
-    Class, Code, EntityId, Entry, Event, Failure, FailureError, Jitter, LimitKey, MaxRetriesExceeded, Policy, Recovery, RunId, Status,
-    StepId, Strategy, Timestamp, Wait,
+    Class, Code, EntityId, Entry, Event, Failure, FailureError, Jitter, KeyName, LimitKey, MaxRetriesExceeded, Policy, Recovery, Revision,
+    RunId, Status, StepId, Strategy, Target, Timestamp, Wait,
 };
 pub use steadfast_macros::workflow;
 pub use steadfast_runtime::clock::{Clock, SystemClock, VirtualClock};
 pub use steadfast_runtime::{
-    Config, Fed, Feed, Follow, Health, Position, Replayed, Retention, RunView, StepKind, StepStatus, StepView, Try,
+    Call, Callbacks, Caller, Config, Fed, Feed, Follow, Health, Position, Replayed, Retention, Role, RunView, StepKind, StepStatus,
+    StepView, Try,
 };
-pub use steadfast_store::{LetterRow, RunRow, Store, memory};
+pub use steadfast_store::{CallbackRow, LetterRow, RunRow, Store, memory};
 pub use workflow::{Workflow, WorkflowResult};
 
 use std::time::Duration;

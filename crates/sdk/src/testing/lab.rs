@@ -4,9 +4,10 @@ use super::crash::Crash;
 use super::journal::Journal;
 use super::meddler::{Book, Call, Mishap, is_meant, lock};
 use super::world::{Crashes, Life, World, pause};
-use crate::{Config, Engine, EngineBuilder, Entry, Error, Event, Run, Settings, Store, Workflow};
+use crate::{Config, Engine, EngineBuilder, Entry, Error, Event, Expired, Run, Settings, Store, Workflow};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -64,6 +65,23 @@ impl LabBuilder {
         self
     }
 
+    /// Has code told of expiries, as [`EngineBuilder::on_expire`] does.
+    ///
+    /// # Panics
+    /// If no key begins so.
+    #[track_caller]
+    pub fn on_expire<H, F>(mut self, prefix: &str, handler: H) -> Self
+    where
+        H: Fn(Expired) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), Failure>> + Send + 'static,
+    {
+        self.template = self.template.on_expire(prefix, handler);
+        if let Some(wrong) = &self.template.wrong {
+            panic!("{wrong}");
+        }
+        self
+    }
+
     /// Sets the engine's limits.
     pub fn config(mut self, config: Config) -> Self {
         self.template = self.template.config(config);
@@ -77,7 +95,7 @@ impl LabBuilder {
     pub async fn open(&self) -> Lab {
         pause();
         let EngineBuilder { inner, .. } = &self.template;
-        let world = World::new(&inner.registry, &inner.config);
+        let world = World::new(inner);
         let (book, crashes) = (Arc::clone(&world.book), Arc::clone(&world.crashes));
         let lives = watch::Sender::new(world.begin(Memory::new()).await);
         let supervisor = tokio::spawn(world.supervise(lives.clone()));

@@ -6,8 +6,9 @@ use crate::{Config, Engine, VirtualClock};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use steadfast_kernel::random::Seed;
-use steadfast_runtime::Registered;
+use steadfast_runtime as runtime;
 use steadfast_runtime::host::Registry;
+use steadfast_runtime::{Handlers, Registered};
 use steadfast_store::Batch;
 use steadfast_store::memory::Memory;
 use tokio::sync::{Notify, watch};
@@ -15,6 +16,7 @@ use tokio::sync::{Notify, watch};
 /// What every process of a lab begins with.
 pub(super) struct World {
     registry: Registry,
+    handlers: Handlers,
     config: Config,
     clock: VirtualClock,
     pub(super) book: Arc<Book>,
@@ -29,9 +31,10 @@ pub(super) struct Life {
 }
 
 impl World {
-    pub(super) fn new(registry: &Registry, config: &Config) -> Self {
-        let (registry, config, clock) = (registry.clone(), config.clone(), VirtualClock::start());
-        World { registry, config, clock, book: Arc::default(), crashes: Arc::default() }
+    pub(super) fn new(builder: &runtime::Builder) -> Self {
+        let (registry, handlers) = (builder.registry.clone(), builder.handlers.clone());
+        let (config, clock) = (builder.config.clone(), VirtualClock::start());
+        World { registry, handlers, config, clock, book: Arc::default(), crashes: Arc::default() }
     }
 
     /// Has another process begin whenever one has died.
@@ -50,6 +53,7 @@ impl World {
         store.faults().rule(move |batch| crashes.next(batch).map(|crash| crash.fault()));
         let meddler = OfLab { store: store.clone(), book: Arc::clone(&self.book) };
         let mut builder = Engine::on(store.clone()).config(self.config.clone()).clock(self.clock);
+        builder.inner.handlers = self.handlers.clone();
         builder.inner.seed = Some(Seed([7; 32])); // chance is the same in every lab
         for name in self.registry.names() {
             let Some(registered) = self.registry.get(&name) else { continue };
