@@ -62,7 +62,9 @@ impl Engine {
 }
 
 fn letter_id(id: &str) -> Result<LetterId, runtime::Error> {
-    let wrong = || runtime::Error::InvalidSetting(format!("{id:?} is not the id of a dead letter: those look like checkout.17 or key:session/42.3"));
+    let wrong = || {
+        runtime::Error::InvalidSetting(format!("{id:?} is not the id of a dead letter: those look like checkout.17 or key:session/42.3"))
+    };
     LetterId::parse(id).ok_or_else(wrong)
 }
 

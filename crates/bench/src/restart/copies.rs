@@ -57,6 +57,8 @@ impl Original {
         let append = |record: &Record| Append { entity: (&run).into(), record: record.clone() };
         batch.events.extend(self.journal.iter().map(append));
         batch.runs.push(RunRow { run: run.clone(), ..self.row.clone() });
-        batch.timers.push(TimerChange::Arm { shard: 0, timer: Timer { entity: run.into(), ..self.timer.clone() } });
+        batch
+            .timers
+            .push(TimerChange::Arm { shard: 0, timer: Timer { entity: run.into(), ..self.timer.clone() } });
     }
 }

@@ -164,7 +164,7 @@ impl Engine {
             let concerned = page.into_iter().filter(|row| row.ended_at.is_none() && row.held.put_at <= ended_at);
             let end = |row: KeyRow| {
                 let command = EndKey { directory: directory.clone(), ended_at, deleted, handled: false };
-                async move { self.tell_key(&row.key, Command::EndKey(command)).await }
+                async move { self.tell_key_patiently(&row.key, Command::EndKey(command)).await }
             };
             futures_util::stream::iter(concerned.map(end))
                 .buffer_unordered(ENDING)
@@ -176,6 +176,16 @@ impl Engine {
     async fn tell_key(&self, key: &KeyName, command: Command) -> Result<Answer, Error> {
         let entity = EntityId::Key(key.clone());
         self.request(|reply| Request::Tell { entity, command: Box::new(command), reply }).await
+    }
+
+    /// Where there is too much to do already, or the store hiccups, it waits.
+    async fn tell_key_patiently(&self, key: &KeyName, command: Command) -> Result<Answer, Error> {
+        loop {
+            match self.tell_key(key, command.clone()).await {
+                Err(Error::Busy { retry_after, .. } | Error::Unavailable { retry_after, .. }) => self.clock.sleep(retry_after).await,
+                answer => return answer,
+            }
+        }
     }
 
     fn check_target(&self, target: Option<&Target>) -> Result<(), Error> {

@@ -4,7 +4,7 @@ use super::keys::{retired, shortened};
 use super::view::row;
 use super::{Ask, Follow, From, Health, Memory, Pending, Shard, Then};
 use crate::error::Error;
-use crate::timers::{Fired, Order};
+use crate::timers::{Fired, Order, Role};
 use std::sync::Arc;
 use steadfast_kernel::{
     Command, Decision, Effect, Entity, EntityId, Envelope, ExpireKey, FireTimer, IllegalTransition, Message, Record, Refusal, Run, Timer,
@@ -147,8 +147,8 @@ impl Shard {
 
     /// A timer is due.
     pub(super) fn fire(&mut self, fired: Fired) {
-        if self.state.is_draining() {
-            return; // its row stays, and it fires after the next start
+        if self.state.is_draining() || *self.ports.role.borrow() == Role::Follower {
+            return; // its row stays, and it fires after the next start, or where the shard is led
         }
         let Timer { entity, name, revision, due } = fired.timer.clone();
         if let TimerName::Retry(_) = name {

@@ -102,7 +102,12 @@ impl Shard {
                 self.load_later(id, waiting);
             }
             Err(error) => {
-                waiting.into_iter().for_each(|ask| ask.fail(&error));
+                for ask in waiting {
+                    match ask {
+                        Ask::Tell(lane, errand) => self.give_back(&lane, &errand),
+                        ask => ask.fail(&error),
+                    }
+                }
                 self.set_aside(id, error.to_string());
             }
         }
