@@ -94,15 +94,19 @@ fn written(document: &shapes::Problem) -> Response {
 /// The status that belongs to a code.
 fn status(code: &str) -> StatusCode {
     match code {
-        code::INVALID_ID | code::INVALID_SETTING | code::PAYLOAD_UNREADABLE | code::BAD_REQUEST => StatusCode::BAD_REQUEST,
+        code::INVALID_ID | code::INVALID_SETTING | code::INVALID_TTL | code::PAYLOAD_UNREADABLE | code::BAD_REQUEST => {
+            StatusCode::BAD_REQUEST
+        }
         code::UNAUTHORISED => StatusCode::UNAUTHORIZED,
-        code::HOST_NOT_ALLOWED => StatusCode::FORBIDDEN,
-        code::UNKNOWN_WORKFLOW | code::RUN_NOT_FOUND | code::LETTER_NOT_FOUND | code::NO_SUCH_PATH => StatusCode::NOT_FOUND,
+        code::HOST_NOT_ALLOWED | code::KEY_OWNED => StatusCode::FORBIDDEN,
+        code::UNKNOWN_WORKFLOW | code::RUN_NOT_FOUND | code::LETTER_NOT_FOUND | code::KEY_NOT_FOUND | code::NO_SUCH_PATH => {
+            StatusCode::NOT_FOUND
+        }
         code::METHOD_NOT_ALLOWED => StatusCode::METHOD_NOT_ALLOWED,
-        code::RUN_EXISTS | code::RUN_ENDED | code::STALE | code::NOT_ASKED | code::WRONG_STATUS => StatusCode::CONFLICT,
+        code::RUN_EXISTS | code::RUN_ENDED | code::STALE | code::NOT_ASKED | code::WRONG_STATUS | code::KEY_CHANGED => StatusCode::CONFLICT,
         code::PAYLOAD_TOO_LARGE => StatusCode::PAYLOAD_TOO_LARGE,
         code::MEDIA_TYPE => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        code::STEP_NOT_FOUND | code::INVALID_INPUT => StatusCode::UNPROCESSABLE_ENTITY,
+        code::STEP_NOT_FOUND | code::INVALID_INPUT | code::CALLBACK_NOT_ALLOWED => StatusCode::UNPROCESSABLE_ENTITY,
         code::TOO_MANY_SIGNALS | code::BUSY | code::TOO_MANY_REQUESTS => StatusCode::TOO_MANY_REQUESTS,
         code::INTERNAL | code::JOURNAL_BROKEN => StatusCode::INTERNAL_SERVER_ERROR,
         _ => StatusCode::SERVICE_UNAVAILABLE, // the store, the engine, a time that is over: all of them may pass
@@ -122,6 +126,7 @@ fn detail(error: &runtime::Error) -> String {
         runtime::Error::Refused(Refusal::RunNotFound { .. }) => "; GET /v1/runs lists those that there are",
         runtime::Error::Refused(Refusal::Ended { .. }) => "; retry it to have it go on, or start another one",
         runtime::Error::Refused(Refusal::LetterNotFound { .. }) => "; GET /v1/letters lists those that there are",
+        runtime::Error::Refused(Refusal::KeyNotFound { .. }) => "; GET /v1/keys lists those that there are",
         runtime::Error::UnknownWorkflow { .. } => "; GET /v1/workflows tells more about them",
         runtime::Error::Store(_) => "; see to the store and start the server again",
         _ => "",

@@ -102,7 +102,7 @@ impl Filter {
             (None | Some("run"), Some(id)) => Some(EntityId::Run(RunId::new(id)?)),
             (Some("letter"), Some(id)) => {
                 let letter = LetterId::parse(id).ok_or_else(|| Problem::bad_request("the id of a dead letter is WORKFLOW.NUMBER"))?;
-                Some(EntityId::Letters(letter.workflow))
+                Some(letter.home.entity())
             }
             _ => None,
         };

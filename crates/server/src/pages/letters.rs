@@ -12,7 +12,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 use std::sync::Arc;
-use steadfast_kernel::Timestamp;
+use steadfast_kernel::{LetterAbout, Timestamp};
 use steadfast_store::{LetterCursor, LetterRow};
 
 /// Which letters.
@@ -32,7 +32,7 @@ pub(super) async fn page(State(app): State<Arc<App>>, Query(asked): Query<Asked>
     let next = rows.last().filter(|_| more).map(|last| cursor::encode(&LetterCursor::from(last)));
     let now = words::now();
     let content = html! {
-        div.head { h1 { "Dead letters" } p.lead { "Steps that nobody will try again by themselves. A person has them tried again, or drops them." } }
+        div.head { h1 { "Dead letters" } p.lead { "Steps, and expiries of keys to be told, that nobody will try again. A person has them tried again, or drops them." } }
         @if rows.is_empty() {
             div.nothing { h2 { "No dead letters" } p { "Nothing waits for a person here." } }
         } @else {
@@ -53,8 +53,15 @@ fn letter(row: &LetterRow, now: Timestamp) -> Markup {
                 h2 { code { (row.letter) } }
                 span.when { (words::relative(row.added_at, now)) }
             }
-            p { "Step " code { (step_name(&row.step)) } " of run " a href={ "/runs/" (row.run) } { (row.run) }
-                @if let Some(tenant) = &row.tenant { " for " (tenant) } ": " }
+            p {
+                @match &row.about {
+                    LetterAbout::Step { run, step } => { "Step " code { (step_name(step)) } " of run " a href={ "/runs/" (run) } { (run) } }
+                    LetterAbout::Expiry { key, revision } => {
+                        "Nobody was told that the key " a href={ "/keys/" (key) } { (key) } " has expired (revision " (revision) ")"
+                    }
+                }
+                @if let Some(tenant) = &row.tenant { " for " (tenant) } ": "
+            }
             (run::failure(&(&row.failure).into()))
             (run::command(&format!("steadfast letter redrive {} --reason '…'", row.letter)))
             (run::command(&format!("steadfast letter drop {} --reason '…'", row.letter)))

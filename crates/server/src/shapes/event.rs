@@ -2,16 +2,16 @@
 
 use super::step::step_name;
 use super::time::millis;
-use super::{Data, Failure, Time};
+use super::{Data, Failure, OnExpire, Time};
 use serde::{Deserialize, Serialize};
-use steadfast_kernel::{self as kernel, Entry, Origin, StepId};
+use steadfast_kernel::{self as kernel, Entry, Held, LetterAbout, Origin, StepId};
 use utoipa::ToSchema;
 
-/// An event of a run.
+/// An event of a run, a key or a dead letter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
-    /// The run.
+    /// The run, or what else it happened to.
     #[schema(examples("wf-12345"))]
     pub workflow_id: String,
     /// What happened.
@@ -101,7 +101,7 @@ payload! {
     roles: Vec<String>,
     /// The version of the definition that a run began with, by hash.
     definition: String,
-    /// The limit.
+    /// The limit, or the key that has expired.
     key: String,
     /// How many slots a limit has.
     slots: u32,
@@ -113,6 +113,25 @@ payload! {
     supplied: Vec<String>,
     /// The sequence of a letter's arrival in its box.
     letter: u64,
+    /// The revision of a key: the one from here on, or the one that ended.
+    revision: u64,
+    /// The value of a key.
+    #[schema(value_type = Data)]
+    value: Data,
+    /// For how long a key lives from here on.
+    ttl_ms: u64,
+    /// Until when it lives.
+    expires_at: Time,
+    /// Who may change a key.
+    owner: String,
+    /// The keys below it end with it.
+    directory: bool,
+    /// Who is told of its expiry.
+    on_expire: OnExpire,
+    /// When the time of a key was over.
+    ended_at: Time,
+    /// The directory that a key ended with.
+    with: String,
 }
 
 impl EventPayload {
@@ -131,6 +150,19 @@ impl EventPayload {
 
     fn returned(self, output: &kernel::Payload) -> Self {
         EventPayload { output: Some(output.into()), ..self }
+    }
+
+    fn held(held: &Held) -> Self {
+        EventPayload {
+            revision: Some(held.revision),
+            value: Some((&held.value).into()),
+            ttl_ms: Some(millis(held.ttl)),
+            expires_at: Some(Time(held.expires_at)),
+            owner: held.owner.clone(),
+            directory: Some(held.directory).filter(|directory| *directory),
+            on_expire: held.on_expire.as_ref().map(OnExpire::from),
+            ..Self::default()
+        }
     }
 
     fn of(event: &kernel::Event) -> Self {
@@ -205,21 +237,45 @@ impl EventPayload {
             E::RunCompleted { output } => none().returned(output),
             E::SlotRequested { run, slots, .. } => EventPayload { run: Some(run.to_string()), slots: Some(*slots), ..none() },
             E::SlotGranted { run } | E::SlotReleased { run } => EventPayload { run: Some(run.to_string()), ..none() },
-            E::LetterAdded(letter) => EventPayload {
-                run: Some(letter.run.to_string()),
-                tenant: letter.tenant.clone(),
-                payload: Some((&letter.payload).into()),
-                ..Self::about(&letter.step).failed(&letter.failure)
+            E::LetterAdded(letter) => {
+                let about = match &letter.about {
+                    LetterAbout::Step { run, step } => EventPayload { run: Some(run.to_string()), ..Self::about(step) },
+                    LetterAbout::Expiry { key, revision } => {
+                        EventPayload { key: Some(key.to_string()), revision: Some(*revision), ..none() }
+                    }
+                };
+                let (tenant, payload) = (letter.tenant.clone(), Some((&letter.payload).into()));
+                EventPayload { tenant, payload, ..about.failed(&letter.failure) }
+            }
+            E::KeyPut(held) => Self::held(held),
+            E::KeyRenewed { revision, ttl, expires_at, .. } => {
+                EventPayload { revision: Some(*revision), ttl_ms: Some(millis(*ttl)), expires_at: Some(Time(*expires_at)), ..none() }
+            }
+            E::KeyDeleted { revision, with } => {
+                EventPayload { revision: Some(*revision), with: with.as_ref().map(ToString::to_string), ..none() }
+            }
+            E::KeyExpired { revision, ended_at, with, .. } => EventPayload {
+                revision: Some(*revision),
+                ended_at: Some(Time(*ended_at)),
+                with: with.as_ref().map(ToString::to_string),
+                ..none()
             },
-            E::LetterRedriven { letter } => EventPayload { letter: Some(*letter), ..none() },
-            E::LetterDropped { letter, origin } => EventPayload { letter: Some(*letter), ..Self::asked(origin) },
+            E::CallbackFailed { revision, of, due_at, failure, .. } => {
+                EventPayload { revision: Some(*revision), of: Some(*of), due_at: Some(Time(*due_at)), ..none().failed(failure) }
+            }
+            E::CallbackSettled { revision, run, .. } => {
+                EventPayload { revision: Some(*revision), run: run.as_ref().map(ToString::to_string), ..none() }
+            }
+            E::LetterRedriven { letter, origin } | E::LetterDropped { letter, origin } => {
+                EventPayload { letter: Some(*letter), ..Self::asked(origin) }
+            }
         }
     }
 }
 
 impl Event {
     /// Every type of event, those of plans, tasks, locks and keys included.
-    pub const TYPES: [&str; 72] = [
+    pub const TYPES: [&str; 73] = [
         "RUN_STARTED",
         "STEP_STARTED",
         "STEP_COMPLETED",
@@ -289,12 +345,13 @@ impl Event {
         "KEY_RENEWED",
         "KEY_DELETED",
         "KEY_EXPIRED",
+        "CALLBACK_FAILED",
         "CALLBACK_SETTLED",
         "DEGRADED",
         "RESTORED",
     ];
 
-    /// What an entry of that run's journal says in public.
+    /// What an entry of the journal of that run, or of what else it is, says in public.
     pub fn of(run: &str, entry: &Entry) -> Self {
         let payload = EventPayload::of(&entry.event);
         Event {
@@ -321,7 +378,9 @@ fn attempt(event: &kernel::Event) -> Option<u32> {
         | E::RetryScheduled { attempt, .. }
         | E::StepHeartbeat { attempt, .. }
         | E::UndoCompleted { attempt, .. }
-        | E::UndoFailed { attempt, .. } => Some(*attempt),
+        | E::UndoFailed { attempt, .. }
+        | E::CallbackFailed { attempt, .. }
+        | E::CallbackSettled { attempt, .. } => Some(*attempt),
         E::LetterAdded(letter) => Some(letter.attempt),
         _ => None,
     }
@@ -329,7 +388,7 @@ fn attempt(event: &kernel::Event) -> Option<u32> {
 
 fn backoff_ms(event: &kernel::Event) -> Option<u64> {
     match event {
-        kernel::Event::RetryScheduled { delay, .. } => Some(millis(*delay)),
+        kernel::Event::RetryScheduled { delay, .. } | kernel::Event::CallbackFailed { delay, .. } => Some(millis(*delay)),
         _ => None,
     }
 }

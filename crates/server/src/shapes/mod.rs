@@ -3,11 +3,13 @@
 //! JSON is camelCase, times are RFC 3339 in UTC, durations end in `Ms`.
 
 mod answer;
+mod callback;
 mod data;
 mod event;
 mod failure;
 mod feed;
 mod health;
+mod key;
 mod letter;
 mod page;
 mod problem;
@@ -19,11 +21,13 @@ mod wait;
 mod workflow;
 
 pub use answer::{Mismatch, Replayed, Retried, RetryPreview, SignalReceived};
+pub use callback::Callback;
 pub use data::Data;
 pub use event::{Event, EventPayload};
 pub use failure::Failure;
 pub use feed::Change;
 pub use health::{Alive, Dependency, Ready};
+pub use key::{ExpiryRun, Key, KeyDeleted, KeyKept, OnExpire, PutKey, RenewKey};
 pub use letter::Letter;
 pub use page::Page;
 pub use problem::Problem;
