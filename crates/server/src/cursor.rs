@@ -2,8 +2,8 @@
 
 use crate::problem::Problem;
 use data_encoding::BASE64URL_NOPAD;
-use steadfast_kernel::{LetterId, RunId, Timestamp};
-use steadfast_store::{LetterCursor, Position, RunCursor};
+use steadfast_kernel::{KeyName, LetterId, RunId, Timestamp};
+use steadfast_store::{CallbackCursor, LetterCursor, Position, RunCursor};
 
 /// A place in a list.
 pub(crate) trait Cursor: Sized {
@@ -54,6 +54,33 @@ impl Cursor for LetterCursor {
     }
 }
 
+impl Cursor for KeyName {
+    const LIST: u8 = b'k';
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        KeyName::new(text).ok()
+    }
+}
+
+impl Cursor for CallbackCursor {
+    const LIST: u8 = b'c';
+
+    fn write(&self) -> String {
+        format!("{}.{}.{}", self.ended_at.as_micros(), self.revision, self.key)
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let (ended_at, rest) = text.split_once('.')?;
+        let (revision, key) = rest.split_once('.')?;
+        let ended_at = Timestamp::from_micros(ended_at.parse().ok()?);
+        Some(CallbackCursor { ended_at, key: KeyName::new(key).ok()?, revision: revision.parse().ok()? })
+    }
+}
+
 impl Cursor for Position {
     const LIST: u8 = b'f';
 
@@ -77,6 +104,9 @@ mod tests {
         assert_eq!(decode::<RunCursor>("cursor", &text).unwrap(), run);
         assert!(decode::<LetterCursor>("cursor", &text).is_err());
         assert_eq!(decode::<Position>("after", &encode(&Position(7))).unwrap(), Position(7));
+        let end = CallbackCursor { ended_at: Timestamp::from_micros(17), key: KeyName::new("a:b/c.5").unwrap(), revision: 3 };
+        assert_eq!(decode::<CallbackCursor>("cursor", &encode(&end)).unwrap(), end);
+        assert_eq!(decode::<KeyName>("cursor", &encode(&end.key)).unwrap(), end.key);
         for foreign in ["", "7", "r17.a", "é", "cmF"] {
             assert!(decode::<RunCursor>("cursor", foreign).is_err(), "{foreign}");
         }

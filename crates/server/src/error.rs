@@ -27,6 +27,12 @@ pub enum Error {
         /// What is wrong with it, and what to do.
         why: String,
     },
+    /// Nobody could be called back so.
+    #[error("callbacks cannot be made so: {why}")]
+    CallerUnusable {
+        /// What is wrong, and what to do.
+        why: String,
+    },
     /// The address is taken, or is not ours.
     #[error("cannot listen on {listen}; is another server running there?")]
     CannotListen {
@@ -44,6 +50,7 @@ impl Error {
         match self {
             Error::TokenNeeded { .. } => code::TOKEN_NEEDED,
             Error::TokenUnusable { .. } => code::TOKEN_UNUSABLE,
+            Error::CallerUnusable { .. } => code::INVALID_SETTING,
             Error::CannotListen { .. } => code::CANNOT_LISTEN,
         }
     }

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
-use steadfast_kernel::{self as kernel, EntityId, LetterId, RunId, code};
+use steadfast_kernel::{self as kernel, EntityId, KeyName, LetterId, RunId, check_prefix, code};
 use steadfast_runtime::clock::{Clock, SystemClock};
 use steadfast_runtime::{Error, Fed, Feed, Follow, Position};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -38,6 +38,9 @@ pub(super) struct Asked {
     id: Option<String>,
     /// Only what is that tenant's.
     tenant: Option<String>,
+    /// Only what happens to keys whose names begin so, and to their dead letters.
+    #[param(example = "session:")]
+    prefix: Option<String>,
 }
 
 /// Everything that happens, as it happens: server-sent events whose data is `{kind, id, event}`. The order is that of the journal for each thing. The
@@ -85,12 +88,13 @@ struct Filter {
     kind: Option<String>,
     id: Option<String>,
     tenant: Option<String>,
+    prefix: Option<String>,
     /// Where the engine itself can leave out the rest.
     entity: Option<EntityId>,
 }
 
 impl Filter {
-    fn new(Asked { types, kind, id, tenant, .. }: Asked) -> Result<Self, Problem> {
+    fn new(Asked { types, kind, id, tenant, prefix, .. }: Asked) -> Result<Self, Problem> {
         let types: Vec<String> = types.iter().flat_map(|types| types.split(',')).map(str::to_string).collect();
         for kind in &types {
             known("types", kind, &Event::TYPES)?;
@@ -98,15 +102,20 @@ impl Filter {
         if let Some(kind) = &kind {
             known("kind", kind, &Change::KINDS)?;
         }
+        if let Some(prefix) = &prefix {
+            check_prefix(prefix)?;
+        }
         let entity = match (kind.as_deref(), &id) {
             (None | Some("run"), Some(id)) => Some(EntityId::Run(RunId::new(id)?)),
+            (Some("key"), Some(id)) => Some(EntityId::Key(KeyName::new(id)?)),
             (Some("letter"), Some(id)) => {
-                let letter = LetterId::parse(id).ok_or_else(|| Problem::bad_request("the id of a dead letter is WORKFLOW.NUMBER"))?;
+                let letter = LetterId::parse(id)
+                    .ok_or_else(|| Problem::bad_request("the id of a dead letter is WORKFLOW.NUMBER or key:KEY.NUMBER"))?;
                 Some(letter.home.entity())
             }
             _ => None,
         };
-        Ok(Filter { types, kind, id, tenant, entity })
+        Ok(Filter { types, kind, id, tenant, prefix, entity })
     }
 
     /// What is said of it, if it is wanted.
@@ -119,10 +128,18 @@ impl Filter {
         if !wanted || self.tenant.as_ref().is_some_and(|asked| tenant != Some(asked)) {
             return None;
         }
+        if self.prefix.as_ref().is_some_and(|prefix| !begins(&fed.entity, prefix)) {
+            return None;
+        }
         let change = Change::of(&fed.entity, &fed.entry)?;
         let fits = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
         (fits(&self.kind, &change.kind) && fits(&self.id, &change.id)).then_some(change)
     }
+}
+
+/// Whether it is a key whose name begins so.
+fn begins(entity: &EntityId, prefix: &str) -> bool {
+    matches!(entity, EntityId::Key(key) if key.as_str().starts_with(prefix))
 }
 
 fn known(name: &str, value: &str, known: &[&str]) -> Result<(), Problem> {

@@ -42,7 +42,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, Query(asked): Query<Asked>
 
 /// A dead letter, with its bytes.
 #[utoipa::path(get, path = "/v1/letters/{id}", tag = "letters",
-    params(("id" = String, Path, description = "WORKFLOW.NUMBER", example = "checkout.17")), responses(
+    params(("id" = String, Path, description = "WORKFLOW.NUMBER, or key:KEY.NUMBER", example = "checkout.17")), responses(
     (status = 200, description = "The letter.", body = Letter),
     (status = 400, description = "No letter can have that id."),
     (status = 404, description = "There is no such letter."),
@@ -51,9 +51,9 @@ pub(super) async fn show(State(app): State<Arc<App>>, LetterPath(letter): Letter
     Ok(Json(Letter::from(&app.engine.letter(&letter).await?)))
 }
 
-/// Has a dead letter tried again: its run is retried from its step.
+/// Has a dead letter tried again: the run of a step is retried from there, and an expiry is told anew.
 #[utoipa::path(post, path = "/v1/letters/{id}/redrive", tag = "letters", request_body = Option<Reason>, params(
-    ("id" = String, Path, description = "WORKFLOW.NUMBER", example = "checkout.17"),
+    ("id" = String, Path, description = "WORKFLOW.NUMBER, or key:KEY.NUMBER", example = "checkout.17"),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
 ), responses(
     (status = 204, description = "It is tried again."),
@@ -83,7 +83,7 @@ pub(super) struct Why {
 
 /// Throws a dead letter away.
 #[utoipa::path(delete, path = "/v1/letters/{id}", tag = "letters", params(
-    ("id" = String, Path, description = "WORKFLOW.NUMBER", example = "checkout.17"),
+    ("id" = String, Path, description = "WORKFLOW.NUMBER, or key:KEY.NUMBER", example = "checkout.17"),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
     Why,
 ), responses(

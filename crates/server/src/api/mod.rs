@@ -1,6 +1,7 @@
 //! The paths of the API, one file per kind of thing. A path and its description in OpenAPI are registered together.
 
 mod feed;
+mod keys;
 mod letters;
 mod openapi;
 mod runs;
@@ -38,6 +39,10 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(runs::retry::retry))
         .routes(routes!(runs::operate::signal))
         .routes(routes!(runs::operate::replay))
+        .routes(routes!(keys::look::list))
+        .routes(routes!(keys::look::show, keys::change::put, keys::change::delete))
+        .routes(routes!(keys::change::renew))
+        .routes(routes!(keys::callbacks::list))
         .routes(routes!(letters::list))
         .routes(routes!(letters::show, letters::discard))
         .routes(routes!(letters::redrive))

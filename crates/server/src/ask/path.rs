@@ -1,20 +1,24 @@
 //! Ids in paths. They may have slashes, written as they are or as `%2F`.
 //!
 //! A path is brought into one form before it is routed: everything after `/v1/runs/` is the id, unless its last part is the name of a verb, which then is
-//! the verb, whatever the method, and `…/signals/NAME` is a signal, whatever its name. A run whose id ends like that (`orders/retry`) is reached with its slashes written as `%2F`.
+//! the verb, whatever the method, and `…/signals/NAME` is a signal, whatever its name; and so for keys and letters. A run whose id ends like that (`orders/retry`) is reached with its slashes written as `%2F`.
 
 use crate::problem::Problem;
 use axum::extract::{FromRequestParts, RawPathParams};
 use http::request::Parts;
-use steadfast_kernel::{LetterId, RunId};
+use steadfast_kernel::{KeyName, LetterId, RunId};
 
 const RUN_VERBS: [&str; 7] = ["events", "result", "pause", "resume", "cancel", "retry", "replay"];
+const KEY_VERBS: [&str; 1] = ["renew"];
 const LETTER_VERBS: [&str; 1] = ["redrive"];
 
 /// The path in its one form, where it is not yet.
 pub(crate) fn canonical(path: &str) -> Option<String> {
     if let Some(rest) = path.strip_prefix("/v1/runs/") {
         return joined("/v1/runs/", rest, &RUN_VERBS);
+    }
+    if let Some(rest) = path.strip_prefix("/v1/keys/") {
+        return joined("/v1/keys/", rest, &KEY_VERBS);
     }
     path.strip_prefix("/v1/letters/").and_then(|rest| joined("/v1/letters/", rest, &LETTER_VERBS))
 }
@@ -65,6 +69,17 @@ impl<S: Sync> FromRequestParts<S> for SignalPath {
     }
 }
 
+/// The key that a path names.
+pub(crate) struct KeyPath(pub(crate) KeyName);
+
+impl<S: Sync> FromRequestParts<S> for KeyPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Ok(KeyPath(KeyName::new(part(parts, "key").await?)?))
+    }
+}
+
 /// The dead letter that a path names.
 pub(crate) struct LetterPath(pub(crate) LetterId);
 
@@ -73,7 +88,7 @@ impl<S: Sync> FromRequestParts<S> for LetterPath {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let id = part(parts, "id").await?;
-        let wrong = || Problem::bad_request("the id of a dead letter is WORKFLOW.NUMBER, for example checkout.17");
+        let wrong = || Problem::bad_request("the id of a dead letter is WORKFLOW.NUMBER or key:KEY.NUMBER, for example checkout.17");
         LetterId::parse(&id).map(LetterPath).ok_or_else(wrong)
     }
 }
@@ -99,6 +114,13 @@ mod tests {
             ("/v1/runs/a/signals", Some("/v1/runs/a%2Fsignals")),
             ("/v1/letters/a/b.1/redrive", Some("/v1/letters/a%2Fb.1/redrive")),
             ("/v1/letters/a/b.1", Some("/v1/letters/a%2Fb.1")),
+            ("/v1/keys/session:42", None),
+            ("/v1/keys/a:b/c/renew", Some("/v1/keys/a:b%2Fc/renew")),
+            ("/v1/keys/a/renew", Some("/v1/keys/a/renew")),
+            ("/v1/keys/a%2Frenew", None),
+            ("/v1/keys/a/pause", Some("/v1/keys/a%2Fpause")),
+            ("/v1/keys/a/signals/go", Some("/v1/keys/a%2Fsignals%2Fgo")),
+            ("/v1/letters/key:a/b.1/redrive", Some("/v1/letters/key:a%2Fb.1/redrive")),
             ("/v1/runs", None),
             ("/v1/workflows/x/y", None),
         ] {

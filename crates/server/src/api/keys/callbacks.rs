@@ -1,0 +1,43 @@
+//! Ends of keys that are still to be told.
+
+use crate::app::App;
+use crate::ask::{Query, within};
+use crate::cursor;
+use crate::problem::Problem;
+use crate::shapes::{Callback, Page};
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use std::sync::Arc;
+use steadfast_store::CallbackCursor;
+use utoipa::IntoParams;
+
+/// Of which keys.
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::api) struct Asked {
+    /// Of keys whose names begin so; of all if it is left out.
+    #[param(example = "session:")]
+    prefix: Option<String>,
+    /// How many at most; 50 if it is left out.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u64>,
+    /// Where the list goes on: `nextCursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// Ends of keys that are still to be told, those that have waited for longest first: who is told, how often it was tried, why it failed last, and when it is tried next.
+#[utoipa::path(get, path = "/v1/callbacks", tag = "keys", params(Asked), responses(
+    (status = 200, description = "A page of them.", body = Page<Callback>),
+    (status = 400, description = "A parameter cannot be understood, or no key begins so."),
+))]
+pub(in crate::api) async fn list(State(app): State<Arc<App>>, Query(asked): Query<Asked>) -> Result<Json<Page<Callback>>, Problem> {
+    let limit = within("limit", asked.limit, 1..=1000, 50)? as usize;
+    let after: Option<CallbackCursor> = asked.cursor.as_deref().map(|text| cursor::decode("cursor", text)).transpose()?;
+    let mut rows = app.engine.callbacks(&asked.prefix.unwrap_or_default(), after.as_ref(), limit + 1).await?;
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let next_cursor = rows.last().filter(|_| more).map(|last| cursor::encode(&CallbackCursor::from(last)));
+    Ok(Json(Page { items: rows.iter().map(Callback::from).collect(), next_cursor }))
+}
