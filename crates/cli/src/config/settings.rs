@@ -77,6 +77,24 @@ settings! {
         "how long failed runs are kept";
     KEEP_CANCELLED = "retention.cancelled", "STEADFAST_RETENTION_CANCELLED", None, Kind::TimeOrForever, "forever", false,
         "how long cancelled runs are kept";
+    CALLBACKS_RETRY_DELAY = "callbacks.retry_delay", "STEADFAST_CALLBACKS_RETRY_DELAY", None, Kind::Time, "1s", false,
+        "how long after a failed callback it is made again; twice as long each time";
+    CALLBACKS_MAX_DELAY = "callbacks.max_delay", "STEADFAST_CALLBACKS_MAX_DELAY", None, Kind::Time, "5m", false,
+        "the longest time between two attempts of a callback";
+    CALLBACKS_MAX_ATTEMPTS = "callbacks.max_attempts", "STEADFAST_CALLBACKS_MAX_ATTEMPTS", None, Kind::Count, "20", false,
+        "how often a callback is made before it is a dead letter";
+    CALLBACKS_TIMEOUT = "callbacks.timeout", "STEADFAST_CALLBACKS_TIMEOUT", None, Kind::Time, "10s", false,
+        "how long one attempt of a callback may take";
+    CALLBACKS_IN_FLIGHT = "callbacks.in_flight", "STEADFAST_CALLBACKS_IN_FLIGHT", None, Kind::Count, "64", false,
+        "how many callbacks may be under way at once, per target";
+    CALLBACKS_HOSTS = "callbacks.hosts", "STEADFAST_CALLBACKS_HOSTS", None, Kind::List, "", false,
+        "hosts that callbacks may call, like hooks.example.com or *.example.com; every host if it is not set";
+    KEYS_KEPT_FOR = "keys.kept_for", "STEADFAST_KEYS_KEPT_FOR", None, Kind::Time, "1h", false,
+        "how long the journal of a key is kept after the key is gone and its end was told";
+    EXPIRE_BATCH = "timers.expire_batch", "STEADFAST_TIMERS_EXPIRE_BATCH", None, Kind::Count, "50", false,
+        "how many timers that are due are handed out at once, before other work has its turn";
+    RETRY_BATCH = "timers.retry_batch", "STEADFAST_TIMERS_RETRY_BATCH", None, Kind::Count, "10", false,
+        "how many timers that could not be dealt with are handed out again at once";
     LOG_LEVEL = "log.level", "STEADFAST_LOG", Some("--log"), Kind::Text, "info", false,
         "what is logged: error, warn, info, debug, trace, or filters like info,steadfast_runtime=debug";
     LOG_FORMAT = "log.format", "STEADFAST_LOG_FORMAT", Some("--log-format"), Kind::OneOf(&["human", "json"]), "human", false,
@@ -140,6 +158,12 @@ mod tests {
             (PAYLOAD_BYTES_MAX, format!("{}MiB", engine.payload_bytes_max >> 20)),
             (HEARTBEAT_EVERY, crate::duration::exact(engine.heartbeat_every)),
             (SHUTDOWN_GRACE, crate::duration::exact(engine.shutdown_grace)),
+            (CALLBACKS_TIMEOUT, crate::duration::exact(engine.callbacks.attempt_timeout)),
+            (CALLBACKS_IN_FLIGHT, engine.callbacks.in_flight_max.to_string()),
+            (CALLBACKS_MAX_ATTEMPTS, engine.callbacks.policy.attempts_max().to_string()),
+            (KEYS_KEPT_FOR, crate::duration::exact(engine.keys_kept_for)),
+            (EXPIRE_BATCH, engine.expire_batch.to_string()),
+            (RETRY_BATCH, engine.retry_batch.to_string()),
         ] {
             assert_eq!(setting.default, is, "{}", setting.key);
         }

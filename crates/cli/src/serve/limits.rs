@@ -3,7 +3,8 @@
 use crate::config::{Config, settings};
 use crate::error::Error;
 use std::net::SocketAddr;
-use steadfast_runtime::Retention;
+use steadfast_kernel::{Jitter, Policy};
+use steadfast_runtime::{Callbacks, Retention};
 
 pub(super) fn of_engine(config: &Config) -> steadfast_runtime::Config {
     let usual = steadfast_runtime::Config::default();
@@ -20,6 +21,25 @@ pub(super) fn of_engine(config: &Config) -> steadfast_runtime::Config {
             failed: config.time(settings::KEEP_FAILED),
             cancelled: config.time(settings::KEEP_CANCELLED),
         },
+        expire_batch: config.number(settings::EXPIRE_BATCH),
+        retry_batch: config.number(settings::RETRY_BATCH),
+        callbacks: of_callbacks(config, usual.callbacks),
+        keys_kept_for: config.time(settings::KEYS_KEPT_FOR).unwrap_or(usual.keys_kept_for),
+    }
+}
+
+fn of_callbacks(config: &Config, usual: Callbacks) -> Callbacks {
+    let time = |setting| config.time(setting).unwrap_or_default(); // settings of this kind always have a value
+    let (first, most) = (time(settings::CALLBACKS_RETRY_DELAY), time(settings::CALLBACKS_MAX_DELAY));
+    let attempts = u32::try_from(config.number(settings::CALLBACKS_MAX_ATTEMPTS)).unwrap_or(u32::MAX);
+    let policy = Policy::exponential(first)
+        .max_delay(most.max(first))
+        .max_attempts(attempts)
+        .jitter(Jitter::Additive);
+    Callbacks {
+        policy,
+        attempt_timeout: config.time(settings::CALLBACKS_TIMEOUT).unwrap_or(usual.attempt_timeout),
+        in_flight_max: config.number(settings::CALLBACKS_IN_FLIGHT),
     }
 }
 
