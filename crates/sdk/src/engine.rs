@@ -3,7 +3,7 @@
 use crate::operate::{Act, Retry, Verb};
 use crate::signal::SendSignal;
 use crate::workflow::{Hosted, Workflow};
-use crate::{Clock, Config, Error, Feed, Follow, Health, Replayed, Retention, RunView, StepView, Store};
+use crate::{Clock, Config, Error, Feed, Follow, Health, Replayed, Retention, Role, RunView, StepView, Store};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
@@ -17,6 +17,7 @@ use steadfast_kernel::limit::Limit;
 use steadfast_kernel::{Answer, Entry, Failure, LimitKey, Origin, Payload, Recovery, RunId, Status, Wait, WorkflowName};
 use steadfast_runtime as runtime;
 use steadfast_store::memory::Memory;
+use tokio::sync::watch;
 
 /// How many journal entries are read at once.
 const PAGE: usize = 1000;
@@ -78,6 +79,13 @@ impl EngineBuilder {
     /// Sets where time comes from; for tests.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.inner.clock = Arc::new(clock);
+        self
+    }
+
+    /// Sets who says whether this process may fire timers and tell of expiries, as it changes: only a leader does. Without it the process always leads, because the store is
+    /// its own.
+    pub fn leadership(mut self, role: watch::Receiver<Role>) -> Self {
+        self.inner.leadership = Some(role);
         self
     }
 

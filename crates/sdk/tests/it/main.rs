@@ -22,6 +22,7 @@ mod graphs;
 mod heartbeats;
 mod interrupted;
 mod journals;
+mod keys;
 mod last_words;
 mod limits;
 mod listing;
