@@ -3,6 +3,7 @@
 mod crashes;
 mod directories;
 mod expiry;
+mod faults;
 mod handlers;
 mod leases;
 mod letters;

@@ -1,0 +1,78 @@
+//! A store that fails, or whose answers get lost: every end is told all the same.
+
+use super::{Told, config, down_for, pass, put, told_by};
+use crate::support::engine;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use steadfast::memory::{Fault, Memory};
+use steadfast::{Callbacks, Config, Expired, HOUR, Role, SECOND};
+use tokio::sync::watch;
+
+#[tokio::test(start_paused = true)]
+async fn an_end_is_told_whichever_commit_fails_or_loses_its_answer() {
+    for fault in [Fault::Fail, Fault::Doubt] {
+        for nth in 0..4 {
+            let (told, store) = (Told::new(), Memory::new());
+            let engine = told_by(&store, told.answering(down_for(1))).start().await.unwrap();
+            put(&engine, "k", SECOND).await;
+            store.faults().after(nth, fault.clone());
+            pass(60 * SECOND).await;
+            assert_eq!(told.lines(), ["k a1", "k a2"], "{fault:?} of commit {nth}: no attempt more than without it");
+            assert_eq!(engine.callbacks("", None, 10).await.unwrap().items, [], "{fault:?} of commit {nth}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_became_due_while_the_store_was_away_is_told_when_it_is_back() {
+    let (told, store) = (Told::new(), Memory::new());
+    let engine = told_by(&store, told.answering(down_for(1))).start().await.unwrap();
+    for number in 0..100_u32 {
+        put(&engine, &format!("k{number}"), SECOND + number * SECOND / 10).await;
+    }
+    let down = Arc::new(AtomicBool::new(false));
+    let is_down = Arc::clone(&down);
+    store.faults().rule(move |_| is_down.load(Ordering::SeqCst).then_some(Fault::Fail));
+    for _ in 0..4 {
+        pass(2 * SECOND).await;
+        down.fetch_xor(true, Ordering::SeqCst);
+    }
+    pass(60 * SECOND).await;
+    assert_eq!(told.len(), 200);
+    assert_eq!(engine.callbacks("", None, 10).await.unwrap().items, []);
+}
+
+/// The second attempts of ten ends are due at once, two may be in flight, and then the role is lost.
+#[tokio::test(start_paused = true)]
+async fn retries_that_waited_for_their_turn_are_made_by_the_next_leader() {
+    let told = Told::new();
+    let slow = {
+        let told = told.clone();
+        move |expired: Expired| {
+            let told = told.clone();
+            async move {
+                told.note(expired.clone());
+                if expired.attempt > 1 {
+                    tokio::time::sleep(5 * SECOND).await;
+                }
+                down_for(1)(&expired)
+            }
+        }
+    };
+    let (roles, role) = watch::channel(Role::Leader { term: 1 });
+    let callbacks = Callbacks { in_flight_max: 2, ..config().callbacks };
+    let config = Config { callbacks, ..config() };
+    let engine = engine(&Memory::new()).config(config).leadership(role).on_expire("", slow).start().await.unwrap();
+    for number in 0..10 {
+        put(&engine, &format!("k{number}"), SECOND).await;
+    }
+    pass(3 * SECOND).await;
+    assert_eq!(told.len(), 12, "two of the second attempts are in flight");
+    roles.send_replace(Role::Follower);
+    pass(HOUR).await;
+    assert_eq!(told.len(), 12);
+    roles.send_replace(Role::Leader { term: 2 });
+    pass(HOUR).await;
+    assert_eq!(told.len(), 20, "{:?}", told.lines());
+    assert_eq!(engine.callbacks("", None, 10).await.unwrap().items, []);
+}
