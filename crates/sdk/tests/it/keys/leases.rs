@@ -113,6 +113,24 @@ async fn a_lease_that_cannot_be_renewed_is_held_only_while_nobody_else_can_have_
     assert!(acquire(&engine, "b").await.unwrap().fence() > lease.fence());
 }
 
+/// A slow disk: the renewal is asked for at a third of the time, and answered at two thirds.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_counts_from_when_it_was_asked_for() {
+    let store = Memory::new();
+    let engine = start(&store).await;
+    let lease = acquire(&engine, "a").await.unwrap();
+    let first = lease.held_until();
+    let gate = Gate::default();
+    store.faults().after(0, Fault::Hold(gate.clone()));
+    store.faults().after(0, Fault::Hold(Gate::default())); // the next one, which is due at once then
+    pass(2 * TTL / 3).await;
+    assert_eq!(lease.held_until(), first, "what is not answered does not count");
+    gate.open();
+    pass(Duration::ZERO).await;
+    assert!(lease.held_until() > first && lease.is_held());
+    assert!(lease.held_until() <= first.saturating_add(TTL / 3 + SECOND / 100));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_store_that_is_back_in_time_costs_no_lease() {
     let store = Memory::new();
