@@ -17,7 +17,7 @@ pub(crate) struct Change {
     pub(crate) data: String,
 }
 
-/// Follows one run.
+/// Follows one run, or keys.
 pub(crate) struct Feed {
     client: Client,
     query: Vec<(&'static str, String)>,
@@ -36,6 +36,11 @@ impl Feed {
     pub(crate) fn of_run(client: &Client, run: &str) -> Self {
         let query = vec![("kind", "run".into()), ("id", run.into())];
         Feed { client: client.clone(), query, last: None, open: None }
+    }
+
+    /// Follows the keys whose names begin so, and their dead letters, from now on.
+    pub(crate) fn of_keys(client: &Client, prefix: &str) -> Self {
+        Feed { client: client.clone(), query: vec![("prefix", prefix.into())], last: None, open: None }
     }
 
     /// Connects, if it is not connected. What happens after this is not missed.
@@ -69,11 +74,12 @@ impl Feed {
     pub(crate) async fn next(&mut self) -> Option<Change> {
         loop {
             let open = self.open.as_mut()?;
-            if let Some((id, change)) = open.lines.take() {
-                if id.is_some() {
-                    self.last = id;
-                }
-                return Some(change);
+            let change = open.lines.take();
+            if let Some(id) = open.lines.id.take() {
+                self.last = Some(id);
+            }
+            if change.is_some() {
+                return change;
             }
             match tokio::time::timeout(SILENCE_MAX, open.bytes.next()).await {
                 Ok(Some(Ok(bytes))) => open.lines.add(&bytes),
@@ -90,6 +96,8 @@ impl Feed {
 #[derive(Debug, Default)]
 struct Lines {
     text: Vec<u8>,
+    /// The last id that was taken. The server says where it is before anything happens, so that who loses it at once misses nothing either.
+    id: Option<String>,
 }
 
 impl Lines {
@@ -98,22 +106,22 @@ impl Lines {
     }
 
     /// The next whole event that has data.
-    fn take(&mut self) -> Option<(Option<String>, Change)> {
+    fn take(&mut self) -> Option<Change> {
         loop {
             let end = self.text.windows(2).position(|pair| pair == b"\n\n")?;
             let block: Vec<u8> = self.text.drain(..end + 2).collect();
-            let (mut id, mut data) = (None, Vec::new());
+            let mut data = Vec::new();
             for line in String::from_utf8_lossy(&block).lines() {
                 let (field, value) = line.split_once(':').unwrap_or((line, ""));
                 let value = value.strip_prefix(' ').unwrap_or(value);
                 match field {
-                    "id" => id = Some(value.to_owned()),
+                    "id" => self.id = Some(value.to_owned()),
                     "data" => data.push(value.to_owned()),
                     _ => {}
                 }
             }
             if !data.is_empty() {
-                return Some((id, Change { data: data.join("\n") }));
+                return Some(Change { data: data.join("\n") });
             }
         }
     }
@@ -126,12 +134,14 @@ mod tests {
     #[test]
     fn events_are_put_together_from_whatever_arrives() {
         let mut lines = Lines::default();
-        let text = ": hello\n\nid: 7\r\nevent: STEP\ndata: {\"a\":\ndata: 1}\n\nretry: 5\n\ndata:x\n\ndata: y\n";
-        for byte in text.bytes() {
+        let text = "id: 6\n\n: hello\n\nid: 7\r\nevent: STEP\ndata: {\"a\":\ndata: 1}\n\nretry: 5\n\ndata:x\n\nid: 8\n\ndata: y\n";
+        lines.add(&text.as_bytes()[..10]);
+        assert_eq!((lines.take(), lines.id.take()), (None, Some("6".into())), "where it begins, before anything has happened");
+        for byte in text.bytes().skip(10) {
             lines.add(&[byte]);
         }
-        assert_eq!(lines.take(), Some((Some("7".into()), Change { data: "{\"a\":\n1}".into() })));
-        assert_eq!(lines.take(), Some((None, Change { data: "x".into() })));
-        assert_eq!(lines.take(), None, "the last one is not whole");
+        assert_eq!((lines.take(), lines.id.take()), (Some(Change { data: "{\"a\":\n1}".into() }), Some("7".into())));
+        assert_eq!((lines.take(), lines.id.take()), (Some(Change { data: "x".into() }), None));
+        assert_eq!((lines.take(), lines.id.take()), (None, Some("8".into())), "the last one is not whole");
     }
 }
