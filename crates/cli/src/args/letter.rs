@@ -27,17 +27,19 @@ Examples:
     /// Show a dead letter with its failure and its input
     #[command(after_help = "\
 Examples:
-  steadfast letter show checkout.17")]
+  steadfast letter show checkout.17
+  steadfast letter show key:sessions/ada.5")]
     Show {
         /// The id of the letter
         id: String,
     },
-    /// Try again what the letter is about: its run begins another life at that step
+    /// Try again what the letter is about: its run begins another life at that step, or an expiry is told again
     #[command(after_help = "\
 Examples:
-  steadfast letter redrive checkout.17 --reason 'the template is mended'")]
+  steadfast letter redrive checkout.17 --reason 'the template is mended'
+  steadfast letter redrive key:sessions/ada.5 --reason 'the address answers again'")]
     Redrive(LetterId),
-    /// Forget a dead letter; its run stays as it is
+    /// Forget a dead letter; its run stays as it is, and an expiry is told to nobody
     #[command(after_help = "\
 Examples:
   steadfast letter drop checkout.17 --reason 'the order is void'")]

@@ -1,9 +1,11 @@
 //! The command line: what can be asked, with help and an example for each.
 
+mod key;
 mod letter;
 mod run;
 mod serve;
 
+pub(crate) use key::{Condition, Delete, KeyCommand, KeyList, Put, Renew};
 pub(crate) use letter::{LetterCommand, LetterId};
 pub(crate) use run::{Cancel, Events, List, Retry, RunCommand, Signal, Start, Verb, Why};
 pub(crate) use serve::Serve;
@@ -74,6 +76,17 @@ Examples:
   steadfast run retry ID --reason 'the gateway is back'"
     )]
     Run(RunCommand),
+    /// Put keys that expire, look at them, renew and delete them
+    #[command(
+        subcommand,
+        arg_required_else_help = true,
+        after_help = "\
+Examples:
+  steadfast key put sessions/ada '{\"user\":\"ada\"}' --ttl 30m --call https://app.example.com/logged-out
+  steadfast key list sessions/
+  steadfast key callbacks                           whose expiry is still to be told?"
+    )]
+    Key(KeyCommand),
     /// Look at dead letters, redrive them, or drop them
     #[command(
         subcommand,

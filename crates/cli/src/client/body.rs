@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 /// The body of a request: a JSON object.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
+#[serde(transparent)]
 pub(crate) struct Body(BTreeMap<&'static str, Box<RawValue>>);
 
 impl Body {
@@ -32,11 +33,41 @@ impl Body {
 /// # Errors
 /// If it cannot be read, or is no JSON.
 pub(crate) fn json_argument(flag: &str, text: &str) -> Result<Box<RawValue>, Error> {
-    let (from, text) = match text.strip_prefix('@') {
-        Some(path) => (path, std::fs::read_to_string(path).map_err(|error| Error::Usage(format!("{flag}: cannot read {path}: {error}")))?),
-        None if text == "-" => ("stdin", stdin().map_err(|error| Error::Usage(format!("{flag}: cannot read stdin: {error}")))?),
-        None => ("it", text.to_owned()),
-    };
+    let (from, text) = argument(flag, text)?;
+    json(flag, &from, &text)
+}
+
+/// A value that was given as an argument: JSON, `@FILE`, or `-` for stdin. What is no JSON is a text, unless it begins like an object, a list or a text in quotes:
+/// a missing quote is to be told, not kept.
+///
+/// # Errors
+/// If it cannot be read, or begins like JSON and is none.
+pub(crate) fn value_argument(name: &str, text: &str) -> Result<Box<RawValue>, Error> {
+    let (from, text) = argument(name, text)?;
+    let is_meant_as_json = text.trim_start().starts_with(['{', '[', '"']);
+    match serde_json::from_str(text.trim()) {
+        Ok(value) => Ok(value),
+        Err(_) if !is_meant_as_json => to_raw_value(text.trim_end_matches(['\r', '\n'])).map_err(|error| Error::failed(name, &error)),
+        Err(_) => json(name, &from, &text),
+    }
+}
+
+/// What an argument stands for, and where that came from.
+fn argument(flag: &str, text: &str) -> Result<(String, String), Error> {
+    match text.strip_prefix('@') {
+        Some(path) => match std::fs::read_to_string(path) {
+            Ok(text) => Ok((path.into(), text)),
+            Err(error) => Err(Error::Usage(format!("{flag}: cannot read {path}: {error}"))),
+        },
+        None if text == "-" => match stdin() {
+            Ok(text) => Ok(("stdin".into(), text)),
+            Err(error) => Err(Error::Usage(format!("{flag}: cannot read stdin: {error}"))),
+        },
+        None => Ok(("it".into(), text.into())),
+    }
+}
+
+fn json(flag: &str, from: &str, text: &str) -> Result<Box<RawValue>, Error> {
     serde_json::from_str(text.trim()).map_err(|error| {
         let quotes =
             if from == "it" { "; texts need double quotes, and the shell single ones around it: '{\"order\":\"17\"}'" } else { "" };
@@ -70,6 +101,31 @@ mod tests {
         let input = json_argument("--input", r#" {"b":1.10,"a":12345678901234567890123} "#).unwrap();
         let body = Body::default().with("input", Some(&input)).with("reason", None::<String>).with("id", Some("x"));
         assert_eq!(body.to_text(), r#"{"id":"x","input":{"b":1.10,"a":12345678901234567890123}}"#);
+    }
+
+    #[test]
+    fn a_value_that_is_no_json_is_a_text() {
+        let value = |text: &str| value_argument("VALUE", text).map(|value| value.get().to_owned());
+        for (text, expected) in [
+            ("17", "17"),
+            ("null", "null"),
+            (r#"{"b":1.10}"#, r#"{"b":1.10}"#),
+            ("node-1", r#""node-1""#),
+            ("it is \"late\"", r#""it is \"late\"""#),
+            ("", r#""""#),
+            (r#""17""#, r#""17""#),
+        ] {
+            assert_eq!(value(text).unwrap(), expected);
+        }
+        for text in ["{order:17}", "[1,", "\"late"] {
+            let error = value(text).unwrap_err();
+            assert_eq!(error.exit_code(), 2);
+            assert!(error.to_string().contains("VALUE: it is no JSON"), "{error}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("value");
+        std::fs::write(&file, "two\nlines\n").unwrap();
+        assert_eq!(value(&format!("@{}", file.display())).unwrap(), r#""two\nlines""#);
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod problem;
 #[cfg(test)]
 pub(crate) mod sample;
 
-pub(crate) use body::{Body, fresh_key, json_argument};
+pub(crate) use body::{Body, fresh_key, json_argument, value_argument};
 pub(crate) use feed::Feed;
 
 use crate::config::{Config, settings};
@@ -44,6 +44,8 @@ pub(crate) struct Ask {
     pub(crate) key: Option<String>,
     /// How long the server was asked to wait.
     pub(crate) wait: Duration,
+    /// It is not sent again after its answer got lost: the second time it would be answered otherwise.
+    pub(crate) once: bool,
 }
 
 /// An answer that is no problem.
@@ -89,11 +91,15 @@ impl Client {
         self.send(Method::POST, path, ask).await
     }
 
+    pub(crate) async fn put(&self, path: &str, ask: Ask) -> Result<Answer, Error> {
+        self.send(Method::PUT, path, ask).await
+    }
+
     pub(crate) async fn delete(&self, path: &str, ask: Ask) -> Result<Answer, Error> {
         self.send(Method::DELETE, path, ask).await
     }
 
-    /// Sends a request until it is answered. All that the command line sends may be repeated: starts have an id, verbs have a key.
+    /// Sends a request until it is answered. Nearly all that the command line sends may be repeated: starts have an id, verbs have a key.
     async fn send(&self, method: Method, path: &str, ask: Ask) -> Result<Answer, Error> {
         let mut tries = 0;
         loop {
@@ -104,11 +110,13 @@ impl Client {
                     Some(pause) => pause,
                     None => match answer(response).await {
                         Ok(answer) => return answer,
-                        Err(lost) if tries == TRIES => return Err(self.unreachable(&lost)),
+                        Err(lost) if tries == TRIES || ask.once => return Err(self.unreachable(&lost)),
                         Err(_) => Duration::from_millis(100),
                     },
                 },
-                Err(error) if error.is_connect() || error.is_timeout() || tries == TRIES => return Err(self.unreachable(&error)),
+                Err(error) if error.is_connect() || error.is_timeout() || tries == TRIES || ask.once => {
+                    return Err(self.unreachable(&error));
+                }
                 Err(_) => Duration::from_millis(100),
             };
             time::pass(pause).await;

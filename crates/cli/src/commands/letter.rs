@@ -34,7 +34,7 @@ async fn list(client: &Client, json: bool, part: Part) -> Result<(), Error> {
     let now = time::now();
     let mut table = Table::new(vec![
         Column::whole("LETTER"),
-        Column::whole("RUN"),
+        Column::whole("ABOUT"),
         Column::cut("STEP"),
         Column::spare("TENANT"),
         Column::whole("ADDED"),
@@ -43,17 +43,15 @@ async fn list(client: &Client, json: bool, part: Part) -> Result<(), Error> {
     for letter in &letters {
         table.row(vec![
             Cell::styled(letter.id.clone(), style::BOLD),
-            letter.run.clone().into(),
-            bare(&letter.path).into(),
+            letter.run.as_ref().or(letter.key.as_ref()).cloned().unwrap_or_default().into(),
+            step(letter).into(),
             letter.tenant.clone().unwrap_or_default().into(),
             time::relative(letter.added_at.0, now).into(),
             told(&letter.failure).into(),
         ]);
     }
     output::data(table.to_text());
-    if let Some(cursor) = whole.next_cursor {
-        output::hint(format_args!("\nthere are more: --all, or --cursor {cursor}"));
-    }
+    whole.hint_at_more();
     Ok(())
 }
 
@@ -64,7 +62,7 @@ async fn show(client: &Client, json: bool, id: &str) -> Result<(), Error> {
         return Ok(());
     }
     let letter: Letter = answer.read()?;
-    output::data(format_args!("{}  step {} of {}", style::paint(style::BOLD, &letter.id), bare(&letter.path), letter.run));
+    output::data(format_args!("{}  {}", style::paint(style::BOLD, &letter.id), about(&letter)));
     output::data(style::paint(style::BAD, told(&letter.failure)));
     for cause in &letter.failure.causes {
         output::data(format_args!("  caused by: {cause}"));
@@ -77,7 +75,8 @@ async fn show(client: &Client, json: bool, id: &str) -> Result<(), Error> {
         output::data(format_args!("{}{tenant}", fact("tenant")));
     }
     if let Some(payload) = &letter.payload {
-        output::data(format_args!("{}{}", fact("input"), payload.as_str()));
+        let name = if letter.key.is_some() { "value" } else { "input" };
+        output::data(format_args!("{}{}", fact(name), payload.as_str()));
     }
     output::hint(format_args!(
         "\nwhen the cause is mended: steadfast letter redrive {}; to forget it: steadfast letter drop {}",
@@ -86,13 +85,26 @@ async fn show(client: &Client, json: bool, id: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// The step of a run, or what is to be told of a key.
+fn step(letter: &Letter) -> &str {
+    if letter.key.is_some() { "expiry" } else { bare(letter.path.as_deref().unwrap_or_default()) }
+}
+
+fn about(letter: &Letter) -> String {
+    match (&letter.key, letter.revision) {
+        (Some(key), Some(revision)) => format!("expiry of {key}, revision {revision}"),
+        _ => format!("step {} of {}", step(letter), letter.run.as_deref().unwrap_or_default()),
+    }
+}
+
 fn fact(name: &str) -> String {
     style::paint(style::FAINT, format_args!("{name:<10}"))
 }
 
 async fn redrive(client: &Client, json: bool, args: &LetterId) -> Result<(), Error> {
     let answer = client.post(&path(&args.id, "/redrive"), ask(args)?).await?;
-    done(json, &answer.text, format_args!("{} is redriven: its run begins again at that step", args.id));
+    let what = if is_expiry(&args.id) { "the expiry is told again" } else { "its run begins again at that step" };
+    done(json, &answer.text, format_args!("{} is redriven: {what}", args.id));
     Ok(())
 }
 
@@ -111,6 +123,11 @@ fn done(json: bool, answer: &str, said: std::fmt::Arguments<'_>) {
         (true, answer) => output::data(answer),
         (false, _) => output::say(said),
     }
+}
+
+/// Letters of keys are in the box of their key.
+fn is_expiry(id: &str) -> bool {
+    id.starts_with("key:")
 }
 
 fn ask(args: &LetterId) -> Result<Ask, Error> {

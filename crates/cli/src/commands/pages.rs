@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::error::Error;
+use crate::output;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use steadfast_server::shapes::Page;
@@ -48,6 +49,13 @@ impl Whole {
     pub(crate) fn each<T: serde::de::DeserializeOwned>(&self) -> Result<Vec<T>, Error> {
         let confused = |error| Error::failed("the server's answer cannot be understood", &error);
         self.items.iter().map(|item| serde_json::from_str(item.get()).map_err(confused)).collect()
+    }
+
+    /// Says how to see the rest, if there is more.
+    pub(crate) fn hint_at_more(&self) {
+        if let Some(cursor) = &self.next_cursor {
+            output::hint(format_args!("\nthere are more: --all, or --cursor {cursor}"));
+        }
     }
 
     /// One JSON document.

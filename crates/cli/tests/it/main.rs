@@ -1,12 +1,16 @@
 //! The real binary: what it prints, what it ends with, and what it does with a real server.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod callbacks;
 mod check;
 mod config;
 mod console;
 mod doctor;
 mod first_ten_minutes;
 mod help;
+mod key_guide;
+mod key_watch;
+mod keys;
 mod letters;
 mod live;
 mod observed;

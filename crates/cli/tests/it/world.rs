@@ -23,7 +23,15 @@ struct Call {
 impl World {
     /// Opens it on a free port; it is there until the tests end.
     pub(crate) fn open() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        World::on(TcpListener::bind("127.0.0.1:0").unwrap())
+    }
+
+    /// Opens it at an address that [`nobody`] has answered at so far.
+    pub(crate) fn open_at(url: &str) -> Self {
+        World::on(TcpListener::bind(url.strip_prefix("http://").unwrap()).unwrap())
+    }
+
+    fn on(listener: TcpListener) -> Self {
         let (url, calls) = (format!("http://{}", listener.local_addr().unwrap()), Calls::default());
         let heard = Arc::clone(&calls);
         std::thread::spawn(move || {
@@ -55,6 +63,13 @@ impl World {
     }
 }
 
+/// An address at which nobody answers, and which nobody else gets: it is on an address of this machine that only this process uses.
+pub(crate) fn nobody() -> String {
+    let process = std::process::id();
+    let address = format!("127.{}.{}.1:0", 1 + process / 256 % 250, process % 256);
+    format!("http://{}", TcpListener::bind(address).unwrap().local_addr().unwrap())
+}
+
 /// Answers one request, or does not.
 fn answer(stream: TcpStream, calls: &Calls) {
     let mut reader = BufReader::new(&stream);
@@ -83,6 +98,7 @@ fn answer(stream: TcpStream, calls: &Calls) {
     };
     match (path.as_str(), count) {
         ("/hang-once", 1) | ("/hang-third", 3) => until_gone(&stream),
+        ("/gone", _) => say(&stream, "410 Gone", "{}"),
         ("/fail-twice", ..=2) => say(&stream, "503 Service Unavailable", "{}"),
         _ => say(&stream, "200 OK", &format!("{{\"calls\":{count}}}")),
     }

@@ -3,12 +3,11 @@
 use super::Context;
 use crate::args::KeyList;
 use crate::commands::pages::{self, Part};
-use crate::commands::run::told;
 use crate::error::Error;
 use crate::output::table::{Cell, Column, Table};
 use crate::output::{self, style, time};
 use steadfast_kernel::Timestamp;
-use steadfast_server::shapes::Callback;
+use steadfast_server::shapes::{Callback, Failure};
 
 pub(super) async fn run(context: &Context, args: KeyList) -> Result<(), Error> {
     let KeyList { prefix, limit, cursor, all } = args;
@@ -47,8 +46,14 @@ fn table(callbacks: &[Callback], now: Timestamp) -> Table {
             callback.target.clone().into(),
             format!("{}{of}", callback.attempt).into(),
             callback.next_attempt_at.map_or_else(|| "now".into(), |at| time::relative(at.0, now)).into(),
-            callback.failure.as_ref().map(told).unwrap_or_default().into(),
+            callback.failure.as_ref().map(why).unwrap_or_default().into(),
         ]);
     }
     table
+}
+
+/// Why an attempt has failed. The last cause is the one that people know: "Connection refused".
+fn why(failure: &Failure) -> String {
+    let cause = failure.causes.last().map(|cause| format!(": {cause}")).unwrap_or_default();
+    format!("{}{cause} [{}]", failure.message, failure.code)
 }

@@ -43,6 +43,11 @@ pub(super) fn told(context: &Context, answer: &Answer) -> Result<(), Error> {
     }
     let kept: KeyKept = answer.read()?;
     output::data(kept.revision);
-    output::hint(format_args!("{} has {} left; look at it with: steadfast key get {}", kept.key, left(kept.expires_at.0, time::now()), kept.key));
+    output::hint(format_args!(
+        "{} has {} left; look at it with: steadfast key get {}",
+        kept.key,
+        left(kept.expires_at.0, time::now()),
+        kept.key
+    ));
     Ok(())
 }

@@ -68,7 +68,11 @@ fn detail(event: &Event) -> String {
     let payload = &event.payload;
     let mut parts = Vec::new();
     parts.extend(payload.revision.map(|revision| format!("revision {revision}")));
-    parts.extend(payload.expires_at.map(|at| format!("{} left", duration::rough(at.0.saturating_since(event.timestamp.0)))));
+    parts.extend(
+        payload
+            .expires_at
+            .map(|at| format!("{} left", duration::rough(at.0.saturating_since(event.timestamp.0)))),
+    );
     if let Some(due) = payload.due_at {
         let of = payload.of.map(|of| format!(" of {of}")).unwrap_or_default();
         let delay = duration::rough(due.0.saturating_since(event.timestamp.0));

@@ -26,9 +26,7 @@ pub(super) async fn run(context: &Context, args: List) -> Result<(), Error> {
         return Ok(());
     }
     output::data(table(&runs, time::now()).to_text());
-    if let Some(cursor) = whole.next_cursor {
-        output::hint(format_args!("\nthere are more: --all, or --cursor {cursor}"));
-    }
+    whole.hint_at_more();
     Ok(())
 }
 
