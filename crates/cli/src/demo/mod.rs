@@ -1,10 +1,12 @@
 //! `steadfast serve --demo`: example workflows against a flaky shop that it brings along.
 
+mod carts;
 mod shop;
 
 use crate::config::{Config, Origin, settings};
 use crate::error::Error;
 use crate::output::{self, style};
+use carts::{CARTS, Cart};
 use serde_json::json;
 use shop::Shop;
 use std::net::SocketAddr;
@@ -19,17 +21,18 @@ const FROM: Origin = Origin::Flag("--demo");
 const FOLDER: &str = "demo-data";
 
 /// The definitions, which are written into the folder where they are not there already: they may be changed while the server runs.
-const DEFINITIONS: [(&str, &str); 5] = [
+const DEFINITIONS: [(&str, &str); 6] = [
     ("checkout.yaml", include_str!("definitions/checkout.yaml")),
     ("newsletter.yaml", include_str!("definitions/newsletter.yaml")),
     ("bundle.yaml", include_str!("definitions/bundle.yaml")),
     ("report.yaml", include_str!("definitions/report.yaml")),
     ("reminder.yaml", include_str!("definitions/reminder.yaml")),
+    ("left-cart.yaml", include_str!("definitions/left-cart.yaml")),
 ];
 
 /// What the demonstration brings along; it ends when this is dropped.
 pub(crate) struct Demo {
-    _shop: Shop,
+    shop: Shop,
 }
 
 /// A run that is started, and what there is to see of it.
@@ -55,13 +58,13 @@ impl Demo {
         if let Some(folder) = config.path(settings::DEFINITIONS) {
             write(&folder).map_err(|error| Error::Failed(format!("cannot write the definitions into {}: {error}", folder.display())))?;
         }
-        Ok(Demo { _shop: shop })
+        Ok(Demo { shop })
     }
 
-    /// Once the server answers: starts the runs that are not there yet, and says what to look at.
+    /// Once the server answers: starts the runs and puts the keys that are not there yet, and says what to look at.
     ///
     /// # Errors
-    /// If a run cannot be started.
+    /// If a run cannot be started, or a key cannot be put.
     pub(crate) async fn begin(&self, engine: &Engine, addr: SocketAddr) -> Result<(), Error> {
         let mut found = 0;
         let examples = examples();
@@ -78,6 +81,7 @@ impl Demo {
             let (_, answer) = started.map_err(|error| Error::failed("cannot start a run of the demonstration", &error))?;
             found += usize::from(answer != Answer::Created);
         }
+        carts::put(engine, self.shop.addr).await?;
         tell(&examples, found, addr);
         Ok(())
     }
@@ -151,6 +155,10 @@ fn tell(examples: &[Example], found: usize, addr: SocketAddr) {
     for Example { id, shows, .. } in examples {
         output::say(format_args!("  {id:<16} {}", style::paint(style::FAINT, shows)));
     }
+    output::say("\nand these keys are put, which expire:");
+    for Cart { key, shows, .. } in &CARTS {
+        output::say(format_args!("  {key:<16} {}", style::paint(style::FAINT, shows)));
+    }
     output::say(format_args!("\nLook at them, live: {page}\nor in another terminal:"));
     let server = if addr.port() == 7373 { String::new() } else { format!(" --server http://{addr}") };
     for command in [
@@ -159,6 +167,8 @@ fn tell(examples: &[Example], found: usize, addr: SocketAddr) {
         "run why demo/order-2",
         "run signal demo/order-2 ok --payload '{\"approved\":true}'",
         "letter list",
+        "key list demo/",
+        "key watch demo/",
         "run start checkout --input '{\"order\":\"mine\",\"amount\":12}' --wait",
     ] {
         output::say(format_args!("  {program} {command}{server}"));

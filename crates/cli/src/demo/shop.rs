@@ -19,6 +19,12 @@ use tokio::task::JoinHandle;
 /// How often the payment service fails for one order before it works.
 const CHARGES_FAILED: u32 = 2;
 
+/// How often the shop does not listen when it is told of a cart that was left.
+const CARTS_MISSED: u32 = 2;
+
+/// Where the shop is, if nobody else is there: keys that outlast a restart call it by its address.
+const PORT: u16 = 7374;
+
 /// How long the warehouse takes.
 const WAREHOUSE: Duration = Duration::from_millis(1500);
 
@@ -48,9 +54,12 @@ impl Memory {
 }
 
 impl Shop {
-    /// Opens it on a free port of this machine.
+    /// Opens it on its port of this machine, or on a free one.
     pub(super) async fn open() -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, PORT)).await {
+            Ok(listener) => listener,
+            Err(_) => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?,
+        };
         let addr = listener.local_addr()?;
         let server = tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, services()).await {
@@ -75,6 +84,8 @@ fn services() -> Router {
         .route("/refund/{id}", post(done))
         .route("/ship", post(|| async { Json(json!({ "parcel": "on its way" })) }))
         .route("/mail", post(mail))
+        .route("/cart-left", post(cart_left))
+        .route("/cart-moved", post(|| async { (StatusCode::GONE, "carts have moved") }))
         .route("/figures", get(|| async { Html("<h1>Please log in</h1>") }))
         .with_state(Memory::default())
 }
@@ -101,6 +112,14 @@ async fn mail(State(memory): State<Memory>) -> Response {
     match memory.count("mail") % 3 {
         0 => (StatusCode::BAD_GATEWAY, "try again").into_response(),
         _ => Json(json!({ "sent": true })).into_response(),
+    }
+}
+
+/// The shop hears of a cart that was left, but not at once. The key of the request tells it one expiry from another.
+async fn cart_left(State(memory): State<Memory>, headers: HeaderMap) -> Response {
+    match memory.call("cart-left", &headers) {
+        ..=CARTS_MISSED => (StatusCode::SERVICE_UNAVAILABLE, "nobody is here").into_response(),
+        _ => Json(json!({ "heard": true })).into_response(),
     }
 }
 
