@@ -120,17 +120,22 @@ pub(crate) fn of_env(name: &str) -> Option<&'static Setting> {
     ALL.iter().find(|setting| setting.env == name).copied()
 }
 
-/// The known name that somebody may have meant: a misspelt one, or one that was put into the wrong section.
+/// The known name that somebody may have meant: a misspelt one of the same section, one that was put into the wrong section, or any that is near.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
-    let leaf = |name: &'a str| name.rsplit('.').next().unwrap_or(name);
-    let own = name.rsplit('.').next().unwrap_or(name);
-    known.clone().find(|other| leaf(other) == own).or_else(|| {
-        known
-            .map(|other| (strsim::damerau_levenshtein(name, other), other))
-            .min()
-            .filter(|(distance, other)| *distance <= (other.len() / 3).clamp(1, 4))
-            .map(|(_, other)| other)
-    })
+    let (section, own) = parts(name);
+    let misspelt = || near(name, known.clone().filter(|other| parts(other).0 == section));
+    let misplaced = || known.clone().find(|other| parts(other).1 == own);
+    misspelt().or_else(misplaced).or_else(|| near(name, known.clone()))
+}
+
+fn parts(name: &str) -> (&str, &str) {
+    name.rsplit_once('.').unwrap_or(("", name))
+}
+
+/// The nearest one, if it is near enough to be meant.
+fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let (distance, other) = known.map(|other| (strsim::damerau_levenshtein(name, other), other)).min()?;
+    (distance <= (other.len() / 3).clamp(1, 4)).then_some(other)
 }
 
 #[cfg(test)]
@@ -177,6 +182,8 @@ mod tests {
         assert_eq!(nearest("body_bytes_max", keys()), Some("limits.body_bytes_max"));
         assert_eq!(nearest("limit.wait_max", keys()), Some("limits.wait_max"));
         assert_eq!(nearest("retention.complete", keys()), Some("retention.completed"));
+        assert_eq!(nearest("limits.in_flight", keys()), Some("limits.in_flight_max"));
+        assert_eq!(nearest("keys.in_flight", keys()), Some("callbacks.in_flight"));
         assert_eq!(nearest("colour", keys()), None);
     }
 }

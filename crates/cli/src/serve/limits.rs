@@ -1,10 +1,11 @@
 //! From the settings to what the engine and the server are told.
 
 use crate::config::{Config, settings};
-use crate::error::Error;
+use crate::error::{Error, chain};
 use std::net::SocketAddr;
 use steadfast_kernel::{Jitter, Policy};
 use steadfast_runtime::{Callbacks, Retention};
+use steadfast_server::{CallerSettings, HttpCaller};
 
 pub(super) fn of_engine(config: &Config) -> steadfast_runtime::Config {
     let usual = steadfast_runtime::Config::default();
@@ -41,6 +42,13 @@ fn of_callbacks(config: &Config, usual: Callbacks) -> Callbacks {
         attempt_timeout: config.time(settings::CALLBACKS_TIMEOUT).unwrap_or(usual.attempt_timeout),
         in_flight_max: config.number(settings::CALLBACKS_IN_FLIGHT),
     }
+}
+
+/// Who tells of expiries over HTTP, and whom that one may call.
+pub(super) fn of_caller(config: &Config) -> Result<HttpCaller, Error> {
+    let hosts = config.list(settings::CALLBACKS_HOSTS);
+    HttpCaller::new(CallerSettings { hosts, user_agent: None })
+        .map_err(|error| Error::Usage(format!("callbacks.hosts ({}): {}", config.origin(settings::CALLBACKS_HOSTS), chain(&error))))
 }
 
 /// As many open files as this process may have: every connection is one, and the usual limit is for programs that have few.

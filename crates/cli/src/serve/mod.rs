@@ -41,6 +41,7 @@ pub(crate) fn run(common: &Common, args: &Serve) -> Result<(), Error> {
 async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     limits::raise_open_files();
     let herald = Herald::new(config);
+    let caller = Arc::new(limits::of_caller(config)?);
     let mut signals = Signals::new().map_err(|error| Error::failed("cannot listen for signals", &error))?;
     let data = config.path(settings::DATA).unwrap_or_else(|| settings::DATA.default.into());
     let store: Arc<dyn Store> = Arc::new(Embedded::open(&data).map_err(|error| with_code(&error, error.code()))?);
@@ -51,6 +52,7 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     let mut builder = Builder::new(store);
     builder.observer = traces.as_ref().map(Traces::observer);
     builder.config = limits::of_engine(config);
+    builder.caller = Some(caller);
     builder.registry = definitions.registry();
     let engine = builder.start().await.map_err(|error| with_code(&error, error.code()))?;
     let parts = Parts { catalogue: Some(Arc::new(definitions.catalogue())), metrics };

@@ -19,14 +19,11 @@ fn kill(mut served: Served) {
     served.ended();
 }
 
-<<<<<<< HEAD
-=======
 #[expect(clippy::disallowed_methods, reason = "the time of the machine has to go by while no server is there")]
 fn is_over(time: &str) -> bool {
     time.parse::<jiff::Timestamp>().unwrap() < jiff::Timestamp::now()
 }
 
->>>>>>> 5e4d703 (cli: key put, get, renew, delete, list, watch, callbacks)
 /// The first expiry that is still to be told, once it has failed that often.
 fn failed(served: &Served, times: u64) -> serde_json::Value {
     until("it has failed", || {
@@ -44,14 +41,10 @@ fn a_callback_to_a_target_that_was_down_is_made_after_a_restart() {
     let keys = ["a", "b", "c"].map(|key| format!("{key}/{}", put(&served, key, &["1", "--ttl", "100ms", "--call", &call])));
     let waits = failed(&served, 2);
     assert_eq!(waits["of"], 1_000_000, "{waits}");
-<<<<<<< HEAD
-    let table = served.call(&["key", "callbacks"]).ends_with(0).prints(&["TARGET", &url, "of 1000000", "connection refused"]);
-=======
     let table = served
         .call(&["key", "callbacks"])
         .ends_with(0)
         .prints(&["TARGET", &url, "of 1000000", "Connection refused"]);
->>>>>>> 5e4d703 (cli: key put, get, renew, delete, list, watch, callbacks)
     assert!(!table.out.contains("hunter2"), "{table:?}");
     kill(served);
     let world = World::open_at(&url);
@@ -84,10 +77,7 @@ fn a_key_that_expires_while_the_server_is_down_is_told_after_its_start() {
     let expires_at = served.call(&["key", "get", "a", "--json"]).ends_with(0).json()["expiresAt"].clone();
     kill(served);
     assert_eq!(world.calls("/ended"), [""; 0], "its time was not over");
-<<<<<<< HEAD
-=======
     until("its time is over", || is_over(expires_at.as_str().unwrap()).then_some(()));
->>>>>>> 5e4d703 (cli: key put, get, renew, delete, list, watch, callbacks)
     let served = serve(dir.path(), &[]);
     until("it is told", || world.calls("/ended").first().cloned());
     until_all_is_told(&served);
@@ -111,14 +101,10 @@ fn a_callback_that_is_refused_for_good_is_a_dead_letter_at_once() {
     assert!(first.starts_with("key:carts/7."), "{first}");
     served.call(&["letter", "list"]).ends_with(0).prints(&[&first, "carts/7  expiry", "410"]);
     let about = format!("{first}  expiry of carts/7, revision {revision}");
-<<<<<<< HEAD
-    served.call(&["letter", "show", &first]).ends_with(0).prints(&[&about, "410", r#"value     {"items":3}"#, "attempt   1"]);
-=======
     served
         .call(&["letter", "show", &first])
         .ends_with(0)
         .prints(&[&about, "410", r#"value     {"items":3}"#, "attempt   1"]);
->>>>>>> 5e4d703 (cli: key put, get, renew, delete, list, watch, callbacks)
     until_all_is_told(&served);
     served
         .call(&["letter", "redrive", &first, "--reason", "they are back"])
@@ -151,13 +137,8 @@ fn an_attempt_takes_as_long_as_the_settings_say() {
     let (dir, world) = (tempfile::tempdir().unwrap(), World::open());
     let served = serve(dir.path(), &["--set", "callbacks.timeout=200ms"]);
     put(&served, "a", &["1", "--ttl", "100ms", "--call", &format!("{}/hang-once", world.url)]);
-<<<<<<< HEAD
-    until_all_is_told(&served);
-    assert_eq!(world.calls("/hang-once").len(), 2, "the one that hung was given up");
-=======
     until("the one that hung is given up", || (world.calls("/hang-once").len() == 2).then_some(()));
     until_all_is_told(&served);
->>>>>>> 5e4d703 (cli: key put, get, renew, delete, list, watch, callbacks)
 }
 
 #[test]
@@ -181,16 +162,11 @@ fn settings_of_callbacks_that_cannot_be_are_told_at_the_start() {
         ("callbacks.max_attempts=0", "at least 1"),
         ("callbacks.timeout=soon", "is no duration"),
         ("callbacks.host=x", "did you mean callbacks.hosts?"),
-<<<<<<< HEAD
-    ] {
-        crate::steadfast::steadfast(dir.path(), &["serve", "--listen", "127.0.0.1:0", "--set", setting]).ends_with(2).says(&[said]);
-=======
         ("callbacks.hosts=http://x", "callbacks.hosts (--set): "),
     ] {
         crate::steadfast::steadfast(dir.path(), &["serve", "--listen", "127.0.0.1:0", "--set", setting])
             .ends_with(2)
             .says(&[said]);
->>>>>>> 5e4d703 (cli: key put, get, renew, delete, list, watch, callbacks)
     }
     crate::steadfast::steadfast(dir.path(), &["serve", "--listen", "127.0.0.1:0", "--set", "callbacks.timeout=0s"])
         .ends_with(1)

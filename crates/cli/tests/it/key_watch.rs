@@ -62,11 +62,7 @@ fn a_watch_tells_every_change_of_the_keys_that_it_watches() {
     let lines = watching.until("KEY_DELETED");
     let kinds: Vec<&str> = lines.iter().map(|line| line.split_whitespace().nth(1).unwrap()).collect();
     assert_eq!(kinds, ["KEY_PUT", "KEY_RENEWED", "KEY_EXPIRED", "KEY_PUT", "KEY_DELETED"], "{lines:#?}");
-<<<<<<< HEAD
-    assert!(lines[0].contains(&format!("a/1 ")) && lines[0].contains(&format!("revision {revision}, 60 min left, owner me")), "{lines:#?}");
-=======
     assert!(lines[0].contains("a/1 ") && lines[0].contains(&format!("revision {revision}, 60 min left, owner me")), "{lines:#?}");
->>>>>>> 5e4d703 (cli: key put, get, renew, delete, list, watch, callbacks)
     assert!(!lines.iter().any(|line| line.contains("b/1")), "{lines:#?}");
 }
 

@@ -17,16 +17,12 @@ pub(crate) fn put(served: &Served, key: &str, more: &[&str]) -> u64 {
 /// The keys that a list has.
 #[track_caller]
 pub(crate) fn names(called: &Called, field: &str) -> Vec<String> {
-<<<<<<< HEAD
-    called.json()["items"].as_array().unwrap().iter().map(|item| item[field].as_str().unwrap().to_owned()).collect()
-=======
     called.json()["items"]
         .as_array()
         .unwrap()
         .iter()
         .map(|item| item[field].as_str().unwrap().to_owned())
         .collect()
->>>>>>> 5e4d703 (cli: key put, get, renew, delete, list, watch, callbacks)
 }
 
 /// Waits until nothing is left to be told.
@@ -53,14 +49,10 @@ fn a_key_is_put_looked_at_renewed_and_deleted() {
     let renewed = served.call(&["key", "renew", "sessions/ada", "--ttl", "2h", "--json"]).ends_with(0).json();
     assert!(renewed["revision"].as_u64().unwrap() > first, "{renewed}");
     assert_eq!(served.call(&["key", "get", "sessions/ada", "--json"]).json()["expiresAt"], renewed["expiresAt"]);
-<<<<<<< HEAD
-    served.call(&["key", "list"]).ends_with(0).prints(&["KEY", "LEFT", "sessions/ada", "1 h 59 min", r#"{"user":"ada""#]);
-=======
     served
         .call(&["key", "list"])
         .ends_with(0)
         .prints(&["KEY", "LEFT", "sessions/ada", "119 min", r#"{"user":"ada""#]);
->>>>>>> 5e4d703 (cli: key put, get, renew, delete, list, watch, callbacks)
 
     served.call(&["key", "delete", "sessions/ada"]).ends_with(0).says(&["sessions/ada is deleted"]);
     for args in [vec!["get", "sessions/ada"], vec!["renew", "sessions/ada", "--ttl", "1s"], vec!["delete", "sessions/ada", "--json"]] {
@@ -90,14 +82,10 @@ fn a_value_is_json_a_file_stdin_or_a_text() {
     child.stdin.take().unwrap().write_all(b"[1,2]\n").unwrap();
     Called::of(&child.wait_with_output().unwrap()).ends_with(0);
     assert_eq!(served.call(&["key", "get", "k", "--value"]).out, "[1,2]\n");
-<<<<<<< HEAD
-    served.call(&["key", "put", "k", "{a:1}", "--ttl", "1h"]).ends_with(2).says(&["VALUE: it is no JSON"]);
-=======
     served
         .call(&["key", "put", "k", "{a:1}", "--ttl", "1h"])
         .ends_with(2)
         .says(&["VALUE: it is no JSON"]);
->>>>>>> 5e4d703 (cli: key put, get, renew, delete, list, watch, callbacks)
     assert_eq!(served.call(&["key", "get", "k", "--value"]).out, "[1,2]\n", "nothing was changed");
 }
 
@@ -105,23 +93,14 @@ fn a_value_is_json_a_file_stdin_or_a_text() {
 fn an_owner_and_a_revision_keep_others_away() {
     let served = Served::new();
     let revision = put(&served, "leader", &["a", "--ttl", "1h", "--owner", "a", "--if-absent"]);
-<<<<<<< HEAD
-    served.call(&["key", "put", "leader", "b", "--ttl", "1h", "--owner", "b", "--if-absent"]).ends_with(1);
-=======
     served
         .call(&["key", "put", "leader", "b", "--ttl", "1h", "--owner", "b", "--if-absent"])
         .ends_with(1);
->>>>>>> 5e4d703 (cli: key put, get, renew, delete, list, watch, callbacks)
     for verb in [vec!["put", "leader", "b", "--ttl", "1h"], vec!["renew", "leader", "--ttl", "1h"], vec!["delete", "leader"]] {
         let args = [&["key"], &verb[..]].concat();
         served.call(&args).ends_with(1).says(&["SF0118"]);
         served.call(&[&args[..], &["--owner", "b"]].concat()).ends_with(1).says(&["SF0118"]);
         let other = (revision + 1000).to_string();
-<<<<<<< HEAD
-        served.call(&[&args[..], &["--owner", "a", "--if-revision", &other]].concat()).ends_with(1).says(&["SF0119"]);
-    }
-    served.call(&["key", "put", "leader", "b", "--ttl", "1h", "--owner", "a", "--if-absent"]).ends_with(1).says(&["SF0119"]);
-=======
         served
             .call(&[&args[..], &["--owner", "a", "--if-revision", &other]].concat())
             .ends_with(1)
@@ -131,7 +110,6 @@ fn an_owner_and_a_revision_keep_others_away() {
         .call(&["key", "put", "leader", "b", "--ttl", "1h", "--owner", "a", "--if-absent"])
         .ends_with(1)
         .says(&["SF0119"]);
->>>>>>> 5e4d703 (cli: key put, get, renew, delete, list, watch, callbacks)
     assert_eq!(served.call(&["key", "get", "leader", "--json"]).json()["revision"], revision);
     let mut expected = revision.to_string();
     for verb in [vec!["put", "leader", "c", "--ttl", "1h"], vec!["renew", "leader", "--ttl", "1h"], vec!["delete", "leader"]] {
