@@ -39,4 +39,4 @@ pub use host::{Attempted, Code, Observer, Registered, Registry, Replayed, RunEnd
 pub use retention::Retention;
 pub use shard::RunView;
 pub use steadfast_kernel::run::{StepKind, StepStatus, StepView, Try};
-pub use timers::Role;
+pub use timers::{Leadership, Role};

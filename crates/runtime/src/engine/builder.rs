@@ -13,7 +13,7 @@ use crate::host::{Host, Observer, Registry};
 use crate::metrics::{OfCommits, OfShard};
 use crate::retention::Sweeper;
 use crate::shard::{Ports, Shard, State, unsettled};
-use crate::timers::{Limits, Role, TimerKeeper};
+use crate::timers::{Leadership, Limits, Role, TimerKeeper};
 use futures_util::FutureExt;
 use std::sync::Arc;
 use steadfast_kernel::random::Seed;
@@ -31,7 +31,7 @@ pub struct Builder {
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
     /// Whether this instance may fire timers, as it changes; always if there is none.
-    pub leadership: Option<watch::Receiver<Role>>,
+    pub leadership: Option<Leadership>,
     /// Who hears of attempts and ends, for traces.
     pub observer: Option<Arc<dyn Observer>>,
     /// What the seeds of runs follow from, together with their ids, so that chance is the same each time; for tests. They are drawn if there is none.

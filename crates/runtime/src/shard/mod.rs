@@ -45,7 +45,7 @@ use crate::health;
 use crate::host::{Host, Line, Report, Says, SessionId, ToHost};
 use crate::metrics::OfShard;
 use crate::outbox::Outbox;
-use crate::timers::{Fired, Order, Role};
+use crate::timers::{Fired, Leadership, Order};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -122,7 +122,7 @@ pub(crate) struct Ports {
     pub(crate) timers: mpsc::UnboundedSender<Order>,
     pub(crate) health: watch::Sender<health::Health>,
     pub(crate) followers: Arc<Followers>,
-    pub(crate) role: watch::Receiver<Role>,
+    pub(crate) role: Leadership,
 }
 
 /// What the shard knows beyond its settings.

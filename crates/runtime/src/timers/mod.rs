@@ -35,6 +35,9 @@ pub enum Role {
     Follower,
 }
 
+/// The role of this instance for a shard, as it changes. A store that belongs to one process alone is always led by it.
+pub type Leadership = watch::Receiver<Role>;
+
 /// What the keeper is told.
 #[derive(Debug)]
 pub(crate) enum Order {
@@ -64,7 +67,7 @@ pub(crate) struct TimerKeeper {
     clock: Arc<dyn Clock>,
     store: Arc<dyn Store>,
     shard: ShardId,
-    role: watch::Receiver<Role>,
+    role: Leadership,
     orders: mpsc::UnboundedReceiver<Order>,
     fired: mpsc::UnboundedSender<Fired>,
     queues: ExpiryQueues<Name>,
@@ -104,7 +107,7 @@ impl TimerKeeper {
         clock: Arc<dyn Clock>,
         store: Arc<dyn Store>,
         shard: ShardId,
-        role: watch::Receiver<Role>,
+        role: Leadership,
         orders: mpsc::UnboundedReceiver<Order>,
         fired: mpsc::UnboundedSender<Fired>,
         limits: Limits,
