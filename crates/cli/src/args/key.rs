@@ -8,8 +8,8 @@ pub(crate) enum KeyCommand {
     /// Give a key a value and a time to live; prints its revision
     #[command(after_help = "\
 Examples:
-  steadfast key put sessions/ada '{\"user\":\"ada\"}' --ttl 30m --call https://app.example.com/logged-out
-  steadfast key put files/17.tmp uploads/17.tmp --ttl 24h --start remove-file --input '{\"file\":\"17.tmp\"}'
+  steadfast key put sessions/ada '{\"user\":\"ada\"}' --ttl 30m --call https://example.com/out
+  steadfast key put files/17 17.tmp --ttl 24h --start remove-file --input '\"17.tmp\"'
   steadfast key put leader node-1 --ttl 15s --owner node-1 --if-absent
   steadfast key put carts/7 @cart.json --ttl 1h --if-revision 4711")]
     Put(Put),

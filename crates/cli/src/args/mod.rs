@@ -82,7 +82,7 @@ Examples:
         arg_required_else_help = true,
         after_help = "\
 Examples:
-  steadfast key put sessions/ada '{\"user\":\"ada\"}' --ttl 30m --call https://app.example.com/logged-out
+  steadfast key put sessions/ada '{\"user\":\"ada\"}' --ttl 30m --call https://example.com/out
   steadfast key list sessions/
   steadfast key callbacks                           whose expiry is still to be told?"
     )]

@@ -84,6 +84,7 @@ pub(super) fn of_server(config: &Config) -> Result<steadfast_server::Config, Err
 mod tests {
     use super::*;
     use crate::config::Given;
+    use std::time::Duration;
 
     #[test]
     fn what_is_not_set_is_as_engine_and_server_have_it() {
@@ -93,5 +94,32 @@ mod tests {
         let config = Config::load(&Given { file: Some(file), ..Given::default() }).unwrap();
         assert_eq!(format!("{:?}", of_engine(&config)), format!("{:?}", steadfast_runtime::Config::default()));
         assert_eq!(format!("{:?}", of_server(&config).unwrap()), format!("{:?}", steadfast_server::Config::default()));
+    }
+    #[test]
+    fn settings_of_callbacks_keys_and_timers_reach_the_engine() {
+        let set = [
+            "callbacks.retry_delay=2s",
+            "callbacks.max_delay=3s",
+            "callbacks.max_attempts=7",
+            "callbacks.timeout=4s",
+            "callbacks.in_flight=5",
+            "keys.kept_for=6m",
+            "timers.expire_batch=8",
+            "timers.retry_batch=9",
+        ];
+        let set = set.map(Into::into).to_vec();
+        let engine = of_engine(&Config::load(&Given { set, ..Given::default() }).unwrap());
+        let Callbacks { policy, attempt_timeout, in_flight_max } = engine.callbacks;
+        let seconds = Duration::from_secs;
+        assert_eq!(policy, Policy::exponential(seconds(2)).max_delay(seconds(3)).max_attempts(7).jitter(Jitter::Additive));
+        assert_eq!((attempt_timeout, in_flight_max), (seconds(4), 5));
+        assert_eq!((engine.keys_kept_for, engine.expire_batch, engine.retry_batch), (seconds(360), 8, 9));
+    }
+
+    #[test]
+    fn a_first_delay_that_is_longer_than_the_longest_one_counts() {
+        let set = vec!["callbacks.retry_delay=10m".into()];
+        let policy = of_engine(&Config::load(&Given { set, ..Given::default() }).unwrap()).callbacks.policy;
+        assert_eq!(policy.delay(1, 0), Duration::from_secs(600));
     }
 }

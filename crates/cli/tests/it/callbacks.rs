@@ -38,6 +38,8 @@ fn a_callback_to_a_target_that_was_down_is_made_after_a_restart() {
     let (dir, url) = (tempfile::tempdir().unwrap(), nobody());
     let served = serve(dir.path(), &["--set", "callbacks.max_attempts=1000000"]);
     let call = format!("{url}/ended?token=hunter2");
+    put(&served, "shown", &["1", "--ttl", "1h", "--call", &call]);
+    assert!(!served.call(&["key", "list"]).ends_with(0).prints(&[&url]).out.contains("hunter2"));
     let keys = ["a", "b", "c"].map(|key| format!("{key}/{}", put(&served, key, &["1", "--ttl", "100ms", "--call", &call])));
     let waits = failed(&served, 2);
     assert_eq!(waits["of"], 1_000_000, "{waits}");

@@ -76,6 +76,15 @@ fn the_first_ten_minutes() {
     served.call(&["letter", "drop", "report.3", "--reason", "they have not"]).ends_with(0);
     assert!(!served.call(&["letter", "list"]).ends_with(0).out.contains("report."));
 
+    // Carts that expire: one starts a run, one is told to nobody.
+    served.call(&["key", "list", "demo/"]).ends_with(0).prints(&["demo/carts/cleo", "/cart-left"]);
+    let carts = ["run", "list", "--workflow", "left-cart", "--json"];
+    let run = until("a run is started", || served.call(&carts).json()["items"][0]["id"].as_str().map(str::to_owned));
+    assert!(run.starts_with("expired/demo/carts/ada/"), "{run}");
+    served.until_status(&run, "COMPLETED");
+    until("there is a letter", || served.call(&["letter", "list"]).out.contains("key:demo/carts/dan.").then_some(()));
+    let cart = served.call(&["key", "get", "demo/carts/cleo", "--json"]).ends_with(0).json();
+
     // A definition of one's own, with a mistake in it first.
     let file = dir.path().join("demo-data/definitions/hello.yaml");
     std::fs::write(
@@ -100,6 +109,7 @@ fn the_first_ten_minutes() {
     let served = demo(dir.path());
     until("it says that they are there", || served.log().contains("7 runs are here from the last time").then_some(()));
     assert_eq!(served.run("demo/reminder")["wait"]["dueAt"], due);
+    assert_eq!(served.call(&["key", "get", "demo/carts/cleo", "--json"]).ends_with(0).json(), cart);
     assert_eq!(served.run("demo/order-2")["result"]["receipt"]["charge"], "c-order-2");
     served.call(&["run", "replay", "demo/order-2"]).ends_with(0);
     steadfast(dir.path(), &["doctor", "--server", &served.url, "--data", "demo-data", "--definitions", "demo-data/definitions"])

@@ -3,6 +3,7 @@
 use crate::keys::put;
 use crate::served::Served;
 use crate::steadfast::until;
+use crate::world::World;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
@@ -86,6 +87,32 @@ fn a_watch_outlasts_a_restart_and_misses_nothing() {
         .collect();
     let expected = [("a", "KEY_PUT"), ("b", "KEY_PUT"), ("b", "KEY_EXPIRED")];
     assert_eq!(told, expected.map(|(key, event)| (key.to_owned(), event.to_owned())));
+}
+
+#[test]
+fn a_watch_that_breaks_off_before_the_first_change_misses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = Served::start(dir.path(), &["--listen", "127.0.0.1:0"]);
+    let listen = served.url.strip_prefix("http://").unwrap().to_owned();
+    let watching = Watching::new(&served, &[]);
+    drop(served); // it is killed
+    watching.says("the server does not answer");
+    // The change is made where the watch does not see it.
+    let elsewhere = Served::start(dir.path(), &["--listen", "127.0.0.1:0"]);
+    put(&elsewhere, "a", &["1", "--ttl", "1h"]);
+    drop(elsewhere);
+    let _served = Served::start(dir.path(), &["--listen", &listen]);
+    let lines = watching.until("KEY_PUT");
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+}
+
+#[test]
+fn a_watch_tells_of_dead_letters() {
+    let (served, world) = (Served::new(), World::open());
+    let watching = Watching::new(&served, &["carts/"]);
+    put(&served, "carts/7", &["1", "--ttl", "100ms", "--call", &format!("{}/gone", world.url)]);
+    let lines = watching.until("LETTER_ADDED");
+    assert!(lines.last().unwrap().contains("key:carts/7.") && lines.last().unwrap().contains("410"), "{lines:#?}");
 }
 
 #[test]

@@ -1,4 +1,7 @@
 use crate::steadfast::{Called, command, steadfast};
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An address at which nobody listens.
 fn nowhere() -> String {
@@ -41,4 +44,38 @@ fn a_proxy_is_not_asked_for_this_machine() {
         .env_remove("REQUEST_METHOD");
     Called::of(&call.output().unwrap()).ends_with(3).says(&["connection refused"]);
     assert!(proxy.accept().is_err(), "nobody came to the proxy");
+}
+
+/// Takes requests and answers none: how many there were so far.
+fn silent() -> (String, Arc<AtomicUsize>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (server, count) = (format!("http://{}", listener.local_addr().unwrap()), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&count);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let _request = stream.read(&mut [0; 4096]);
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    (server, count)
+}
+
+#[test]
+fn what_would_be_answered_otherwise_the_second_time_is_sent_once() {
+    let dir = tempfile::tempdir().unwrap();
+    for (args, times) in [
+        (vec!["put", "k", "1", "--ttl", "1s"], 4),
+        (vec!["put", "k", "1", "--ttl", "1s", "--if-absent"], 1),
+        (vec!["put", "k", "1", "--ttl", "1s", "--if-revision", "7"], 1),
+        (vec!["renew", "k", "--ttl", "1s"], 4),
+        (vec!["renew", "k", "--ttl", "1s", "--if-revision", "7"], 1),
+        (vec!["delete", "k"], 1),
+    ] {
+        let (server, count) = silent();
+        let args = [&["key"], &args[..], &["--server", &server]].concat();
+        steadfast(dir.path(), &args)
+            .ends_with(3)
+            .says(&["whether it was done can be seen with: steadfast key get k"]);
+        assert_eq!(count.load(Ordering::SeqCst), times, "{args:?}");
+    }
 }

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::output::table::{Cell, Column, Table};
 use crate::output::{self, style, time};
 use steadfast_kernel::Timestamp;
-use steadfast_server::shapes::Key;
+use steadfast_server::shapes::{Key, OnExpire};
 
 pub(super) async fn run(context: &Context, args: KeyList) -> Result<(), Error> {
     let KeyList { prefix, limit, cursor, all } = args;
@@ -44,9 +44,14 @@ fn table(keys: &[Key], now: Timestamp) -> Table {
             key.revision.to_string().into(),
             key.owner.clone().unwrap_or_default().into(),
             if key.directory { "directory" } else { "" }.into(),
-            key.on_expire.as_ref().map(told).unwrap_or_default().into(),
+            key.on_expire.as_ref().map(briefly).unwrap_or_default().into(),
             key.value.as_str().into(),
         ]);
     }
     table
+}
+
+/// Who is told, without the query of an address, which may be long or a secret.
+fn briefly(on_expire: &OnExpire) -> String {
+    told(on_expire).split('?').next().unwrap_or_default().into()
 }

@@ -76,11 +76,29 @@ fn detail(event: &Event) -> String {
     if let Some(due) = payload.due_at {
         let of = payload.of.map(|of| format!(" of {of}")).unwrap_or_default();
         let delay = duration::rough(due.0.saturating_since(event.timestamp.0));
-        parts.push(format!("attempt {}{of} in {delay}", event.attempt_number));
+        parts.push(format!("attempt {}{of} has failed, the next one is in {delay}", event.attempt_number));
     }
     parts.extend(payload.owner.as_ref().map(|owner| format!("owner {owner}")));
     parts.extend(payload.with.as_ref().map(|with| format!("with {with}")));
     parts.extend(payload.run.as_ref().map(|run| format!("run {run}")));
     parts.extend(event.failure_reason.clone().or_else(|| payload.reason.clone()));
     parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_callback_says_when_it_is_made_again_and_why_it_failed() {
+        let change = read(
+            r#"{"kind":"key","id":"carts/7","event":{"workflowId":"carts/7","eventType":"CALLBACK_FAILED","sequence":3,"epoch":1,
+                "timestamp":"2026-01-01T10:30:15Z","payload":{"revision":17,"of":20,"dueAt":"2026-01-01T10:30:16.5Z"},
+                "attemptNumber":1,"backoffDelayMs":1500,"failureReason":"http://x answered 503"}}"#,
+        )
+        .unwrap();
+        let line = anstream::adapter::strip_str(&line(&change)).to_string();
+        let detail = "revision 17, attempt 1 of 20 has failed, the next one is in 1.5 s, http://x answered 503";
+        assert_eq!(line, format!("10:30:15.000  CALLBACK_FAILED   carts/7                   {detail}"));
+    }
 }
