@@ -63,7 +63,7 @@ impl Reader {
     }
 
     /// Events up to one of that type.
-    async fn until(&mut self, kind: &str) -> Vec<(String, Value)> {
+    pub(crate) async fn until(&mut self, kind: &str) -> Vec<(String, Value)> {
         let mut all = Vec::new();
         loop {
             let next = self.next().await.expect("more");
@@ -76,7 +76,7 @@ impl Reader {
     }
 }
 
-fn types(events: &[(String, Value)]) -> Vec<&str> {
+pub(crate) fn types(events: &[(String, Value)]) -> Vec<&str> {
     events.iter().map(|(_, change)| change["event"]["eventType"].as_str().unwrap()).collect()
 }
 

@@ -3,6 +3,7 @@
 
 mod access;
 mod feed;
+mod keys;
 mod limits;
 mod openapi;
 mod pages;

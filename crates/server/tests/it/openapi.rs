@@ -69,7 +69,7 @@ async fn stream(request: RequestBuilder) -> Got {
 }
 
 /// Every operation, with a path that is good for it.
-const OPERATIONS: [(&str, &str); 21] = [
+const OPERATIONS: [(&str, &str); 27] = [
     ("GET /healthz", "/healthz"),
     ("GET /readyz", "/readyz"),
     ("GET /metrics", "/metrics"),
@@ -87,6 +87,12 @@ const OPERATIONS: [(&str, &str); 21] = [
     ("POST /v1/runs/{id}/retry", "/v1/runs/failed/retry"),
     ("POST /v1/runs/{id}/signals/{name}", "/v1/runs/told/signals/go"),
     ("POST /v1/runs/{id}/replay", "/v1/runs/done/replay"),
+    ("GET /v1/keys", "/v1/keys"),
+    ("PUT /v1/keys/{key}", "/v1/keys/kept"),
+    ("GET /v1/keys/{key}", "/v1/keys/kept"),
+    ("POST /v1/keys/{key}/renew", "/v1/keys/kept/renew"),
+    ("DELETE /v1/keys/{key}", "/v1/keys/kept"),
+    ("GET /v1/callbacks", "/v1/callbacks"),
     ("GET /v1/letters", "/v1/letters"),
     ("GET /v1/letters/{id}", "/v1/letters/team/poison.1"),
     ("DELETE /v1/letters/{id}", "/v1/letters/team/poison.1"),
@@ -106,8 +112,19 @@ async fn furnished(config: Config) -> Site {
     start("hold", "told").await;
     start("stuck", "stuck").await;
     start("team/poison", "poisoned").await;
+    assert_eq!(site.put("kept", json!({"value": 1, "ttlMs": 3_600_000})).await.status, 200);
     until("two letters are there", async || site.engine.letters(None, 2).await.unwrap().len() == 2).await;
     site
+}
+
+/// With a body that is good for that operation, if it needs one.
+fn filled(operation: &str, request: RequestBuilder) -> RequestBuilder {
+    match operation {
+        "POST /v1/runs" => request.json(&json!({"workflow": "echo"})),
+        "PUT /v1/keys/{key}" => request.json(&json!({"value": {"deep": [1, 2.5, null]}, "ttlMs": 3_600_000, "directory": true})),
+        "POST /v1/keys/{key}/renew" => request.json(&json!({"ttlMs": 7_200_000})),
+        _ => request,
+    }
 }
 
 fn same(request: RequestBuilder) -> RequestBuilder {
@@ -149,7 +166,7 @@ async fn successes(tour: &mut Tour) {
             "DELETE /v1/letters/{id}" => 204,
             _ => 200,
         };
-        tour.go(&site, operation, path, status, same).await;
+        tour.go(&site, operation, path, status, |request| filled(operation, request)).await;
     }
     let site = furnished(config()).await;
     tour.go(&site, "POST /v1/letters/{id}/redrive", "/v1/letters/team/poison.1/redrive", 204, same)
@@ -164,8 +181,12 @@ async fn what_is_not_there(tour: &mut Tour) {
             .replace("held", "gone")
             .replace("told", "gone")
             .replace("failed", "gone")
+            .replace("kept", "gone")
             .replace("poison.1", "poison.7");
-        tour.go(&site, operation, &gone, 404, same).await;
+        let starts = json!({"value": 1, "ttlMs": 3_600_000, "onExpire": {"startRun": {"workflow": "gone"}}});
+        let no_such_workflow = operation == "PUT /v1/keys/{key}";
+        tour.go(&site, operation, &gone, 404, |request| if no_such_workflow { request.json(&starts) } else { filled(operation, request) })
+            .await;
     }
     tour.go(&site, "POST /v1/runs", "/v1/runs", 404, |request| request.json(&json!({"workflow": "gone"})))
         .await;
@@ -179,7 +200,7 @@ async fn what_cannot_be_understood(tour: &mut Tour) {
         tour.go(&site, &operation, &format!("{path}?nonsense=1"), 400, |request| request.json(&json!({})))
             .await;
     }
-    for (operation, path) in OPERATIONS.into_iter().filter(|(operation, _)| operation.starts_with("POST")) {
+    for (operation, path) in OPERATIONS.into_iter().filter(|(operation, _)| operation.starts_with('P')) {
         tour.go(&site, operation, path, 415, |request| request.body("{}")).await;
         tour.go(&site, operation, path, 413, |request| request.json(&json!({"reason": "x".repeat(2000)})))
             .await;
@@ -200,6 +221,14 @@ async fn conflicts(tour: &mut Tour) {
         .await;
     tour.go(&site, "POST /v1/runs", "/v1/runs", 422, |request| request.json(&json!({"workflow": "strict", "input": {}})))
         .await;
+    let changed = json!({"value": 1, "ttlMs": 3_600_000, "ifRevision": u32::MAX});
+    tour.go(&site, "PUT /v1/keys/{key}", "/v1/keys/kept", 409, |request| request.json(&changed)).await;
+    let changed = json!({"ttlMs": 3_600_000, "ifRevision": u32::MAX});
+    tour.go(&site, "POST /v1/keys/{key}/renew", "/v1/keys/kept/renew", 409, |request| request.json(&changed))
+        .await;
+    tour.go(&site, "DELETE /v1/keys/{key}", "/v1/keys/kept?ifRevision=1000000", 409, same).await;
+    let nobody = json!({"value": 1, "ttlMs": 3_600_000, "onExpire": {"url": "ftp://example.com/"}});
+    tour.go(&site, "PUT /v1/keys/{key}", "/v1/keys/kept", 422, |request| request.json(&nobody)).await;
     assert_eq!(site.post("/v1/runs/stuck/pause", json!({})).await.status, 200);
     tour.go(&site, "POST /v1/letters/{id}/redrive", "/v1/letters/stuck.1/redrive", 409, same).await;
 }
@@ -226,9 +255,7 @@ async fn trouble(tour: &mut Tour) {
     for (method, template, _) in tour.document.answers().into_iter().filter(|(_, path, status)| *status == 503 && path != "/readyz") {
         let operation = format!("{method} {template}");
         let (_, path) = OPERATIONS.into_iter().find(|(listed, _)| *listed == operation).unwrap();
-        let with_body = operation == "POST /v1/runs";
-        tour.go(&site, &operation, path, 503, |request| if with_body { request.json(&json!({"workflow": "echo"})) } else { request })
-            .await;
+        tour.go(&site, &operation, path, 503, |request| filled(&operation, request)).await;
     }
     let sick = Site::new().await;
     sick.store.faults().rule(|_| Some(Fault::Fail));

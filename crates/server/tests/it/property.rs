@@ -65,7 +65,7 @@ fn operations(document: &Document) -> Vec<Operation> {
 /// Text that somebody might send: what is there, what could be, and what cannot.
 fn text() -> BoxedStrategy<String> {
     prop_oneof![
-        4 => select(vec!["done", "failed", "held", "told", "stuck", "team/poison.1", "stuck.1", "go", "ok", "echo", "a/pause", "charge#1", "reserve"]).prop_map(String::from),
+        4 => select(vec!["done", "failed", "held", "told", "stuck", "team/poison.1", "stuck.1", "go", "ok", "echo", "a/pause", "charge#1", "reserve", "kept", "kept:a/b"]).prop_map(String::from),
         2 => "[A-Za-z0-9._/-]{1,20}",
         1 => "[0-9]{1,25}",
         1 => select(vec!["", ".", "..", "/", "a//b", "%", "%2F", "a%2Fb", " ", "\u{0}", "null", "-1", "0", "1", "50", "1e3", "FAILED", "SIGNAL", "RUN_COMPLETED,RUN_FAILED"]).prop_map(String::from),
@@ -279,6 +279,9 @@ fn the_server_does_as_its_document_says() {
             [("echo", "done"), ("fail", "failed"), ("hold", "held"), ("hold", "told"), ("stuck", "stuck"), ("team/poison", "p")]
         {
             site.run(json!({"workflow": workflow, "id": id})).await;
+        }
+        for key in ["kept", "kept:a/b"] {
+            site.put(key, json!({"value": key, "ttlMs": 3_600_000})).await;
         }
         site
     });

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{Failure, Payload, Policy, WorkflowName};
 use steadfast_runtime::host::Context;
-use steadfast_runtime::{Builder, Code, Engine, Registered, Terms};
-use steadfast_server::{Config, Parts, Server};
+use steadfast_runtime::{Builder, Callbacks, Caller, Code, Engine, Registered, Terms};
+use steadfast_server::{CallerSettings, Config, HttpCaller, Parts, Server};
 use steadfast_store::memory::Memory;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -111,8 +111,10 @@ fn stuck(context: Context, _: Payload) -> BoxFuture<'static, Outcome> {
 }
 
 /// An engine with the workflows of the tests.
-pub(crate) async fn engine(store: Memory) -> Engine {
-    let builder = Builder::new(Arc::new(store));
+pub(crate) async fn engine(store: Memory, callbacks: Callbacks, caller: CallerSettings) -> Engine {
+    let config = steadfast_runtime::Config { callbacks, ..steadfast_runtime::Config::default() };
+    let caller: Arc<dyn Caller> = Arc::new(HttpCaller::new(caller).unwrap());
+    let builder = Builder { config, caller: Some(caller), ..Builder::new(Arc::new(store)) };
     let flows: [(&str, Arc<dyn Code>); 9] = [
         ("echo", Arc::new(Flow(echo))),
         ("fail", Arc::new(Flow(fail))),
@@ -181,8 +183,13 @@ impl Site {
     }
 
     pub(crate) async fn with(config: Config, parts: Parts) -> Self {
+        Site::calling(config, parts, Callbacks::default(), CallerSettings::default()).await
+    }
+
+    /// One that tells of expiries so.
+    pub(crate) async fn calling(config: Config, parts: Parts, callbacks: Callbacks, caller: CallerSettings) -> Self {
         let store = Memory::new();
-        let engine = engine(store.clone()).await;
+        let engine = engine(store.clone(), callbacks, caller).await;
         let server = Server::bind(config, engine.clone(), parts).await.unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let addr = server.addr();
@@ -214,6 +221,11 @@ impl Site {
 
     pub(crate) async fn post(&self, path: &str, body: Value) -> Got {
         self.send(self.request(Method::POST, path).json(&body)).await
+    }
+
+    /// Puts a key.
+    pub(crate) async fn put(&self, key: &str, body: Value) -> Got {
+        self.send(self.request(Method::PUT, &format!("/v1/keys/{key}")).json(&body)).await
     }
 
     /// Starts a run and waits for its end, if it comes to one within a while.
