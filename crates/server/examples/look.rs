@@ -6,8 +6,9 @@ mod flows;
 
 use flows::World;
 use std::net::SocketAddr;
-use steadfast_kernel::{Origin, Payload, RunId};
-use steadfast_runtime::{Engine, Start};
+use std::time::Duration;
+use steadfast_kernel::{KeyName, Origin, Payload, RunId, Target, WorkflowName};
+use steadfast_runtime::{Engine, Put, Start};
 use steadfast_server::{Config, Parts, Server};
 use steadfast_store::memory::Memory;
 
@@ -39,9 +40,45 @@ async fn main() {
     engine.pause(&id("paused-5"), because("the gateway is being moved")).await.unwrap();
     engine.cancel(&id("called-off-6"), because("the customer changed their mind")).await.unwrap();
     let config = Config { listen, ..Config::default() };
-    let server = Server::bind(config, engine, Parts::default()).await.unwrap();
+    let server = Server::bind(config, engine.clone(), Parts::default()).await.unwrap();
+    keys(&engine, server.addr()).await;
     println!("http://{}/", server.addr());
     server.serve(std::future::pending()).await;
+}
+
+/// Keys that live on, whose ends cannot be told now, and of whose end nobody will be told.
+async fn keys(engine: &Engine, addr: SocketAddr) {
+    let (nobody, refuses) = (Target::Url("http://127.0.0.1:9/logged-out?token=x".into()), Target::Url(format!("http://{addr}/v1/nothing")));
+    let starts = Target::StartRun { workflow: WorkflowName::new("checkout").unwrap(), input: Payload::json("{}") };
+    for (name, value, seconds, owner, directory, on_expire) in [
+        (
+            "session:41",
+            r#"{"user":"ada","since":"2026-11-15T09:00:00Z","roles":["admin","operator"]}"#,
+            1800.0,
+            Some("web-1"),
+            false,
+            Some(nobody.clone()),
+        ),
+        ("session:42", r#"{"user":"grace"}"#, 95.0, Some("web-2"), false, Some(nobody.clone())),
+        ("upload/7712", "null", 86400.0, None, true, Some(starts.clone())),
+        ("upload/7712/part-1", r#""/tmp/7712.1""#, 7200.0, None, false, None),
+        ("upload/7712/part-2", r#""<b>not bold</b>""#, 7200.0, None, false, None),
+        ("cache/prices/eur", r#"[1.10,2.20,3.30]"#, 600.0, None, false, Some(Target::Handler)),
+        ("session:39", r#"{"user":"joan"}"#, 0.001, Some("web-1"), false, Some(nobody.clone())),
+        ("session:38", r#"{"user":"mary"}"#, 0.001, None, false, Some(nobody)),
+        ("session:37", r#"{"user":"edith"}"#, 0.001, None, false, Some(refuses)),
+        ("upload/7000", "null", 0.001, None, false, Some(starts)),
+    ] {
+        let put = Put {
+            value: Payload::json(value.to_string()),
+            ttl: Duration::from_secs_f64(seconds),
+            owner: owner.map(String::from),
+            directory,
+            on_expire,
+            if_revision: None,
+        };
+        engine.put_key(&KeyName::new(name).unwrap(), put).await.unwrap();
+    }
 }
 
 fn id(id: &str) -> RunId {

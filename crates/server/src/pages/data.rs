@@ -29,7 +29,7 @@ pub(super) fn block(text: &str, all: &str) -> Markup {
 }
 
 /// The beginning of it, in one line.
-fn peek(text: &str) -> String {
+pub(super) fn peek(text: &str) -> String {
     let text: String = text.chars().take(121).map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
     if text.chars().count() > 120 { format!("{}…", text.chars().take(119).collect::<String>()) } else { text }
 }

@@ -15,6 +15,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Runs,
+    Keys,
     Letters,
     Workflows,
     Elsewhere,
@@ -82,6 +83,7 @@ fn top(part: Part, follows: bool) -> Markup {
             }
             nav aria-label="Console" {
                 (link(Part::Runs, "/", "Runs"))
+                (link(Part::Keys, "/keys", "Keys"))
                 (link(Part::Letters, "/letters", "Dead letters"))
                 (link(Part::Workflows, "/workflows", "Workflows"))
             }

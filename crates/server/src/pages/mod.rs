@@ -8,6 +8,7 @@
 
 mod assets;
 mod data;
+mod keys;
 mod layout;
 mod letters;
 mod list;
@@ -32,6 +33,9 @@ pub(crate) fn router() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(list::page))
         .route("/runs/{*id}", get(run::page))
+        .route("/keys", get(keys::list))
+        .route("/keys/{*key}", get(keys::show))
+        .route("/callbacks", get(keys::callbacks))
         .route("/letters", get(letters::page))
         .route("/workflows", get(workflows::page))
         .route("/assets/{version}/{name}", get(assets::asset))

@@ -71,8 +71,8 @@ fn acts(shown: &Shown) -> Vec<(String, &'static str)> {
 }
 
 /// A word of a command line, whatever is in it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/#".contains(c);
+pub(in crate::pages) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/#:".contains(c);
     if !word.is_empty() && word.chars().all(plain) && !word.starts_with(['-', '#']) {
         return word.into();
     }

@@ -8,7 +8,7 @@ mod table;
 mod timeline;
 mod why;
 
-pub(super) use act::command;
+pub(super) use act::{command, quoted};
 pub(super) use facts::failure;
 
 use super::layout::{Page, Part};

@@ -8,7 +8,8 @@ use std::time::Duration;
 use steadfast_kernel::{Failure, Payload, Policy, Recovery, WorkflowName};
 use steadfast_runtime::clock::{Clock, SystemClock};
 use steadfast_runtime::host::{Context, Until};
-use steadfast_runtime::{Builder, Code, Engine, Registered};
+use steadfast_runtime::{Builder, Callbacks, Caller, Code, Engine, Registered};
+use steadfast_server::{CallerSettings, HttpCaller};
 use steadfast_store::memory::Memory;
 
 /// What a hostile service answers.
@@ -34,7 +35,11 @@ impl Code for Flow {
 
 /// An engine with all of them.
 pub(crate) async fn engine(store: Memory, world: &World) -> Engine {
-    let builder = Builder::new(Arc::new(store));
+    let policy = Policy::constant(Duration::from_secs(3600)).max_attempts(5);
+    let callbacks = Callbacks { policy, ..Callbacks::default() };
+    let config = steadfast_runtime::Config { callbacks, ..steadfast_runtime::Config::default() };
+    let caller: Arc<dyn Caller> = Arc::new(HttpCaller::new(CallerSettings::default()).unwrap());
+    let builder = Builder { config, caller: Some(caller), ..Builder::new(Arc::new(store)) };
     let flows: [(&str, Body); 10] = [
         ("checkout", checkout),
         ("declined", declined),

@@ -14,7 +14,22 @@ async fn every_page_has_the_strict_policy_and_nothing_inline() {
     let site = Site::new().await;
     site.run("declined", "a/b/c", "FAILED").await;
     site.run("team/poison", "mail", "FAILED").await;
-    for path in ["/", "/runs/a/b/c", "/runs/a%2Fb%2Fc", "/letters", "/workflows", "/nowhere", "/runs/none"] {
+    site.put("a:b/c", json!({"value": 1, "ttlMs": 3_600_000, "onExpire": {"url": site.url("/?secret")}}))
+        .await;
+    for path in [
+        "/",
+        "/runs/a/b/c",
+        "/runs/a%2Fb%2Fc",
+        "/keys",
+        "/keys/a:b/c",
+        "/keys/a:b%2Fc",
+        "/callbacks",
+        "/keys/none",
+        "/letters",
+        "/workflows",
+        "/nowhere",
+        "/runs/none",
+    ] {
         let page = site.page(path).await;
         assert_eq!(page.header("content-type"), "text/html; charset=utf-8", "{path}");
         assert_eq!(page.header("content-security-policy"), POLICY, "{path}");

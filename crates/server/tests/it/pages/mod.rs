@@ -4,4 +4,5 @@ mod browser;
 mod flows;
 mod html;
 mod journeys;
+mod keys;
 mod site;

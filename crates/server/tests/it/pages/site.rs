@@ -97,6 +97,13 @@ impl Site {
         answer.json().await.unwrap()
     }
 
+    /// Puts a key.
+    pub(super) async fn put(&self, key: &str, body: Value) -> u64 {
+        let answer = self.http.put(self.url(&format!("/v1/keys/{key}"))).json(&body).send().await.unwrap();
+        let answer: Value = answer.json().await.unwrap();
+        answer["revision"].as_u64().unwrap_or_else(|| panic!("{answer}"))
+    }
+
     /// Starts a run, and waits until it is in that status.
     pub(super) async fn run(&self, workflow: &str, id: &str, status: &str) {
         self.post("/v1/runs", json!({"workflow": workflow, "id": id, "input": {"order": id}, "tenant": "acme"}))
