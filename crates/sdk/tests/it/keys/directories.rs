@@ -1,6 +1,6 @@
 //! Directories: the keys below one end with it, before its own end is told.
 
-use super::{Told, config, down_for, pass, put, told_by};
+use super::{Told, config, down_for, pass, put, seen_next, told_by};
 use crate::support::engine;
 use steadfast::memory::Memory;
 use steadfast::{Change, Engine, HOUR, KeyName, Role, SECOND, Watch, Watched};
@@ -14,7 +14,7 @@ async fn directory(engine: &Engine, key: &str, ttl: std::time::Duration) {
 async fn seen(watch: &mut Watch, count: usize, told: Option<&str>) -> Vec<String> {
     let (mut seen, mut ends, mut is_told) = (Vec::new(), 0, told.is_none());
     while ends < count || !is_told {
-        let Watched { key, change, .. } = watch.next().await.unwrap();
+        let Watched { key, change, .. } = seen_next(watch).await;
         let with = |with: Option<KeyName>| with.map(|with| format!(" with {with}")).unwrap_or_default();
         match change {
             Change::Expired { with: directory, .. } => seen.push(format!("{key} expired{}", with(directory))),

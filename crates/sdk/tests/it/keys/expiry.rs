@@ -1,6 +1,6 @@
 //! When keys expire, and in which order; and what a change of a key means for its expiry.
 
-use super::{Told, config, down_for, pass, put, told_by};
+use super::{Told, config, down_for, pass, put, seen_next, told_by};
 use crate::support::engine;
 use std::time::Duration;
 use steadfast::memory::Memory;
@@ -33,7 +33,7 @@ async fn keys_of_the_same_instant_expire_in_the_order_they_were_put_and_none_is_
     let mut expired = Vec::new();
     let mut times = std::collections::BTreeSet::new();
     while expired.len() < names.len() {
-        let watched = watch.next().await.unwrap();
+        let watched = seen_next(&mut watch).await;
         if let Change::Expired { expired_at, .. } = watched.change {
             expired.push(watched.key.to_string());
             times.insert(expired_at);

@@ -1,6 +1,6 @@
 //! Who is told: handlers that fail, hang, panic or are slow, handlers that come later, addresses, and runs.
 
-use super::{Told, config, pass, put, told_by};
+use super::{Told, config, pass, put, seen_next, told_by};
 use crate::support::engine;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -45,7 +45,7 @@ async fn the_longest_prefix_counts_and_other_keys_are_nobodys() {
     let mut watch = engine.watch("other").await.unwrap();
     pass(SECOND).await;
     assert_eq!((all.lines(), one.lines()), (vec!["file:a a1".to_string()], vec!["file:tmp/a a1".to_string()]));
-    assert!(matches!(watch.next().await.unwrap().change, Change::Expired { .. }), "whoever watches sees it");
+    assert!(matches!(seen_next(&mut watch).await.change, Change::Expired { .. }), "whoever watches sees it");
     assert_eq!(engine.callbacks("", None, 10).await.unwrap().items, []);
 }
 

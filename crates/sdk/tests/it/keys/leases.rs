@@ -2,11 +2,12 @@
 
 use super::pass;
 use crate::support::{engine, until};
-use std::sync::Arc;
+use futures_util::future::BoxFuture;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use steadfast::memory::{Fault, Gate, Memory};
-use steadfast::{Engine, Error, HOUR, Lease, Lost, MINUTE, SECOND, VirtualClock};
+use steadfast::{Clock, Engine, Error, HOUR, Lease, Lost, MINUTE, SECOND, Timestamp, VirtualClock};
 
 const TTL: Duration = Duration::from_secs(9);
 
@@ -129,6 +130,41 @@ async fn a_renewal_counts_from_when_it_was_asked_for() {
     pass(Duration::ZERO).await;
     assert!(lease.held_until() > first && lease.is_held());
     assert!(lease.held_until() <= first.saturating_add(TTL / 3 + SECOND / 100));
+}
+
+/// A machine that can sleep: then its time goes on, and nothing else does.
+#[derive(Clone)]
+struct Sleepy {
+    clock: VirtualClock,
+    slept: Arc<Mutex<Duration>>,
+}
+
+impl Clock for Sleepy {
+    fn now(&self) -> Timestamp {
+        self.clock.now().saturating_add(*self.slept.lock().unwrap())
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.clock.sleep(duration)
+    }
+
+    fn steady_for(&self) -> Duration {
+        SECOND
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_slept_for_too_long_holds_nothing_when_it_wakes() {
+    let clock = Sleepy { clock: VirtualClock::start(), slept: Arc::default() };
+    let engine = Engine::in_memory().clock(clock.clone()).start().await.unwrap();
+    let lease = acquire(&engine, "a").await.unwrap();
+    pass(SECOND).await;
+    *clock.slept.lock().unwrap() = TTL - SECOND - SECOND / 2;
+    assert!(lease.is_held(), "not yet");
+    *clock.slept.lock().unwrap() = TTL;
+    assert!(!lease.is_held(), "at once, before anything else had a turn");
+    pass(SECOND).await;
+    assert_eq!(heard(&lease), Some(Lost::Expired));
 }
 
 #[tokio::test(start_paused = true)]

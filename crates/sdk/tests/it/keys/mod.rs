@@ -17,7 +17,7 @@ use std::future::{Ready, ready};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use steadfast::memory::Memory;
-use steadfast::{Callbacks, Config, Engine, EngineBuilder, Expired, Failure, Jitter, Policy, SECOND};
+use steadfast::{Callbacks, Config, Engine, EngineBuilder, Expired, Failure, HOUR, Jitter, Policy, SECOND, Watch, Watched};
 use tokio::time::Instant;
 
 /// What handlers were told, and when; it outlives engines.
@@ -95,6 +95,12 @@ fn down_for(attempts: u32) -> impl Fn(&Expired) -> Result<(), Failure> + Send + 
 /// Lets time pass, and everything happen that falls into it.
 async fn pass(time: Duration) {
     tokio::time::sleep(time + Duration::from_millis(2)).await;
+}
+
+/// What became of a key next; it has an hour of virtual time for it.
+async fn seen_next(watch: &mut Watch) -> Watched {
+    let next = tokio::time::timeout(HOUR, watch.next()).await;
+    next.expect("nothing more became of the keys").unwrap()
 }
 
 async fn put(engine: &Engine, key: &str, ttl: Duration) -> u64 {

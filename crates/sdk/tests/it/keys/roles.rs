@@ -98,3 +98,20 @@ async fn roles_that_change_again_and_again_lose_nothing() {
     assert_eq!(engine.callbacks("", None, 10).await.unwrap().items, []);
     assert_eq!(told.len(), 300, "each was told three times, and settled with the third");
 }
+
+/// A put writes that the time of what was there is over. That is no reason for a follower to tell anybody.
+#[tokio::test(start_paused = true)]
+async fn an_end_that_a_put_brings_to_light_on_a_follower_is_told_by_the_leader() {
+    let told = Told::new();
+    let (engine, roles) = led(&Memory::new(), LEADER, told.answering(down_for(1))).await;
+    put(&engine, "k", SECOND).await;
+    roles.send_replace(Role::Follower);
+    pass(2 * SECOND).await;
+    put(&engine, "k", HOUR).await;
+    pass(2 * SECOND).await;
+    assert_eq!(told.len(), 0);
+    assert_eq!(engine.callbacks("", None, 10).await.unwrap().items.len(), 1, "it is on record");
+    roles.send_replace(Role::Leader { term: 2 });
+    pass(2 * SECOND).await;
+    assert_eq!(told.lines(), ["k a1", "k a2"]);
+}

@@ -1,6 +1,6 @@
 //! Watching keys.
 
-use super::{Told, down_for, pass, put, told_by};
+use super::{Told, down_for, pass, put, seen_next, told_by};
 use crate::support::engine;
 use steadfast::memory::Memory;
 use steadfast::{Change, Engine, Failure, HOUR, Position, SECOND, Watch};
@@ -23,7 +23,7 @@ fn kind(change: &Change) -> &'static str {
 async fn next(watch: &mut Watch, count: usize) -> Vec<String> {
     let mut seen = Vec::new();
     for _ in 0..count {
-        let watched = watch.next().await.unwrap();
+        let watched = seen_next(watch).await;
         seen.push(format!("{} {}", watched.key, kind(&watched.change)));
     }
     seen
@@ -76,13 +76,13 @@ async fn dead_letters_and_what_becomes_of_them_are_seen() {
     let mut watch = engine.watch("").await.unwrap();
     put(&engine, "k", SECOND).await;
     next(&mut watch, 2).await;
-    let Change::DeadLetter { letter, failure } = watch.next().await.unwrap().change else { panic!("there is a letter") };
+    let Change::DeadLetter { letter, failure } = seen_next(&mut watch).await.change else { panic!("there is a letter") };
     assert_eq!((letter.as_str(), failure.message.as_str()), ("key:k.3", "no"));
     engine.redrive(&letter).await.unwrap();
-    assert_eq!(watch.next().await.unwrap().change, Change::Redriven { letter });
-    let Change::DeadLetter { letter, .. } = watch.next().await.unwrap().change else { panic!("it failed again") };
+    assert_eq!(seen_next(&mut watch).await.change, Change::Redriven { letter });
+    let Change::DeadLetter { letter, .. } = seen_next(&mut watch).await.change else { panic!("it failed again") };
     engine.drop_letter(&letter).await.unwrap();
-    assert_eq!(watch.next().await.unwrap().change, Change::Dropped { letter });
+    assert_eq!(seen_next(&mut watch).await.change, Change::Dropped { letter });
 }
 
 #[tokio::test(start_paused = true)]
