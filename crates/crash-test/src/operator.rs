@@ -184,14 +184,15 @@ async fn begun(runs: &[Run]) -> Result<()> {
 pub async fn see_to_letters(engine: &Engine) -> Result<()> {
     loop {
         for letter in engine.letters(None, 1000).await?.items {
-            see_to_letter(engine, &letter).await.with_context(|| format!("the letter of {}", letter.run))?;
+            see_to_letter(engine, &letter).await.with_context(|| format!("the letter about {}", letter.about))?;
         }
         wait(A_WHILE).await;
     }
 }
 
 async fn see_to_letter(engine: &Engine, letter: &LetterRow) -> Result<()> {
-    let (id, run) = (letter.letter.to_string(), engine.run(letter.run.as_str())?);
+    let run = letter.about.run().context("only steps leave letters here")?;
+    let (id, run) = (letter.letter.to_string(), engine.run(run.as_str())?);
     if run.id().as_str().starts_with("dropped") {
         engine.drop_letter(&id).by("the operator").why("nonsense").await?;
         println!("dropped {}", run.id());
