@@ -43,7 +43,6 @@ const HELD_MAX: usize = 1_000;
 pub(crate) struct Lanes {
     lanes: BTreeMap<Lane, Waiting>,
     known: BTreeSet<(KeyName, Revision)>,
-    in_flight: usize,
     in_flight_max: usize,
     /// Nothing is begun: somebody else leads, or the engine is about to stop.
     held: bool,
@@ -57,7 +56,7 @@ struct Waiting {
 
 impl Lanes {
     pub(crate) fn new(in_flight_max: usize) -> Self {
-        Lanes { lanes: BTreeMap::new(), known: BTreeSet::new(), in_flight: 0, in_flight_max, held: false }
+        Lanes { lanes: BTreeMap::new(), known: BTreeSet::new(), in_flight_max, held: false }
     }
 
     /// Puts an errand in its lane. It is given back if it is its turn at once.
@@ -79,7 +78,6 @@ impl Lanes {
     pub(crate) fn finished(&mut self, lane: &Lane) -> Option<Errand> {
         if let Some(waiting) = self.lanes.get_mut(lane) {
             waiting.in_flight = waiting.in_flight.saturating_sub(1);
-            self.in_flight = self.in_flight.saturating_sub(1);
         }
         let next = self.next(lane);
         if self.lanes.get(lane).is_some_and(|waiting| waiting.line.is_empty() && waiting.in_flight == 0) {
@@ -118,9 +116,10 @@ impl Lanes {
         self.held = false;
     }
 
-    /// How many attempts are in flight.
-    pub(crate) fn in_flight(&self) -> usize {
-        self.in_flight
+    /// How many attempts are in flight, or over and not yet on record.
+    pub(crate) fn unsettled(&self) -> usize {
+        let waiting: usize = self.lanes.values().map(|waiting| waiting.line.len()).sum();
+        self.known.len().saturating_sub(waiting)
     }
 
     fn next(&mut self, lane: &Lane) -> Option<Errand> {
@@ -130,7 +129,6 @@ impl Lanes {
         let waiting = self.lanes.get_mut(lane).filter(|waiting| waiting.in_flight < self.in_flight_max)?;
         let next = waiting.line.pop_front()?;
         waiting.in_flight += 1;
-        self.in_flight += 1;
         Some(next)
     }
 }

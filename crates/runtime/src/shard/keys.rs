@@ -121,8 +121,9 @@ impl Shard {
     }
 
     pub(super) fn told_again(&mut self, told: Told) {
-        if !matches!(self.state.health, super::Health::Over(_)) {
-            self.report_told(told);
+        match self.state.health {
+            super::Health::Over(_) => self.on_record(&told), // it never will be: somebody else has the shard
+            super::Health::Well | super::Health::Healing(_) => self.report_told(told),
         }
     }
 

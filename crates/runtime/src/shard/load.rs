@@ -105,6 +105,7 @@ impl Shard {
                 for ask in waiting {
                     match ask {
                         Ask::Tell(lane, errand) => self.give_back(&lane, &errand),
+                        Ask::Command(_, From::Courier(told)) => self.on_record(&told), // it never will be
                         ask => ask.fail(&error),
                     }
                 }

@@ -397,8 +397,8 @@ impl Shard {
     }
 
     fn is_drained(&mut self) -> bool {
-        let in_flight = self.state.live + self.state.lanes.in_flight();
-        if !self.state.is_draining() || in_flight > 0 || !self.state.pending.is_empty() {
+        let under_way = |state: &State| state.live + state.lanes.unsettled() > 0 || !state.pending.is_empty();
+        if !self.state.is_draining() || under_way(&self.state) {
             return false;
         }
         for reply in self.state.draining.take().into_iter().flatten() {

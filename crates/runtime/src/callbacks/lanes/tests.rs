@@ -24,7 +24,7 @@ fn a_lane_that_is_full_holds_no_other_up() {
         assert_eq!(begun(lanes.add(&sick, errand("a", revision))), None, "two are in flight");
     }
     assert_eq!(begun(lanes.add(&well, errand("b", 100))), Some(100));
-    assert_eq!(lanes.in_flight(), 3);
+    assert_eq!(lanes.unsettled(), 3);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_follower_begins_nothing_and_keeps_nothing_that_waits() {
 fn what_has_no_handler_waits_for_one() {
     let mut lanes = Lanes::new(4);
     assert_eq!(begun(lanes.add(&Lane::NoHandler, errand("a", 1))), None);
-    assert_eq!(lanes.in_flight(), 0);
+    assert_eq!(lanes.unsettled(), 0);
     let waited = lanes.unhandled();
     assert_eq!(waited, [errand("a", 1)]);
     assert_eq!(begun(lanes.add(&Lane::Handler("a".into()), waited[0].clone())), Some(1));
