@@ -108,3 +108,14 @@ async fn a_directory_of_directories_ends_with_all_below_it_before_its_own_end_is
     assert_eq!((seen[0].as_str(), seen[3].as_str()), ("a expired", "a told"));
     assert_eq!(engine.callbacks("", None, 10).await.unwrap().items, []);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_ended_with_a_directory_is_not_shown_when_the_directory_is_put_again() {
+    let (_roles, follower) = watch::channel(Role::Follower);
+    let engine = engine(&Memory::new()).config(config()).leadership(follower).start().await.unwrap();
+    directory(&engine, "job", SECOND).await;
+    put(&engine, "job/a", HOUR).await;
+    pass(SECOND).await;
+    directory(&engine, "job", HOUR).await;
+    assert_eq!(engine.get("job/a").await.unwrap(), None);
+}

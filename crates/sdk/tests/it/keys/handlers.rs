@@ -1,10 +1,11 @@
 //! Who is told: handlers that fail, hang, panic or are slow, handlers that come later, addresses, and runs.
 
-use super::{Told, config, pass, put, seen_next, told_by};
+use super::{Told, config, down_for, pass, put, seen_next, told_by};
 use crate::support::engine;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use steadfast::memory::Memory;
 use steadfast::{Call, Caller, Change, Ctx, Engine, Expired, Failure, HOUR, MINUTE, SECOND, Target, workflow};
 
@@ -49,21 +50,29 @@ async fn the_longest_prefix_counts_and_other_keys_are_nobodys() {
     assert_eq!(engine.callbacks("", None, 10).await.unwrap().items, []);
 }
 
+/// A handler that takes that long, and notes what it was told when it is done.
+fn slowly(told: &Told, time: Duration) -> impl Fn(Expired) -> BoxFuture<'static, Result<(), Failure>> + Send + Sync + 'static {
+    let told = told.clone();
+    move |expired| {
+        let told = told.clone();
+        async move {
+            tokio::time::sleep(time).await;
+            told.note(expired);
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_slow_handler_has_as_long_as_an_attempt_may_take() {
     let told = Told::new();
-    let slow = {
-        let told = told.clone();
-        move |expired: Expired| {
-            let told = told.clone();
-            async move {
-                tokio::time::sleep(9 * SECOND).await;
-                told.note(expired);
-                Ok(())
-            }
-        }
-    };
-    let engine = engine(&Memory::new()).config(config()).on_expire("", slow).start().await.unwrap();
+    let engine = engine(&Memory::new())
+        .config(config())
+        .on_expire("", slowly(&told, 9 * SECOND))
+        .start()
+        .await
+        .unwrap();
     put(&engine, "k", SECOND).await;
     pass(MINUTE).await;
     assert_eq!(told.lines(), ["k a1"]);
@@ -182,4 +191,58 @@ async fn an_address_is_called_and_one_that_does_not_answer_delays_no_other() {
 async fn an_engine_that_cannot_call_addresses_refuses_them() {
     let engine = engine(&Memory::new()).start().await.unwrap();
     assert_eq!(engine.put("k", &1).ttl(SECOND).call("https://well/k").await.unwrap_err().code(), "SF0121");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_waits_for_its_handler_when_a_restart_comes_without_it() {
+    let (told, store) = (Told::new(), Memory::new());
+    let first = told_by(&store, told.answering(down_for(1))).start().await.unwrap();
+    put(&first, "k", SECOND).await;
+    pass(SECOND).await;
+    first.shutdown().await;
+    let second = engine(&store.reopen()).config(config()).start().await.unwrap();
+    pass(HOUR).await;
+    assert_eq!(second.callbacks("", None, 10).await.unwrap().items[0].attempt, 2, "no attempt is made where nobody can be told");
+    second.on_expire("", told.handler()).unwrap();
+    pass(SECOND).await;
+    assert_eq!(told.lines(), ["k a1", "k a2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_is_at_work_may_finish_when_the_engine_stops() {
+    let (told, store) = (Told::new(), Memory::new());
+    let first = engine(&store).config(config()).on_expire("", slowly(&told, 3 * SECOND)).start().await.unwrap();
+    put(&first, "k", SECOND).await;
+    pass(SECOND + SECOND / 2).await;
+    first.shutdown().await;
+    assert_eq!(told.lines(), ["k a1"]);
+    let second = told_by(&store.reopen(), told.handler()).start().await.unwrap();
+    pass(HOUR).await;
+    assert_eq!(told.lines(), ["k a1"], "that it was told is on record");
+    assert_eq!(second.callbacks("", None, 10).await.unwrap().items, []);
+}
+
+/// So many that they do not all wait with what they have to tell.
+#[tokio::test(start_paused = true)]
+async fn of_very_many_that_wait_for_a_slow_handler_each_is_told_once_with_its_value() {
+    const KEYS: usize = 3000;
+    let told = Told::new();
+    let engine = engine(&Memory::new())
+        .config(config())
+        .on_expire("", slowly(&told, SECOND / 10))
+        .start()
+        .await
+        .unwrap();
+    for number in 0..KEYS {
+        put(&engine, &format!("k{number}"), SECOND).await;
+    }
+    pass(MINUTE).await;
+    let mut told = told.all();
+    assert!(
+        told.iter()
+            .all(|(_, expired)| expired.value::<String>().unwrap() == expired.key.as_str() && expired.attempt == 1)
+    );
+    told.sort_by_key(|(_, expired)| expired.revision);
+    told.dedup_by_key(|(_, expired)| expired.revision);
+    assert_eq!(told.len(), KEYS);
 }
