@@ -58,6 +58,7 @@ impl Engine {
     /// as failed, as does one that panics. What fails for good becomes a [dead letter](Engine::letters). Expiries are told side by side.
     ///
     /// Keys that were put while there was a handler wait for one when they expire. Put it on the [builder](EngineBuilder::on_expire), so that it is there before anything expires.
+    /// One that has a clone of the engine keeps it running, until that is [shut down](Engine::shutdown).
     ///
     /// ```
     /// # use steadfast::{Engine, Expired, Failure, MINUTE};

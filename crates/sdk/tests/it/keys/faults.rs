@@ -4,7 +4,7 @@ use super::{Told, config, down_for, pass, put, told_by};
 use crate::support::engine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use steadfast::memory::{Fault, Memory};
+use steadfast::memory::{Fault, Gate, Memory};
 use steadfast::{Callbacks, Config, Expired, HOUR, Role, SECOND};
 use tokio::sync::watch;
 
@@ -75,4 +75,40 @@ async fn retries_that_waited_for_their_turn_are_made_by_the_next_leader() {
     pass(HOUR).await;
     assert_eq!(told.len(), 20, "{:?}", told.lines());
     assert_eq!(engine.callbacks("", None, 10).await.unwrap().items, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_directory_ends_with_all_below_it_whichever_commit_fails_or_loses_its_answer() {
+    for fault in [Fault::Fail, Fault::Doubt] {
+        for nth in 0..6 {
+            let (told, store) = (Told::new(), Memory::new());
+            let engine = told_by(&store, told.answering(down_for(1))).start().await.unwrap();
+            engine.put("d", &1).ttl(SECOND).directory().await.unwrap();
+            put(&engine, "d/a", HOUR).await;
+            store.faults().after(nth, fault.clone());
+            pass(60 * SECOND).await;
+            assert_eq!(engine.keys("").await.unwrap().items, [], "{fault:?} of commit {nth}");
+            assert_eq!(engine.callbacks("", None, 10).await.unwrap().items, [], "{fault:?} of commit {nth}");
+            assert_eq!((told.times("d").len(), told.times("d/a").len()), (2, 2), "{fault:?} of commit {nth}");
+        }
+    }
+}
+
+/// The disk is slow: what was told is not yet on record when the engine stops.
+#[tokio::test(start_paused = true)]
+async fn a_stop_waits_until_what_was_told_is_on_record() {
+    let (told, store, gate) = (Told::new(), Memory::new(), Gate::default());
+    let first = told_by(&store, told.handler()).start().await.unwrap();
+    put(&first, "k", SECOND).await;
+    store.faults().after(1, Fault::Hold(gate.clone()));
+    pass(SECOND).await;
+    assert_eq!(told.len(), 1);
+    let stopping = tokio::spawn(first.shutdown());
+    pass(SECOND).await;
+    assert!(!stopping.is_finished());
+    gate.open();
+    stopping.await.unwrap();
+    let _second = told_by(&store.reopen(), told.handler()).start().await.unwrap();
+    pass(HOUR).await;
+    assert_eq!(told.len(), 1);
 }

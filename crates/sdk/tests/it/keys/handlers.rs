@@ -246,3 +246,46 @@ async fn of_very_many_that_wait_for_a_slow_handler_each_is_told_once_with_its_va
     told.dedup_by_key(|(_, expired)| expired.revision);
     assert_eq!(told.len(), KEYS);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_may_put_the_key_again() {
+    let told = Told::new();
+    let engine = engine(&Memory::new()).config(config()).start().await.unwrap();
+    let again = {
+        let (engine, told) = (engine.clone(), told.clone());
+        move |expired: Expired| {
+            let (engine, told) = (engine.clone(), told.clone());
+            async move {
+                told.note(expired.clone());
+                if told.len() < 10 {
+                    engine.put(expired.key.as_str(), &expired.value::<String>()?).ttl(SECOND).if_absent().await?;
+                }
+                Ok(())
+            }
+        }
+    };
+    engine.on_expire("", again).unwrap();
+    put(&engine, "k", SECOND).await;
+    pass(MINUTE).await;
+    assert_eq!(told.len(), 10);
+    assert_eq!(engine.get("k").await.unwrap(), None);
+    engine.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_code_is_missing_is_started_when_it_is_there() {
+    let store = Memory::new();
+    let first = engine(&store).config(config()).register(clean_up).start().await.unwrap();
+    let revision = first.put("k", &1).ttl(SECOND).start("clean_up", &"a.txt").await.unwrap().revision;
+    first.shutdown().await;
+    let store = store.reopen();
+    let without = engine(&store).config(config()).start().await.unwrap();
+    pass(5 * SECOND).await;
+    let failure = without.callbacks("", None, 10).await.unwrap().items.remove(0).failure.unwrap();
+    assert!(failure.message.starts_with("no workflow \"clean_up\" is registered here"), "{failure}");
+    without.shutdown().await;
+    let with = engine(&store.reopen()).config(config()).register(clean_up).start().await.unwrap();
+    let run = with.run(&format!("expired/k/{revision}")).unwrap();
+    pass(MINUTE).await;
+    assert_eq!(run.result::<String>().await.unwrap(), "a.txt");
+}

@@ -5,6 +5,7 @@ mod directories;
 mod expiry;
 mod faults;
 mod handlers;
+mod journals;
 mod leases;
 mod letters;
 mod reads;
