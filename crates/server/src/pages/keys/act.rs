@@ -27,7 +27,11 @@ fn acts(shown: &Shown) -> Vec<(String, &'static str)> {
         Some(row) => {
             let owner = row.held.owner.as_ref().map(|owner| format!(" --owner {}", quoted(owner))).unwrap_or_default();
             acts.push((format!("steadfast key renew {key} --ttl 30m{owner}"), "Have it live longer, counted from then"));
-            acts.push((format!("steadfast key delete {key}{owner}"), "Remove it: nobody is told of that"));
+            let what = match row.held.directory {
+                true => "Remove it, and the keys below it: nobody is told of that",
+                false => "Remove it: nobody is told of that",
+            };
+            acts.push((format!("steadfast key delete {key}{owner}"), what));
         }
         None => acts.push((format!("steadfast key put {key} VALUE --ttl 30m"), "Put it again")),
     }

@@ -80,7 +80,7 @@ fn named(key: &KeyName) -> Markup {
 fn told(target: &Target) -> Markup {
     match target {
         Target::Url(url) => html! { code { (url.split(['?', '#']).next().unwrap_or_default().split("://").last().unwrap_or_default()) } },
-        Target::StartRun { workflow, .. } => html! { "starts " a href={ "/?workflow=" (workflow) } { (workflow) } },
+        Target::StartRun { workflow, .. } => html! { "a run of " a href={ "/?workflow=" (workflow) } { (workflow) } },
         Target::Handler => html! { "a handler" },
     }
 }
