@@ -14,7 +14,7 @@ pub(super) fn holds(now: &World, _before: &World) {
         let posted = now
             .outbox
             .iter()
-            .filter(|envelope| matches!(&envelope.message, Message::PostLetter(letter) if letter.run == run.id));
+            .filter(|envelope| matches!(&envelope.message, Message::PostLetter(letter) if letter.about.run() == Some(&run.id)));
         let on_the_way = posted.filter(|envelope| !was_added(now, &envelope.from, envelope.seq)).count();
         let there = added.get(&run.id).map_or(0, Vec::len);
         assert_eq!(poison.count(), there + on_the_way, "{} has {there} letters: {:?}", run.id, history.kinds());
@@ -28,7 +28,8 @@ fn letters(now: &World) -> BTreeMap<RunId, Vec<&Letter>> {
     let mut letters: BTreeMap<RunId, Vec<&Letter>> = BTreeMap::new();
     for entry in now.entities.values().flat_map(|history| &history.journal) {
         if let Event::LetterAdded(letter) = &entry.event {
-            letters.entry(letter.run.clone()).or_default().push(letter);
+            let run = letter.about.run().expect("only steps leave letters here");
+            letters.entry(run.clone()).or_default().push(letter);
         }
     }
     letters

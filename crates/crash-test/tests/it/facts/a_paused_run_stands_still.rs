@@ -5,7 +5,7 @@ use steadfast_kernel::{Event, Status, Timestamp};
 
 pub(super) fn holds(now: &World, before: &World) {
     for (run, known) in before.runs().filter(|(run, _)| run.status() == Status::Paused) {
-        assert!(before.timers.iter().all(|timer| timer.run != run.id), "{} is paused and has timers", run.id);
+        assert!(before.timers.iter().all(|timer| timer.entity.run() != Some(&run.id)), "{} is paused and has timers", run.id);
         let Some((_, history)) = now.run(run.id.as_str()) else { continue };
         let new = &history.journal[known.journal.len()..];
         let resumed = new.iter().find(|entry| matches!(entry.event, Event::RunResumed { .. }));

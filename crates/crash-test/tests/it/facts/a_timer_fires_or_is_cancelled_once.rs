@@ -7,7 +7,7 @@ use steadfast_kernel::{Entry, Event, RunId, TimerName};
 pub(super) fn holds(now: &World, _before: &World) {
     for (run, history) in now.runs() {
         history.lives().iter().for_each(|life| in_one_life(&run.id, life));
-        let armed = now.timers.iter().filter(|timer| timer.run == run.id).count();
+        let armed = now.timers.iter().filter(|timer| timer.entity.run() == Some(&run.id)).count();
         assert!(run.ended().is_none() || armed == 0, "{} has ended and has timers", run.id);
     }
 }

@@ -32,7 +32,7 @@ fn is_dropped(now: &World, run: &str) -> bool {
         let added = letters
             .journal
             .iter()
-            .filter(|entry| matches!(&entry.event, Event::LetterAdded(letter) if letter.run == run));
+            .filter(|entry| matches!(&entry.event, Event::LetterAdded(letter) if letter.about.run() == Some(&run)));
         let added: Vec<u64> = added.map(|entry| entry.seq).collect();
         any(letters, |event| matches!(event, Event::LetterDropped { letter, .. } if added.contains(letter)))
     })

@@ -3,7 +3,7 @@
 
 use crate::world::{SHARD, World};
 use std::collections::BTreeMap;
-use steadfast_kernel::{EntityId, LetterId, Run};
+use steadfast_kernel::{LetterId, Run};
 use steadfast_store::{LetterChange, LetterRow, RunRow, TimerKey};
 
 pub(super) fn holds(now: &World, _before: &World) {
@@ -30,8 +30,7 @@ fn timers(now: &World) {
 fn letters(now: &World) {
     let mut letters: BTreeMap<LetterId, LetterRow> = BTreeMap::new();
     for (id, history) in &now.entities {
-        let EntityId::Letters(workflow) = id else { continue };
-        for change in history.journal.iter().filter_map(|entry| LetterChange::of(SHARD, workflow, entry)) {
+        for change in history.journal.iter().filter_map(|entry| LetterChange::of(SHARD, id, entry)) {
             match change {
                 LetterChange::Put(row) => drop(letters.insert(row.letter.clone(), row)),
                 LetterChange::Remove(letter) => drop(letters.remove(&letter)),
