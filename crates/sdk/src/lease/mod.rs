@@ -80,7 +80,7 @@ impl Lease {
     }
 
     /// Whether it is held, for certain: it is not lost, and the time since the last renewal that worked was *asked for* is less than its time to live. So it is false before
-    /// anybody else can have it.
+    /// anybody else can have it. Only a person who deletes its key, naming the owner, can take it away before that; the next renewal finds out.
     pub fn is_held(&self) -> bool {
         self.0.state.borrow().is_held(self.0.claim.now())
     }
