@@ -37,7 +37,7 @@ pub enum Error {
         max: usize,
     },
     /// A setting that cannot be.
-    #[error("the configuration cannot be used: {0}")]
+    #[error("{0}")]
     InvalidSetting(String),
     /// A time to live that cannot be.
     #[error("a time to live must be more than nothing; a key that is to be gone at once need not be put")]

@@ -45,7 +45,7 @@ impl KeyChange {
     /// A rough number of bytes beyond the fixed ones.
     pub(crate) fn size(&self) -> usize {
         match self {
-            KeyChange::Put(row) => row.held.value.len() + row.held.on_expire.as_ref().map_or(0, size_of),
+            KeyChange::Put(row) => row.held.size(),
             KeyChange::Remove(_) => 0,
         }
     }
@@ -88,14 +88,6 @@ impl CallbackRow {
             of: failed.map(|failed| failed.of),
             failure: failed.map(|failed| failed.failure.clone()),
         }
-    }
-}
-
-fn size_of(target: &Target) -> usize {
-    match target {
-        Target::Url(url) => url.len(),
-        Target::StartRun { input, .. } => input.len(),
-        Target::Handler => 0,
     }
 }
 

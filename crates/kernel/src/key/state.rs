@@ -68,6 +68,16 @@ pub enum Target {
     Handler,
 }
 
+impl Target {
+    fn size(&self) -> usize {
+        match self {
+            Target::Url(url) => url.len(),
+            Target::StartRun { input, .. } => input.len(),
+            Target::Handler => 0,
+        }
+    }
+}
+
 /// An end that is to be told: item `KEY/REVISION` of the outbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -115,6 +125,11 @@ pub struct Failed {
 }
 
 impl Held {
+    /// A rough number of bytes beyond the fixed ones.
+    pub fn size(&self) -> usize {
+        self.value.len() + self.on_expire.as_ref().map_or(0, Target::size)
+    }
+
     /// Its time is over, whether or not that is on record.
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.expires_at <= now

@@ -63,7 +63,8 @@ impl Builder {
     /// # Errors
     /// If the configuration cannot be used, or the store cannot be read.
     pub async fn start(self) -> Result<Engine, Error> {
-        self.config.validate().map_err(Error::InvalidSetting)?;
+        let unusable = |why| Error::InvalidSetting(format!("the configuration cannot be used: {why}"));
+        self.config.validate().map_err(unusable)?;
         let committed = self.store.claim(SHARD).await.map_err(Error::from_store)?;
         let under_way = under_way(&*self.store).await?;
         let outbox = unsettled(&*self.store, SHARD).await?;

@@ -117,6 +117,7 @@ fn size(fed: &Fed) -> usize {
         | Event::RunContinued { input: payload }
         | Event::RunCompleted { output: payload } => payload.len(),
         Event::LetterAdded(letter) => letter.payload.len(),
+        Event::KeyPut(held) | Event::KeyRenewed { restated: Some(held), .. } => held.size(),
         _ => 0,
     };
     512 + payload
