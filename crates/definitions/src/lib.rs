@@ -16,6 +16,7 @@
 //! assert_eq!(problems[0].to_string(), "greet.yaml:4:10: `inptu` is not known\n  help: did you mean `input`?");
 //! ```
 
+pub mod answered;
 mod check;
 mod definition;
 mod document;

@@ -7,9 +7,9 @@ mod keys;
 mod parts;
 
 use keys::HeldBody;
+use parts::{ApprovalBody, CutBody, SuppliedBody};
 pub(crate) use parts::{FailureBody, OptionsBody};
 
-use crate::message::PayloadBody;
 use crate::random::Seed;
 use crate::{
     Attempt, EntityId, Entry, Epoch, Event, Heard, KeyName, Letter, LetterAbout, LimitKey, Origin, Payload, Retried, RunId, RunOptions,
@@ -137,31 +137,6 @@ struct Body {
     with: Option<String>,
     #[prost(string, optional, tag = "39")]
     key: Option<String>,
-}
-
-/// Who may say yes or no.
-#[derive(Clone, PartialEq, Message)]
-struct ApprovalBody {
-    #[prost(string, repeated, tag = "1")]
-    roles: Vec<String>,
-}
-
-/// A place from which nothing is kept that does not stand beside a step.
-#[derive(Clone, PartialEq, Message)]
-struct CutBody {
-    #[prost(uint64, tag = "1")]
-    at: u64,
-    #[prost(string, tag = "2")]
-    step: String,
-}
-
-/// The output of a step that is not executed.
-#[derive(Clone, PartialEq, Message)]
-struct SuppliedBody {
-    #[prost(string, tag = "1")]
-    step: String,
-    #[prost(message, optional, tag = "2")]
-    output: Option<PayloadBody>,
 }
 
 impl From<&Entry> for Record {

@@ -3,6 +3,7 @@
 mod answer;
 
 use super::{Call, Tools};
+use crate::answered::unreachable;
 use crate::document::{Fields, Key, Node};
 use crate::problem::Report;
 use crate::suggest;
@@ -11,7 +12,7 @@ use answer::Answer;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Request, Url};
 use serde_json::Value as Json;
-use steadfast_kernel::{Code, Failure};
+use steadfast_kernel::Failure;
 
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -108,27 +109,6 @@ fn shown(request: &Request) -> String {
     let url = request.url();
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{} {}{port}{}", request.method(), url.host_str().unwrap_or_default(), url.path())
-}
-
-/// The failure of a request that got no answer. It may pass. The error itself shows the whole address, so only what lies behind it is told.
-fn unreachable(target: &str, error: &reqwest::Error) -> Failure {
-    if error.is_redirect() {
-        return Failure::permanent(format!("{target} leads from one address to the next without end"));
-    }
-    let (code, what) = if error.is_timeout() {
-        (Code::DeadlineExceeded, "did not answer in time")
-    } else if error.is_connect() {
-        (Code::Unavailable, "cannot be reached")
-    } else {
-        (Code::Unavailable, "broke off")
-    };
-    let mut failure = Failure::new(code, format!("{target} {what}"));
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        failure = failure.cause(cause);
-        source = cause.source();
-    }
-    failure
 }
 
 fn read_method(node: &Node, report: &mut Report) -> Option<Method> {

@@ -1,6 +1,7 @@
-//! The parts of stored forms that more than one has: what is known of a run, and failures.
+//! The parts of stored forms: what is known of a run, failures, and what a retry keeps.
 
 use super::micros;
+use crate::message::PayloadBody;
 use crate::{Class, Code, Failure, LimitKey, Limiting, Parent, Recovery, RunId, RunOptions, StepId};
 use bytes::Bytes;
 use prost::Message;
@@ -31,6 +32,31 @@ struct LimitBody {
     key: String,
     #[prost(uint32, tag = "2")]
     slots: u32,
+}
+
+/// Who may say yes or no.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ApprovalBody {
+    #[prost(string, repeated, tag = "1")]
+    pub(super) roles: Vec<String>,
+}
+
+/// A place from which nothing is kept that does not stand beside a step.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct CutBody {
+    #[prost(uint64, tag = "1")]
+    pub(super) at: u64,
+    #[prost(string, tag = "2")]
+    pub(super) step: String,
+}
+
+/// The output of a step that is not executed.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SuppliedBody {
+    #[prost(string, tag = "1")]
+    pub(super) step: String,
+    #[prost(message, optional, tag = "2")]
+    pub(super) output: Option<PayloadBody>,
 }
 
 #[derive(Clone, PartialEq, Message)]

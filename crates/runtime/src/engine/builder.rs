@@ -1,6 +1,6 @@
 //! How an engine is put together and started.
 
-use super::{Engine, PAGE, SHARD, WeakEngine};
+use super::{Engine, PAGE, Parts, SHARD, WeakEngine};
 use crate::callbacks::{Caller, Courier, Handlers};
 use crate::chance::Chance;
 use crate::clock::{Clock, SystemClock};
@@ -70,7 +70,7 @@ impl Builder {
         let outbox = unsettled(&*self.store, SHARD).await?;
         let half_swept = self.store.half_swept(SHARD).await.map_err(Error::from_store)?;
 
-        let chance = Arc::new(Chance::new(self.seed)?);
+        let chance = Chance::new(self.seed)?;
 
         let (control, control_in) = mpsc::unbounded_channel();
         let (requests, requests_in) = mpsc::channel(self.config.requests_max);
@@ -104,21 +104,19 @@ impl Builder {
             followers: Arc::clone(&followers),
             role: role.clone(),
         };
-        let tasks = Arc::new(tokio::sync::Mutex::new(None));
-        let engine = Engine {
-            control,
-            requests: requests.clone(),
+        let parts = Parts {
             store: Arc::downgrade(&self.store),
             registry: self.registry,
-            config: Arc::new(self.config.clone()),
+            config: self.config.clone(),
             clock: Arc::clone(&self.clock),
             chance,
             health: health_out,
             followers: Arc::downgrade(&followers),
             handlers: self.handlers.clone(),
             caller: self.caller.clone(),
-            tasks: Arc::clone(&tasks),
+            tasks: tokio::sync::Mutex::new(None),
         };
+        let engine = Engine { control, requests: requests.clone(), parts: Arc::new(parts) };
         let settings = self.config.callbacks.clone();
         let courier = Courier {
             engine: WeakEngine::of(&engine),
@@ -150,7 +148,7 @@ impl Builder {
             sweeper.abort();
             let _ended = sweeper.await; // it has let go of the store
         });
-        *tasks.lock().await = Some(all);
+        *engine.parts.tasks.lock().await = Some(all);
         Ok(engine)
     }
 }

@@ -91,7 +91,7 @@ impl Engine {
     pub async fn key(&self, key: &KeyName) -> Result<Option<KeyRow>, Error> {
         let names: Vec<_> = key.above().chain([key.clone()]).collect();
         let rows = self.store()?.keys(&names).await.map_err(Error::from_store)?;
-        let now = self.clock.now();
+        let now = self.parts.clock.now();
         let row = rows.iter().find(|row| row.key == *key && row.is_live(now));
         Ok(row.filter(|row| !rows.iter().any(|above| above.key != *key && above.ends(row, now))).cloned())
     }
@@ -123,7 +123,7 @@ impl Engine {
     async fn live(&self, store: &dyn Store, rows: Vec<KeyRow>) -> Result<Vec<KeyRow>, Error> {
         let above: BTreeSet<_> = rows.iter().flat_map(|row| row.key.above()).collect();
         let above = store.keys(&above.into_iter().collect::<Vec<_>>()).await.map_err(Error::from_store)?;
-        let now = self.clock.now();
+        let now = self.parts.clock.now();
         let is_ended = |row: &KeyRow| {
             above
                 .iter()
@@ -149,7 +149,7 @@ impl Engine {
     /// If no key begins so.
     pub fn on_expire(&self, prefix: &str, handler: Handler) -> Result<(), InvalidId> {
         check_prefix(prefix)?;
-        self.handlers.insert(prefix, handler);
+        self.parts.handlers.insert(prefix, handler);
         let _it_has_stopped = self.control.send(Control::Handled);
         Ok(())
     }
@@ -182,7 +182,7 @@ impl Engine {
     async fn tell_key_patiently(&self, key: &KeyName, command: Command) -> Result<Answer, Error> {
         loop {
             match self.tell_key(key, command.clone()).await {
-                Err(Error::Busy { retry_after, .. } | Error::Unavailable { retry_after, .. }) => self.clock.sleep(retry_after).await,
+                Err(Error::Busy { retry_after, .. } | Error::Unavailable { retry_after, .. }) => self.parts.clock.sleep(retry_after).await,
                 answer => return answer,
             }
         }
@@ -191,7 +191,7 @@ impl Engine {
     fn check_target(&self, target: Option<&Target>) -> Result<(), Error> {
         match target {
             None | Some(Target::Handler) => Ok(()),
-            Some(Target::Url(url)) => match &self.caller {
+            Some(Target::Url(url)) => match &self.parts.caller {
                 Some(caller) => caller.check(url).map_err(|why| Error::CallbackNotAllowed { why }),
                 None => Err(Error::CallbackNotAllowed { why: "this engine cannot call addresses; use a handler or start a run".into() }),
             },

@@ -104,7 +104,7 @@ impl Engine {
         let Some(state) = state else { return Err(Refusal::RunNotFound { run: run.clone() }.into()) };
         let code = self.registered(&state.workflow)?.code;
         let (events, opening) = (journal.len(), Opening::of(&state, run::script(journal)));
-        let mismatch = host::compare(&*code, opening, Arc::clone(&self.clock), self.config.payload_bytes_max).await;
+        let mismatch = host::compare(&*code, opening, Arc::clone(&self.parts.clock), self.parts.config.payload_bytes_max).await;
         Ok(Replayed { events, mismatch })
     }
 }

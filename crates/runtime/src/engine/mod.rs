@@ -40,21 +40,24 @@ const PAGE: usize = 1000;
 pub struct Engine {
     control: mpsc::UnboundedSender<Control>,
     requests: mpsc::Sender<Request>,
+    parts: Arc<Parts>,
+}
+
+/// What an engine consists of beside the ways to ask it: nothing of it keeps it running.
+struct Parts {
     /// The shard and the committer own the store, so that a handle that is kept somewhere does not keep the data folder locked.
     store: Weak<dyn Store>,
     registry: Registry,
-    config: Arc<Config>,
+    config: Config,
     clock: Arc<dyn Clock>,
-    chance: Arc<Chance>,
+    chance: Chance,
     health: watch::Receiver<Health>,
     /// The shard owns it, so that those who follow hear of it when it stops.
     followers: Weak<Followers>,
     handlers: Handlers,
     caller: Option<Arc<dyn Caller>>,
-    tasks: Tasks,
+    tasks: tokio::sync::Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
-
-type Tasks = Arc<tokio::sync::Mutex<Option<tokio::task::JoinHandle<()>>>>;
 
 /// What is to be started.
 #[derive(Clone, Debug)]
@@ -86,14 +89,14 @@ impl Engine {
         self.check_size(&start.input)?;
         let (run, fresh) = match &start.id {
             Some(id) => (RunId::new(id)?, false),
-            None => (self.chance.id(self.clock.now())?, true),
+            None => (self.parts.chance.id(self.parts.clock.now())?, true),
         };
         let (deadline, options) = match self.terms(&workflow, &start) {
             Ok(terms) => terms,
             Err(_) if !fresh && self.is_there(&run).await => (None, RunOptions::default()), // it began when it could: the same again finds it
             Err(error) => return Err(error),
         };
-        let seed = self.chance.seed(&run);
+        let seed = self.parts.chance.seed(&run);
         let command = StartRun { run: run.clone(), workflow, input: start.input, seed, deadline, options };
         let answer = self.request(|reply| Request::Start { command: Box::new(command), fresh, reply }).await?;
         Ok((run, answer))
@@ -111,7 +114,7 @@ impl Engine {
     /// Whether another life could begin with that input, as far as can be said: the code of its version may be gone from here.
     async fn check_input(&self, run: &RunId, input: &Payload) -> Result<(), Error> {
         let workflow = self.view(run).await?.workflow;
-        match self.registry.get(&workflow).map(|registered| registered.code.terms(input)) {
+        match self.parts.registry.get(&workflow).map(|registered| registered.code.terms(input)) {
             Some(Err(failure)) if failure.code != Code::NotFound => Err(Error::InvalidInput { why: failure.message }),
             _ => Ok(()),
         }
@@ -123,14 +126,16 @@ impl Engine {
 
     /// Adds a workflow, or replaces the one of that name: runs that are opened from here on have the new code, and runs that waited for code of that name go on.
     pub fn register(&self, name: WorkflowName, registered: Registered) {
-        self.registry.insert(name.clone(), registered);
+        self.parts.registry.insert(name.clone(), registered);
         let _it_has_stopped = self.control.send(Control::Registered(name));
     }
 
     /// The workflows that this process has the code of, by name.
     pub fn workflows(&self) -> Vec<(WorkflowName, Registered)> {
-        let names = self.registry.names().into_iter();
-        names.filter_map(|name| self.registry.get(&name).map(|registered| (name, registered))).collect()
+        let names = self.parts.registry.names().into_iter();
+        names
+            .filter_map(|name| self.parts.registry.get(&name).map(|registered| (name, registered)))
+            .collect()
     }
 
     /// Tells a run something. It is durable when this returns, and is kept until the code asks for it. The command's id tells the signal from others: false if it was
@@ -225,19 +230,19 @@ impl Engine {
     }
 
     pub(crate) fn store(&self) -> Result<Arc<dyn Store>, Error> {
-        self.store.upgrade().ok_or(Error::Stopped)
+        self.parts.store.upgrade().ok_or(Error::Stopped)
     }
 
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.clock)
+        Arc::clone(&self.parts.clock)
     }
 
     pub(crate) fn weak_store(&self) -> Weak<dyn Store> {
-        Weak::clone(&self.store)
+        Weak::clone(&self.parts.store)
     }
 
     pub(crate) fn followers(&self) -> Result<Arc<Followers>, Error> {
-        self.followers.upgrade().ok_or(Error::Stopped)
+        self.parts.followers.upgrade().ok_or(Error::Stopped)
     }
 
     /// What goes for all runs of a workflow, and what the caller wants beside it. Slots are asked for in the order of their keys, so that no two runs
@@ -265,7 +270,7 @@ impl Engine {
     }
 
     fn check_size(&self, payload: &Payload) -> Result<(), Error> {
-        let (bytes, max) = (payload.len(), self.config.payload_bytes_max);
+        let (bytes, max) = (payload.len(), self.parts.config.payload_bytes_max);
         if bytes > max { Err(Error::PayloadTooLarge { bytes, max }) } else { Ok(()) }
     }
 
@@ -288,7 +293,7 @@ impl Engine {
     async fn awaited<T>(&self, run: &RunId, waiter: impl Fn(Reply<T>) -> Waiter) -> Result<T, Error> {
         loop {
             match self.request(|reply| Request::Await { run: run.clone(), waiter: waiter(reply) }).await {
-                Err(Error::Unavailable { retry_after, .. } | Error::Busy { retry_after, .. }) => self.clock.sleep(retry_after).await,
+                Err(Error::Unavailable { retry_after, .. } | Error::Busy { retry_after, .. }) => self.parts.clock.sleep(retry_after).await,
                 answer => return answer,
             }
         }
@@ -296,18 +301,19 @@ impl Engine {
 
     /// How many durable commits were made since the store was opened; zero once the engine has stopped.
     pub fn commits(&self) -> u64 {
-        self.store.upgrade().map_or(0, |store| store.commits())
+        self.parts.store.upgrade().map_or(0, |store| store.commits())
     }
 
     /// Whether the store can be written now, and if it cannot, why and since when.
     pub fn health(&self) -> Health {
-        self.health.borrow().clone()
+        self.parts.health.borrow().clone()
     }
 
     /// Stops: begins nothing new, lets attempts in flight end within the grace period, and makes what they did durable. What is not done
     /// by then is done again after the next start. A store that does not answer is given one grace period more, and is then left to itself.
     pub async fn shutdown(self) {
-        let Engine { control, tasks, config, clock, .. } = self;
+        let Engine { control, parts, requests: _so_that_it_drains } = self;
+        let Parts { tasks, config, clock, .. } = &*parts;
         let (reply, drained) = oneshot::channel();
         if control.send(Control::Drain { reply }).is_ok() {
             tokio::select! {
@@ -344,8 +350,9 @@ impl Engine {
     }
 
     fn registered(&self, name: &WorkflowName) -> Result<Registered, Error> {
-        let known = || self.registry.names().iter().map(ToString::to_string).collect();
-        self.registry
+        let known = || self.parts.registry.names().iter().map(ToString::to_string).collect();
+        self.parts
+            .registry
             .get(name)
             .ok_or_else(|| Error::UnknownWorkflow { name: name.to_string(), known: known() })
     }

@@ -1,10 +1,9 @@
 //! Telling those who answer at an address that a key has expired.
 //!
-//! The engine decides when, how often and in which lane (`steadfast_runtime`'s callbacks); here is one call: `address.rs` says whom this server may call at all, and
-//! `answer.rs` what an answer means. Neither the value of a key nor the path and query of an address get into messages or logs: both may hold secrets.
+//! The engine decides when, how often and in which lane (`steadfast_runtime`'s callbacks); here is one call: `address.rs` says whom this server may call at all; an
+//! answer means what it means for `http` steps. Neither the value of a key nor the path and query of an address get into messages or logs: both may hold secrets.
 
 mod address;
-mod answer;
 
 use crate::error::Error;
 use crate::shapes::{Data, Time};
@@ -17,7 +16,9 @@ use reqwest::{Client, Response, Url};
 use serde::Serialize;
 use std::sync::OnceLock;
 use std::time::Duration;
+use steadfast_definitions::answered::{refused, unreachable};
 use steadfast_kernel::{Code, Failure};
+use steadfast_runtime::clock::{Clock, SystemClock};
 use steadfast_runtime::{Call, Caller};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -119,10 +120,23 @@ async fn tell(client: Client, url: Url, call: Call) -> Result<(), Failure> {
     };
     let body = serde_json::to_vec(&told).map_err(|error| Failure::permanent("it cannot be written as JSON").cause(error))?;
     let request = client.post(url).header(CONTENT_TYPE, "application/json").header(IDEMPOTENCY_KEY, idempotency_key);
-    let response = request.body(body).send().await.map_err(|error| answer::none(&target, &error))?;
-    let outcome = answer::outcome(&target, response.status(), response.headers());
+    let response = request.body(body).send().await.map_err(|error| unreachable(&target, &error))?;
+    let outcome = outcome(&target, &response);
     tokio::spawn(drain(response)); // what was answered counts from here on, however long the rest of it takes
     outcome
+}
+
+/// What came of a call: any 2xx is told. Nothing of the answer but its status is said: it may be anything.
+fn outcome(target: &str, response: &Response) -> Result<(), Failure> {
+    let status = response.status();
+    if status.is_success() {
+        return Ok(());
+    }
+    let mut failure = refused(target, status, response.headers(), SystemClock.now());
+    if status.is_redirection() {
+        failure.message.push_str("; redirects are not followed, so give the address that it leads to");
+    }
+    Err(failure)
 }
 
 /// Scheme, host and port: those that share them also share their fate.

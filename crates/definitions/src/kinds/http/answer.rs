@@ -1,11 +1,12 @@
 //! The answer to a request: success, or a failure of the class that its status says.
 
-use super::{Expect, unreachable};
-use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, RETRY_AFTER};
-use reqwest::{Response, StatusCode};
+use super::Expect;
+use crate::answered::{refused, unreachable};
+use reqwest::Response;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName};
 use serde_json::{Map, Value as Json, json};
-use std::time::Duration;
-use steadfast_kernel::{Class, Code, Failure};
+use steadfast_kernel::{Code, Failure};
+use steadfast_runtime::clock::{Clock, SystemClock};
 
 /// An answer whose body has not been read.
 pub(super) struct Answer {
@@ -20,7 +21,7 @@ impl Answer {
     pub(super) async fn output(self, expect: Expect) -> Result<Json, Failure> {
         let (status, headers) = (self.response.status(), self.response.headers().clone());
         if !status.is_success() {
-            return Err(refused(&self.target, status, &headers));
+            return Err(refused(&self.target, status, &headers, SystemClock.now()));
         }
         let target = self.target.clone();
         let body = decode(&self.bytes().await?, &headers, expect)
@@ -74,42 +75,6 @@ fn as_json(headers: &HeaderMap) -> Json {
     Json::Object(headers.keys().map(|name| (name.to_string(), value(name))).collect::<Map<_, _>>())
 }
 
-/// The failure that a status other than 2xx is.
-fn refused(target: &str, status: StatusCode, headers: &HeaderMap) -> Failure {
-    let (class, code) = meaning(status.as_u16());
-    let failure = Failure::new(code, format!("{target} answered {}", status.as_u16())).class(class);
-    match retry_after(headers) {
-        Some(delay) if class == Class::Transient => failure.retry_after(delay),
-        _ => failure,
-    }
-}
-
-/// What a status other than 2xx means.
-fn meaning(status: u16) -> (Class, Code) {
-    match status {
-        408 | 504 => (Class::Transient, Code::DeadlineExceeded),
-        429 => (Class::Transient, Code::ResourceExhausted),
-        500 => (Class::Transient, Code::Internal),
-        425 | 500.. => (Class::Transient, Code::Unavailable),
-        400 | 413 | 414 | 415 | 422 => (Class::Permanent, Code::InvalidArgument),
-        401 | 403 => (Class::Permanent, Code::PermissionDenied),
-        404 | 410 => (Class::Permanent, Code::NotFound),
-        _ => (Class::Permanent, Code::FailedPrecondition),
-    }
-}
-
-/// How long the other side asks us to wait: seconds, or until a time, which is counted from the time that its clock shows.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = |name: HeaderName| headers.get(name)?.to_str().ok();
-    let wanted = text(RETRY_AFTER)?.trim();
-    if let Ok(seconds) = wanted.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let time = |text: &str| jiff::fmt::rfc2822::parse(text.trim()).ok().map(|time| time.timestamp().as_second());
-    let seconds = time(wanted)?.checked_sub(time(text(DATE)?)?)?;
-    Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,26 +82,6 @@ mod tests {
 
     fn headers<const N: usize>(pairs: [(HeaderName, &'static str); N]) -> HeaderMap {
         pairs.into_iter().map(|(name, value)| (name, HeaderValue::from_static(value))).collect()
-    }
-
-    #[test]
-    fn statuses_have_the_classes_that_the_interface_promises() {
-        let transient: Vec<u16> = (300..600).filter(|status| meaning(*status).0 == Class::Transient).collect();
-        let expected: Vec<u16> = [408, 425, 429].into_iter().chain(500..600).collect();
-        assert_eq!(transient, expected);
-        assert!((300..600).all(|status| meaning(status).0 != Class::Poison));
-    }
-
-    #[test]
-    fn retry_after_is_read_as_seconds_and_as_a_time() {
-        assert_eq!(retry_after(&headers([(RETRY_AFTER, "17")])), Some(Duration::from_secs(17)));
-        let at = headers([(RETRY_AFTER, "Wed, 21 Oct 2026 07:28:30 GMT"), (DATE, "Wed, 21 Oct 2026 07:28:00 GMT")]);
-        assert_eq!(retry_after(&at), Some(Duration::from_secs(30)));
-        let past = headers([(RETRY_AFTER, "Wed, 21 Oct 2026 07:27:00 GMT"), (DATE, "Wed, 21 Oct 2026 07:28:00 GMT")]);
-        assert_eq!(retry_after(&past), Some(Duration::ZERO));
-        for bad in ["soon", "-1", ""] {
-            assert_eq!(retry_after(&headers([(RETRY_AFTER, bad)])), None, "{bad}");
-        }
     }
 
     #[test]

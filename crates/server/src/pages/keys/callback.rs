@@ -34,7 +34,7 @@ pub(in crate::pages) async fn page(State(app): State<Arc<App>>, Query(asked): Qu
     let next = rows.last().filter(|_| more).map(|last| cursor::encode(&CallbackCursor::from(last)));
     let now = words::now();
     let content = html! {
-        div.head { h1 { "Ends to be told" } p.lead { "Keys that have ended and of whose end somebody is still to be told, those that have waited for longest first." } }
+        div.head { h1 { "Pending callbacks" } p.lead { "Keys that have ended and of whose end somebody is still to be told, those that have waited for longest first." } }
         (tabs(Tab::Callbacks))
         (search("/callbacks", prefix))
         @if rows.is_empty() {
@@ -47,7 +47,7 @@ pub(in crate::pages) async fn page(State(app): State<Arc<App>>, Query(asked): Qu
             @if let Some(next) = next { a.button rel="next" href=(link("/callbacks", prefix, asked.limit, Some(&next))) { "More" } }
         }
     };
-    Ok(Page { part: Part::Keys, title: "Ends to be told".into(), follows: Some(feed(prefix)), content }.respond())
+    Ok(Page { part: Part::Keys, title: "Pending callbacks".into(), follows: Some(feed(prefix)), content }.respond())
 }
 
 fn card(row: &CallbackRow, now: Timestamp) -> Markup {

@@ -61,7 +61,7 @@ pub(super) fn facts(shown: &Shown) -> Markup {
             (fact("Owner", html! { @match &held.owner { Some(owner) => { (owner) } None => { "everybody may change it" } } }))
             (fact("Revision", html! { (held.revision) }))
             (fact("Put", words::relative(held.put_at, now)))
-            (fact("Tells", html! { @match &held.on_expire { Some(target) => { (told(target)) } None => { "nobody by itself" } } }))
+            (fact("On expiry", html! { @match &held.on_expire { Some(target) => { (told(target)) } None => { "nobody by itself" } } }))
             @if held.directory { (fact("Directory", html! { "the keys below it end with it" })) }
         }
     }

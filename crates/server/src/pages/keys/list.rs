@@ -31,7 +31,7 @@ pub(in crate::pages) async fn page(State(app): State<Arc<App>>, Query(asked): Qu
     let prefix = asked.prefix.as_deref();
     let (rows, next) = app.some_keys(prefix.unwrap_or_default(), after, limit).await?;
     let content = html! {
-        div.head { h1 { "Keys" } p.lead { "Values with a time to live. When it is over, who is to be told is told." } }
+        div.head { h1 { "Keys" } p.lead { "Values with a time to live. Somebody can be told when it is over." } }
         (tabs(Tab::Keys))
         (search("/keys", prefix))
         @if rows.is_empty() { (nothing(&asked)) } @else { (table(&rows, words::now())) }
@@ -49,7 +49,7 @@ pub(in crate::pages) async fn page(State(app): State<Arc<App>>, Query(asked): Qu
 fn table(rows: &[KeyRow], now: Timestamp) -> Markup {
     html! {
         table.runs.keys {
-            thead { tr { th scope="col" { "Key" } th scope="col" { "Value" } th scope="col" { "Owner" } th scope="col" { "Tells" }
+            thead { tr { th scope="col" { "Key" } th scope="col" { "Value" } th scope="col" { "Owner" } th scope="col" { "On expiry" }
                 th.number scope="col" { "Revision" } th scope="col" { "Ends" } } }
             tbody { @for row in rows { (line(row, now)) } }
         }

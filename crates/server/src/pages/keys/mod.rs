@@ -28,7 +28,7 @@ fn tabs(tab: Tab) -> Markup {
     html! {
         nav.chips aria-label="Keys" {
             (chip(Tab::Keys, "/keys", "Keys"))
-            (chip(Tab::Callbacks, "/callbacks", "Ends to be told"))
+            (chip(Tab::Callbacks, "/callbacks", "Pending callbacks"))
         }
     }
 }

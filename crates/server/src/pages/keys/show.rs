@@ -82,7 +82,7 @@ fn callbacks_section(shown: &Shown) -> Markup {
     html! {
         @if !shown.callbacks.is_empty() {
             section.card aria-labelledby="callbacks" {
-                div.line { h2 #callbacks { "To be told" } a href="/callbacks" { "All of them" } }
+                div.line { h2 #callbacks { "Pending callbacks" } a href="/callbacks" { "All of them" } }
                 ul.tolds {
                     @for row in &shown.callbacks {
                         li data-key={ "callback " (row.revision) } data-attempt=(row.attempt) {
