@@ -53,7 +53,7 @@ impl Shard {
                 Some(run) => drop(waiter.tell(run).map_err(|waiter| waiter.fail(Error::from_store(trouble)))), // its end cannot be written now
                 None => waiter.fail(Error::from_store(trouble)),
             },
-            Ask::Command(..) | Ask::Resume | Ask::Tell(..) => {}
+            Ask::Command(..) | Ask::Resume | Ask::Tell(..) | Ask::CallBack(..) => {}
         }
     }
 }

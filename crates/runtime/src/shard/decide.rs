@@ -42,6 +42,7 @@ impl Shard {
             Ask::Await(waiter) => self.wait_for_end(id, waiter),
             Ask::Look(look) => self.look(id, look),
             Ask::Tell(lane, errand) => self.tell_of(id, lane, &errand),
+            Ask::CallBack(revision, attempt) => self.call_back(id, revision, attempt),
             Ask::Resume => {}
         }
         self.tidy(id);
@@ -175,7 +176,7 @@ impl Shard {
             Ask::Await(waiter) => waiter.fail(Error::from_store(Arc::clone(error))),
             Ask::Look(look) => look.fail(Error::from_store(Arc::clone(error))),
             Ask::Tell(lane, errand) => self.give_back(&lane, &errand),
-            Ask::Resume => {}
+            Ask::Resume | Ask::CallBack(..) => {} // the store knows it
         }
     }
 }
@@ -221,7 +222,7 @@ impl Ask {
                 | Command::EndKey(_)
                 | Command::ReportCallback(_) => false,
             },
-            Ask::Await(_) | Ask::Look(_) | Ask::Tell(..) => false,
+            Ask::Await(_) | Ask::Look(_) | Ask::Tell(..) | Ask::CallBack(..) => false,
         }
     }
 }

@@ -41,8 +41,12 @@ impl Shard {
         }
     }
 
-    /// An end is to be told now, or when it is its turn.
+    /// An end is to be told now, or when it is its turn. A key that was let go since that was decided is read first: it takes one thing after the other that follows a
+    /// commit, and may be let go in between.
     pub(super) fn call_back(&mut self, id: &EntityId, revision: Revision, attempt: Attempt) {
+        if !self.state.seats.get(id).is_some_and(|seat| matches!(seat.memory, Memory::Ready(_))) {
+            return self.ask(id.clone(), Ask::CallBack(revision, attempt));
+        }
         let Some((key, callback)) = self.pending(id, revision, attempt) else { return };
         let (lane, errand) = (self.courier.lane(key, callback.target.as_ref()), Errand::of(key, callback));
         self.send(lane, errand);

@@ -171,7 +171,7 @@ impl Ask {
             Ask::Command(_, from) => from.fail(error.clone()),
             Ask::Await(waiter) => waiter.fail(error.clone()),
             Ask::Look(look) => look.fail(error.clone()),
-            Ask::Resume | Ask::Tell(..) => {}
+            Ask::Resume | Ask::Tell(..) | Ask::CallBack(..) => {}
         }
     }
 }

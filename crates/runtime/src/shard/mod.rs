@@ -57,8 +57,8 @@ use std::time::Duration;
 use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::Preview;
 use steadfast_kernel::{
-    Answer, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, LimitKey, Refusal, RetryRun, Run, RunId, Seq, StartRun, StepId,
-    Timestamp, Wait, WorkflowName,
+    Answer, Attempt, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, LimitKey, Refusal, RetryRun, Revision, Run, RunId, Seq,
+    StartRun, StepId, Timestamp, Wait, WorkflowName,
 };
 use steadfast_store::{Batch, Head, ShardId, Store, Sweep};
 use tokio::sync::mpsc::error::TryRecvError;
@@ -224,6 +224,8 @@ enum Ask {
     Resume,
     /// Its turn has come: tell of that end of it.
     Tell(Lane, Errand),
+    /// An attempt to tell of that end of it is to be made.
+    CallBack(Revision, Attempt),
 }
 
 /// A place among the starts that are not yet answered; free again when it is dropped.
