@@ -55,6 +55,15 @@ fn write(ctx: &Ctx, step: &str, read: &str) -> Result<()> {
     append(path, &format!("{process} {at} {run} {step} {key} {attempt} {read}\n"))
 }
 
+/// Notes something else, after the number of this process.
+///
+/// # Errors
+/// If the line cannot be written.
+pub fn note_words(words: &str) -> Result<()> {
+    let Some((path, process)) = LOG.get() else { return Ok(()) };
+    append(path, &format!("{process} {words}\n"))
+}
+
 fn append(path: &Path, line: &str) -> Result<()> {
     OpenOptions::new().create(true).append(true).open(path)?.write_all(line.as_bytes())
 }

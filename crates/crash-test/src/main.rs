@@ -1,6 +1,6 @@
 //! The victim: starts the runs, sees to them, says what was acknowledged, and is killed at any moment.
 //!
-//! Usage: `steadfast-crash-test DATA LOG PROCESS RUNS`, or `removed` in the place of RUNS for runs that are removed after their end. It says how many commits it has made (`at COMMITS`), a line per acknowledgement
+//! Usage: `steadfast-crash-test DATA LOG PROCESS RUNS`, or in the place of RUNS `removed` for runs that are removed after their end, or `keys` for keys that expire. It says how many commits it has made (`at COMMITS`), a line per acknowledgement
 //! (`started RUN`, `signalled RUN`, `did RUN COMMAND`, `redriven RUN`, `dropped RUN`, `ended RUN`), and `done` at the end.
 #![allow(clippy::print_stdout, reason = "what is acknowledged is said on standard output")]
 
@@ -8,7 +8,7 @@ use anyhow::Result;
 use std::ops::Range;
 use std::time::Duration;
 use steadfast::{Config, Engine};
-use steadfast_crash_test::{log, operator, removed, shapes};
+use steadfast_crash_test::{keys, log, operator, removed, shapes};
 use steadfast_store_embedded::Embedded;
 use tokio::task::JoinSet;
 
@@ -18,8 +18,10 @@ async fn main() -> Result<()> {
     let [data, log, process, runs] = &arguments[..] else { anyhow::bail!("usage: steadfast-crash-test DATA LOG PROCESS RUNS") };
     let process = process.parse()?;
     log::init(log.into(), process);
-    if runs == "removed" {
-        return removed::live(data, process).await;
+    match runs.as_str() {
+        "removed" => return removed::live(data, process).await,
+        "keys" => return keys::live(data, process).await,
+        _ => {}
     }
     let store = Embedded::open(data)?;
     let config = Config { heartbeat_every: Duration::from_millis(5), snapshot_every: 5, ..Config::default() };
