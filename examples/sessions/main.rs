@@ -40,7 +40,7 @@ async fn remove(expired: Expired, done: UnboundedSender<String>) -> Result<(), F
 async fn keep_prices(engine: Engine) -> Result<(), Error> {
     let mut watch = engine.watch("price:").await?;
     let mut prices: BTreeMap<String, u32> = BTreeMap::new();
-    for held in engine.keys("price:").await?.items {
+    for held in engine.keys("price:").all().await? {
         prices.insert(held.key.to_string(), held.value()?);
     }
     loop {

@@ -52,6 +52,8 @@ codes! {
     INVALID_TTL = "SF0120",
     /// Nobody can be called back so.
     CALLBACK_NOT_ALLOWED = "SF0121",
+    /// Too many ends of a key are still to be told.
+    TOO_MANY_ENDS = "SF0122",
     /// Too much is waiting already.
     BUSY = "SF0201",
     /// The engine is stopping or has stopped.

@@ -85,6 +85,18 @@ pub enum Refusal {
         /// What it has; nothing if there is none.
         revision: Option<Revision>,
     },
+    /// Too many of its ends are still to be told.
+    #[error(
+        "key {key} has {max} ends or {bytes_max} bytes that nobody was told of yet, dead letters among them; see to those first, or use another name"
+    )]
+    TooManyEnds {
+        /// The key.
+        key: KeyName,
+        /// How many there may be.
+        max: usize,
+        /// How many bytes they may have.
+        bytes_max: usize,
+    },
     /// A report about something that is no longer so.
     #[error("a report about run {run} is out of date: {why}")]
     Stale {
@@ -115,6 +127,7 @@ impl Refusal {
             Refusal::KeyNotFound { .. } => code::KEY_NOT_FOUND,
             Refusal::KeyOwned { .. } => code::KEY_OWNED,
             Refusal::KeyChanged { .. } => code::KEY_CHANGED,
+            Refusal::TooManyEnds { .. } => code::TOO_MANY_ENDS,
         }
     }
 }

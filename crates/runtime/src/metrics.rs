@@ -101,7 +101,6 @@ pub(crate) struct OfShard {
     told: Counter,
     untold: Counter,
     dead: Counter,
-    pub(crate) callbacks: Gauge,
     pub(crate) requests: Gauge,
     pub(crate) decisions: Gauge,
     pub(crate) live: Gauge,
@@ -128,7 +127,6 @@ impl OfShard {
             told: counter!(CALLBACKS, "outcome" => "success"),
             untold: counter!(CALLBACKS, "outcome" => "failure"),
             dead: counter!(CALLBACKS_DEAD),
-            callbacks: gauge!(CALLBACKS_PENDING),
             requests: gauge!(REQUESTS_WAITING),
             decisions: gauge!(DECISIONS_WAITING),
             live: gauge!(RUNS_LIVE),
@@ -196,6 +194,12 @@ impl OfCommits {
             self.failed.increment(1);
         }
     }
+}
+
+/// So many ends of keys are to be told, and one of them has waited that long.
+pub(crate) fn callbacks(pending: u64, oldest: Duration) {
+    gauge!(CALLBACKS_PENDING).set(pending as f64);
+    gauge!(CALLBACKS_OLDEST).set(oldest.as_secs_f64());
 }
 
 /// A follower of the feed was given entries, the last of which is that old.

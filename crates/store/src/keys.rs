@@ -1,6 +1,7 @@
 //! The rows of keys, and of their ends that are to be told: folds of their journals.
 
 use crate::ShardId;
+use steadfast_kernel::key::Below;
 use steadfast_kernel::{Attempt, Callback, Failure, Held, Key, KeyName, Revision, Target, Timestamp};
 
 /// A key as reads and lists show it.
@@ -14,8 +15,17 @@ pub struct KeyRow {
     pub held: Held,
     /// It is gone since then, and the row is left for the sake of keys below it. Lists do not show it.
     pub ended_at: Option<Timestamp>,
-    /// A directory of that name, this one or one before it, ended then, and keys below it may still be there.
-    pub ended_below: Option<Timestamp>,
+    /// A directory of that name, this one or one before it, has ended, and keys below it may still be there.
+    pub ended_below: Option<EndedBelow>,
+}
+
+/// The end of a directory. Of several the last counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EndedBelow {
+    /// When.
+    pub at: Timestamp,
+    /// It was deleted; it expired if not.
+    pub deleted: bool,
 }
 
 impl KeyRow {
@@ -26,9 +36,14 @@ impl KeyRow {
 
     /// Whether that key has ended with this one, or with one of its name before it, though it may not be on record yet.
     pub fn ends(&self, other: &KeyRow, now: Timestamp) -> bool {
+        self.end_of(other, now).is_some()
+    }
+
+    /// The end that a key has had with this one, or with one of its name before it, though it may not be on record yet.
+    pub fn end_of(&self, other: &KeyRow, now: Timestamp) -> Option<EndedBelow> {
         let is_over = self.ended_at.is_none() && self.held.directory && self.held.is_over(now);
-        let ended_at = self.ended_below.max(is_over.then_some(self.held.expires_at));
-        ended_at.is_some_and(|ended_at| other.held.put_at <= ended_at)
+        let over = is_over.then_some(EndedBelow { at: self.held.expires_at, deleted: false });
+        self.ended_below.max(over).filter(|ended| other.held.put_at <= ended.at)
     }
 }
 
@@ -62,7 +77,7 @@ pub struct CallbackRow {
     pub revision: Revision,
     /// When its time was over.
     pub ended_at: Timestamp,
-    /// Who is told, for people: an address without its query, `run WORKFLOW`, `handler`, or `keys below`.
+    /// Who is told, for people: an address without its query, `run WORKFLOW`, `handler`, or `keys below`, which may be followed by one of these.
     pub target: String,
     /// The attempt to come, or in flight.
     pub attempt: Attempt,
@@ -82,7 +97,7 @@ impl CallbackRow {
             key: key.clone(),
             revision: callback.revision,
             ended_at: callback.ended_at,
-            target: shown(callback.target.as_ref()),
+            target: shown(callback),
             attempt: callback.attempt,
             next_at: failed.map(|failed| failed.due_at),
             of: failed.map(|failed| failed.of),
@@ -92,13 +107,14 @@ impl CallbackRow {
 }
 
 /// An address may have a secret in its query.
-fn shown(target: Option<&Target>) -> String {
-    match target {
+fn shown(callback: &Callback) -> String {
+    let target = match &callback.target {
         Some(Target::Url(url)) => url.split(['?', '#']).next().unwrap_or_default().to_string(),
         Some(Target::StartRun { workflow, .. }) => format!("run {workflow}"),
         Some(Target::Handler) => "handler".into(),
-        None => "keys below".into(),
-    }
+        None => return "keys below".into(),
+    };
+    if callback.below.is_some() { format!("keys below, then {target}") } else { target }
 }
 
 /// An end that is to be told put or removed.
@@ -163,7 +179,7 @@ fn key_change(shard: ShardId, before: Option<&Key>, after: &Key) -> Option<KeyCh
         (before, Some(after)) => (before != Some(after) || was_ending != ended_below).then(|| put(after, None)),
         (Some(held), None) if ended_below.is_some() => {
             let ended_at = after.callbacks.get(&held.revision).map(|callback| callback.ended_at);
-            Some(put(held, ended_at.or(ended_below)))
+            Some(put(held, ended_at.or_else(|| ended_below.map(|ended| ended.at))))
         }
         (None, None) if ended_below.is_some() || was_ending.is_none() => None, // what it held is not known any more, and the row says enough
         (_, None) => Some(KeyChange::Remove(after.name.clone())),
@@ -171,12 +187,9 @@ fn key_change(shard: ShardId, before: Option<&Key>, after: &Key) -> Option<KeyCh
 }
 
 /// When the last directory of that name ended of those below which keys may still be there.
-fn ended_below(key: &Key) -> Option<Timestamp> {
-    key.callbacks
-        .values()
-        .filter(|callback| callback.below.is_some())
-        .map(|callback| callback.ended_at)
-        .max()
+fn ended_below(key: &Key) -> Option<EndedBelow> {
+    let ended = |callback: &Callback| Some(EndedBelow { at: callback.ended_at, deleted: callback.below? == Below::Delete });
+    key.callbacks.values().filter_map(ended).max()
 }
 
 fn callback_changes(shard: ShardId, before: Option<&Key>, after: &Key) -> Vec<CallbackChange> {

@@ -17,7 +17,7 @@ pub use batch::{Append, Batch, Definition, Fence, Forgotten, LetterChange, Lette
 pub use error::Error;
 pub use feed::{Fed, Position};
 pub use filter::{RunCursor, RunFilter};
-pub use keys::{CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, KeyChange, KeyRow, key_changes};
+pub use keys::{CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, EndedBelow, KeyChange, KeyRow, key_changes};
 pub use sweep::{Sweep, Swept};
 
 use async_trait::async_trait;

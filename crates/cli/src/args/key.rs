@@ -95,7 +95,7 @@ pub(crate) struct Put {
     #[arg(allow_negative_numbers = true)]
     pub(crate) value: String,
     /// For how long it lives, like 30s or 2h
-    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse, allow_hyphen_values = true)]
     pub(crate) ttl: Duration,
     /// Keys below KEY/ end with it
     #[arg(long)]
@@ -121,7 +121,7 @@ pub(crate) struct Renew {
     #[command(flatten)]
     pub(crate) key: KeyRef,
     /// For how long it lives from now on, like 30s or 2h
-    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse, allow_hyphen_values = true)]
     pub(crate) ttl: Duration,
     #[command(flatten)]
     pub(crate) condition: Condition,

@@ -1,9 +1,10 @@
 //! How an entry changes a key. The same function runs live and at recovery.
 
+use super::letters::{DROPPED, REDRIVEN, carried_out};
 use super::state::Failed;
 use super::{Callback, Held, KEPT, Key};
 use crate::machine::{IllegalTransition, illegal};
-use crate::{EntityId, Entry, Event, KeyName, LetterAbout, Revision};
+use crate::{EntityId, Entry, Event, KeyName, LetterAbout, Origin, Revision, Seq};
 use std::collections::BTreeMap;
 
 /// How many ids of commands on letters are remembered.
@@ -93,11 +94,11 @@ fn change(key: &mut Key, entry: &Entry) -> Result<(), &'static str> {
         Event::LetterRedriven { letter, origin } => {
             let callback = key.letters.remove(letter).ok_or("there is no such letter")?;
             key.callbacks.insert(callback.revision, callback);
-            remember(key, origin.command.as_deref());
+            remember(key, *letter, REDRIVEN, origin);
         }
         Event::LetterDropped { letter, origin } => {
             key.letters.remove(letter).ok_or("there is no such letter")?;
-            remember(key, origin.command.as_deref());
+            remember(key, *letter, DROPPED, origin);
         }
         _ => return Err("no such event can happen to a key"),
     }
@@ -125,8 +126,8 @@ fn say_all(key: &mut Key, entry: &Entry) {
     }
 }
 
-fn remember(key: &mut Key, command: Option<&str>) {
-    key.commands.extend(command.map(ToString::to_string));
+fn remember(key: &mut Key, letter: Seq, done: &str, origin: &Origin) {
+    key.commands.extend(origin.command.as_deref().map(|command| carried_out(letter, done, command)));
     let many = key.commands.len().saturating_sub(COMMANDS_MAX);
     key.commands.drain(..many);
 }

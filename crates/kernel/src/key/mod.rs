@@ -38,6 +38,12 @@ use crate::{Answer, Command, KeyName, Refusal, Timestamp};
 /// How many entries of a journal are kept at least, for those who follow it.
 const KEPT: u64 = 64;
 
+/// How many ends of a key may be owed, dead letters among them, before it takes another value: its state is read and written as a whole.
+pub const OWED_MAX: usize = 1_000;
+
+/// How many bytes of values they may have in all.
+pub const OWED_BYTES_MAX: usize = 16 << 20;
+
 /// Decides on a command.
 ///
 /// # Errors

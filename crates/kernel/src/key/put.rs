@@ -2,7 +2,7 @@
 //! – | gone | held --PutKey--> held: KEY_PUT; before it KEY_EXPIRED, if the time of what was there is over: its callback is not lost
 
 use super::state::{expiry, whole};
-use super::{Held, KEPT, Key, Target};
+use super::{Held, KEPT, Key, OWED_BYTES_MAX, OWED_MAX, Target};
 use crate::machine::Decision;
 use crate::{Answer, Effect, Entry, Event, KeyName, PutKey, Refusal, TimerName, Timestamp};
 
@@ -17,6 +17,9 @@ pub(super) fn decide(name: &KeyName, key: Option<&Key>, command: PutKey, now: Ti
             return Err(Refusal::KeyChanged { key: name.clone(), revision: None });
         }
         None => {}
+    }
+    if key.is_some_and(Key::owes_too_much) {
+        return Err(Refusal::TooManyEnds { key: name.clone(), max: OWED_MAX, bytes_max: OWED_BYTES_MAX });
     }
     let over = key.and_then(|key| key.held.as_ref()).filter(|held| held.is_over(now));
     let (ttl, expires_at) = (whole(ttl), now.saturating_add(ttl));

@@ -1,5 +1,6 @@
 //! What is known of a key: the fold of its journal.
 
+use super::{OWED_BYTES_MAX, OWED_MAX};
 use crate::{
     Attempt, Effect, Entry, Event, Failure, KeyName, Payload, Refusal, Revision, Seq, Timer, TimerName, Timestamp, WorkflowName, backoff,
 };
@@ -25,7 +26,7 @@ pub struct Key {
     pub letters: BTreeMap<Seq, Callback>,
     /// An entry that says all there was to be known: the journal may begin here.
     pub base: Seq,
-    /// The ids of commands on letters that were carried out, as long as what they came with is kept.
+    /// The commands on letters that were carried out, with the letter and what was done, as long as what they came with is kept.
     pub commands: Vec<String>,
 }
 
@@ -168,6 +169,12 @@ impl Key {
     /// Nothing of it has to be known any more.
     pub(super) fn is_spent(&self) -> bool {
         self.held.is_none() && self.has_told_all()
+    }
+
+    /// So much is to be told of earlier ends that it takes no other value.
+    pub(super) fn owes_too_much(&self) -> bool {
+        let bytes: usize = self.callbacks.values().chain(self.letters.values()).map(|owed| owed.value.len()).sum();
+        self.callbacks.len() + self.letters.len() >= OWED_MAX || bytes > OWED_BYTES_MAX
     }
 
     /// There is nothing to be told of earlier ends.

@@ -71,11 +71,9 @@ fn throw_away(workflow: &WorkflowName, state: Option<&LetterBox>, command: DropL
     let DropLetter { letter, origin } = command;
     let not_found = || Refusal::LetterNotFound { letter: LetterId { home: LetterHome::Workflow(workflow.clone()), seq: letter } };
     let letters = state.ok_or_else(not_found)?;
-    if origin.command.as_ref().is_some_and(|id| letters.commands.contains(id)) {
-        return Ok(Decision::answer(Answer::Dropped));
-    }
     if !letters.letters.contains_key(&letter) {
-        return Err(not_found());
+        let known = origin.command.as_ref().is_some_and(|id| letters.commands.contains(id));
+        return if known { Ok(Decision::answer(Answer::Dropped)) } else { Err(not_found()) };
     }
     let entry = Entry::new(letters.seq + 1, 1, now, Event::LetterDropped { letter, origin });
     Ok(Decision { entries: vec![entry], effects: vec![Effect::Answer(Answer::Dropped)] })

@@ -31,35 +31,48 @@ impl Drop for Attempting {
 }
 
 impl Courier {
-    /// The lane of what is told so.
-    pub(crate) fn lane(&self, key: &KeyName, target: Option<&Target>) -> Lane {
+    /// The lane of an errand: keys below a directory have one of their own, so that they do not wait for whoever is told of the directory.
+    pub(crate) fn lane(&self, key: &KeyName, callback: &Callback, walked: bool) -> Lane {
+        match &callback.target {
+            Some(target) if callback.below.is_none() || walked => self.lane_to(key, target),
+            _ => Lane::Below,
+        }
+    }
+
+    pub(crate) fn lane_to(&self, key: &KeyName, target: &Target) -> Lane {
         match target {
-            None => Lane::Below,
-            Some(Target::Url(url)) => Lane::Target(self.caller.as_ref().map_or_else(|| url.clone(), |caller| caller.target(url))),
-            Some(Target::StartRun { .. }) => Lane::Runs,
-            Some(Target::Handler) => self.handlers.of(key.as_str()).map_or(Lane::NoHandler, |(prefix, _)| Lane::Handler(prefix)),
+            Target::Url(url) => Lane::Target(self.caller.as_ref().map_or_else(|| url.clone(), |caller| caller.target(url))),
+            Target::StartRun { .. } => Lane::Runs,
+            Target::Handler => self.handlers.of(key.as_str()).map_or(Lane::NoHandler, |(prefix, _)| Lane::Handler(prefix)),
         }
     }
 
     /// The lane of an end that is known by its row.
     pub(crate) fn lane_of(&self, row: &CallbackRow) -> Lane {
         match row.target.as_str() {
-            "keys below" => Lane::Below,
-            "handler" => self.lane(&row.key, Some(&Target::Handler)),
+            target if target.starts_with("keys below") => Lane::Below,
+            "handler" => self.lane_to(&row.key, &Target::Handler),
             target if target.starts_with("run ") => Lane::Runs,
-            url => self.lane(&row.key, Some(&Target::Url(url.into()))),
+            url => self.lane_to(&row.key, &Target::Url(url.into())),
         }
+    }
+
+    /// Ends the keys below a directory, however many there are.
+    pub(crate) fn walk(&self, key: &KeyName, callback: &Callback) -> BoxFuture<'static, Result<(), Failure>> {
+        let (engine, directory, ended_at) = (self.engine.clone(), key.clone(), callback.ended_at);
+        let deleted = callback.below == Some(Below::Delete);
+        async move {
+            let engine = engine.upgrade().ok_or_else(stopping)?;
+            engine.end_below(&directory, ended_at, deleted).await.map_err(|error| failure(&error))
+        }
+        .boxed()
     }
 
     /// Makes an attempt, beside everything else, for as long as one may take.
     pub(crate) fn attempt(&self, key: &KeyName, callback: &Callback) -> BoxFuture<'static, Result<Option<RunId>, Failure>> {
         let (clock, timeout) = (Arc::clone(&self.clock), self.settings.attempt_timeout);
         let telling = self.tell(key, callback);
-        let below = callback.below.map(|below| end_below(self.engine.clone(), key.clone(), callback.clone(), below));
         async move {
-            if let Some(below) = below {
-                below.await?; // as long as it takes: there may be very many
-            }
             let mut attempting = Attempting(tokio::spawn(telling));
             tokio::select! {
                 biased;
@@ -130,13 +143,6 @@ fn run_id(key: &KeyName, revision: u64) -> String {
     }
 }
 
-/// Ends every key below a directory that was there when it ended.
-async fn end_below(engine: WeakEngine, directory: KeyName, callback: Callback, below: Below) -> Result<(), Failure> {
-    let engine = engine.upgrade().ok_or_else(stopping)?;
-    let deleted = below == Below::Delete;
-    engine.end_below(&directory, callback.ended_at, deleted).await.map_err(|error| failure(&error))
-}
-
 fn stopping() -> Failure {
     Failure::transient("the engine is stopping")
 }
@@ -149,7 +155,13 @@ fn failure(error: &Error) -> Failure {
 
 impl Errand {
     pub(crate) fn of(key: &KeyName, callback: &Callback) -> Self {
-        Errand { key: key.clone(), revision: callback.revision, attempt: callback.attempt, callback: Some(Box::new(callback.clone())) }
+        Errand {
+            key: key.clone(),
+            revision: callback.revision,
+            attempt: callback.attempt,
+            callback: Some(Box::new(callback.clone())),
+            walked: false,
+        }
     }
 }
 

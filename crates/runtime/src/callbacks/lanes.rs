@@ -25,6 +25,17 @@ pub(crate) enum Lane {
     Below,
 }
 
+/// What an attempt says of its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// It is well.
+    Well,
+    /// It does not work now.
+    Sick,
+    /// Nothing: the target was not asked, or it is about this one errand.
+    Neither,
+}
+
 /// One attempt to be made.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Errand {
@@ -33,6 +44,8 @@ pub(crate) struct Errand {
     pub(crate) attempt: Attempt,
     /// What is to be told. Where many wait it is let go, and read again when it is their turn.
     pub(crate) callback: Option<Box<Callback>>,
+    /// The keys below it, if it is a directory, have ended: what is left is to tell who is to be told.
+    pub(crate) walked: bool,
 }
 
 /// How many may wait in a lane with what they have to tell.
@@ -48,10 +61,12 @@ pub(crate) struct Lanes {
     held: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Waiting {
     line: VecDeque<Errand>,
     in_flight: usize,
+    /// How many may be in flight now: one less after each failure that may pass, one more after each success. A target that is down is not called by many at once.
+    turns: usize,
 }
 
 impl Lanes {
@@ -61,11 +76,29 @@ impl Lanes {
 
     /// Puts an errand in its lane. It is given back if it is its turn at once.
     #[must_use]
-    pub(crate) fn add(&mut self, lane: &Lane, mut errand: Errand) -> Option<Errand> {
+    pub(crate) fn add(&mut self, lane: &Lane, errand: Errand) -> Option<Errand> {
         if self.held || !self.known.insert((errand.key.clone(), errand.revision)) {
             return None;
         }
-        let waiting = self.lanes.entry(lane.clone()).or_default();
+        self.line_up(lane, errand)
+    }
+
+    /// Puts an errand that has had its turn in one lane into another.
+    #[must_use]
+    pub(crate) fn pass_on(&mut self, lane: &Lane, errand: Errand) -> Option<Errand> {
+        if self.held {
+            self.forget(&errand.key, errand.revision);
+            return None;
+        }
+        self.line_up(lane, errand)
+    }
+
+    fn line_up(&mut self, lane: &Lane, mut errand: Errand) -> Option<Errand> {
+        let turns = self.in_flight_max;
+        let waiting = self
+            .lanes
+            .entry(lane.clone())
+            .or_insert_with(|| Waiting { line: VecDeque::new(), in_flight: 0, turns });
         if waiting.line.len() >= HELD_MAX {
             errand.callback = None;
         }
@@ -73,13 +106,18 @@ impl Lanes {
         self.next(lane)
     }
 
-    /// An attempt is over: who is next in its lane.
+    /// An attempt is over: those that are next in its lane.
     #[must_use]
-    pub(crate) fn finished(&mut self, lane: &Lane) -> Option<Errand> {
+    pub(crate) fn finished(&mut self, lane: &Lane, how: How) -> Vec<Errand> {
         if let Some(waiting) = self.lanes.get_mut(lane) {
             waiting.in_flight = waiting.in_flight.saturating_sub(1);
+            waiting.turns = match how {
+                How::Well => (waiting.turns + 1).min(self.in_flight_max),
+                How::Sick => waiting.turns.saturating_sub(1).max(1),
+                How::Neither => waiting.turns,
+            };
         }
-        let next = self.next(lane);
+        let next = std::iter::from_fn(|| self.next(lane)).collect();
         if self.lanes.get(lane).is_some_and(|waiting| waiting.line.is_empty() && waiting.in_flight == 0) {
             self.lanes.remove(lane);
         }
@@ -111,6 +149,11 @@ impl Lanes {
         }
     }
 
+    /// Whether nothing is begun.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held
+    }
+
     /// Things are begun here again.
     pub(crate) fn go_on(&mut self) {
         self.held = false;
@@ -126,7 +169,7 @@ impl Lanes {
         if self.held || *lane == Lane::NoHandler {
             return None;
         }
-        let waiting = self.lanes.get_mut(lane).filter(|waiting| waiting.in_flight < self.in_flight_max)?;
+        let waiting = self.lanes.get_mut(lane).filter(|waiting| waiting.in_flight < waiting.turns)?;
         let next = waiting.line.pop_front()?;
         waiting.in_flight += 1;
         Some(next)

@@ -11,7 +11,7 @@ mod lanes;
 pub use caller::{Call, Caller};
 pub(crate) use courier::Courier;
 pub use handlers::{Expired, Handler, Handlers};
-pub(crate) use lanes::{Errand, Lane, Lanes};
+pub(crate) use lanes::{Errand, How, Lane, Lanes};
 
 use std::time::Duration;
 use steadfast_kernel::{Jitter, Policy};

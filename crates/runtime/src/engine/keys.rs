@@ -3,6 +3,7 @@
 use super::{Engine, PAGE};
 use crate::callbacks::Handler;
 use crate::error::Error;
+use crate::metrics;
 use crate::shard::{Control, Request};
 use futures_util::{StreamExt, TryStreamExt};
 use std::collections::BTreeSet;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use steadfast_kernel::{
     Answer, Command, DeleteKey, EndKey, EntityId, InvalidId, KeyName, Payload, PutKey, RenewKey, Revision, Target, Timestamp, check_prefix,
 };
-use steadfast_store::{CallbackCursor, CallbackFilter, CallbackRow, KeyRow, Store};
+use steadfast_store::{CallbackCursor, CallbackFilter, CallbackRow, EndedBelow, KeyRow, Store};
 
 /// How many keys below a directory are ended at once.
 const ENDING: usize = 64;
@@ -45,7 +46,8 @@ impl Engine {
         check_ttl(ttl)?;
         check_owner(owner.as_deref())?;
         self.check_size(&value)?;
-        self.check_target(on_expire.as_ref())?;
+        self.check_target(key, on_expire.as_ref())?;
+        self.end_with_directory(key).await?;
         let command = PutKey { revision: 0, value, ttl, owner, directory, on_expire, if_revision, handled: false };
         match self.tell_key(key, Command::PutKey(command)).await? {
             Answer::Put { revision, expires_at } => Ok((revision, expires_at)),
@@ -66,6 +68,7 @@ impl Engine {
     ) -> Result<(Revision, Timestamp), Error> {
         check_ttl(ttl)?;
         check_owner(owner.as_deref())?;
+        self.end_with_directory(key).await?;
         match self.tell_key(key, Command::RenewKey(RenewKey { revision: 0, ttl, owner, if_revision })).await? {
             Answer::Renewed { revision, expires_at } => Ok((revision, expires_at)),
             other => Err(unexpected(key, other)),
@@ -78,6 +81,7 @@ impl Engine {
     /// If there is no such key, it belongs to somebody else, or has another revision than expected.
     pub async fn delete_key(&self, key: &KeyName, owner: Option<String>, if_revision: Option<Revision>) -> Result<Revision, Error> {
         check_owner(owner.as_deref())?;
+        self.end_with_directory(key).await?;
         match self.tell_key(key, Command::DeleteKey(DeleteKey { owner, if_revision })).await? {
             Answer::Deleted { revision } => Ok(revision),
             other => Err(unexpected(key, other)),
@@ -142,6 +146,19 @@ impl Engine {
         self.store()?.callbacks(&filter, after, limit).await.map_err(Error::from_store)
     }
 
+    /// Measures how many ends are still to be told, and for how long the oldest has waited: metrics that change while nothing happens. Whoever shows metrics asks for it first.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub async fn measure_callbacks(&self) -> Result<(), Error> {
+        let (store, first) = (self.store()?, CallbackFilter::default());
+        let oldest = store.callbacks(&first, None, 1).await.map_err(Error::from_store)?;
+        let pending = store.callbacks_count(super::SHARD).await.map_err(Error::from_store)?;
+        let waited = oldest.first().map(|oldest| self.parts.clock.now().saturating_since(oldest.ended_at));
+        metrics::callbacks(pending, waited.unwrap_or_default());
+        Ok(())
+    }
+
     /// Has code of this process told of the expiry of keys whose names begin so, unless they say who else is to be told; the longest prefix counts. It is told again until it
     /// has returned `Ok`. Keys that were put while there was a handler wait for one, also after a restart.
     ///
@@ -188,9 +205,31 @@ impl Engine {
         }
     }
 
-    fn check_target(&self, target: Option<&Target>) -> Result<(), Error> {
+    /// Ends a key whose directory has ended, though nobody has got to it yet: what is asked of it next finds it gone, and its end is told.
+    async fn end_with_directory(&self, key: &KeyName) -> Result<(), Error> {
+        let above: Vec<_> = key.above().collect();
+        if above.is_empty() {
+            return Ok(());
+        }
+        let rows = self.store()?.keys(&[above, vec![key.clone()]].concat()).await.map_err(Error::from_store)?;
+        let now = self.parts.clock.now();
+        let Some(row) = rows.iter().find(|row| row.key == *key && row.ended_at.is_none()) else { return Ok(()) };
+        for directory in rows.iter().filter(|above| above.key != *key) {
+            if let Some(EndedBelow { at, deleted }) = directory.end_of(row, now) {
+                let command = EndKey { directory: directory.key.clone(), ended_at: at, deleted, handled: false };
+                self.tell_key(key, Command::EndKey(command)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_target(&self, key: &KeyName, target: Option<&Target>) -> Result<(), Error> {
         match target {
-            None | Some(Target::Handler) => Ok(()),
+            None => Ok(()),
+            Some(Target::Handler) if self.parts.handlers.has(key.as_str()) => Ok(()),
+            Some(Target::Handler) => {
+                Err(Error::CallbackNotAllowed { why: "this process has no handler for such keys; give an address or a workflow".into() })
+            }
             Some(Target::Url(url)) => match &self.parts.caller {
                 Some(caller) => caller.check(url).map_err(|why| Error::CallbackNotAllowed { why }),
                 None => Err(Error::CallbackNotAllowed { why: "this engine cannot call addresses; use a handler or start a run".into() }),

@@ -89,6 +89,9 @@ impl Shard {
         let (entity, said) = match fold(id, state, &decision) {
             Ok(folded) => folded,
             Err(bug) => {
+                if let From::Courier(told) = &from {
+                    self.on_record(told); // it never will be
+                }
                 from.fail(Error::JournalBroken { entity: id.clone(), why: bug.to_string() });
                 return self.set_aside(id, bug.to_string());
             }
@@ -118,7 +121,6 @@ impl Shard {
             forgotten: effects.iter().filter_map(|effect| shortened(id, effect)).collect(),
             ..Batch::default()
         };
-        self.count_callbacks(&batch.callbacks);
         let follow = Follow { effects, entries: decision.entries, said };
         let seq = self.write(id, batch, Then::Follow(from, Ok(follow)));
         self.seat(id).changed = seq;

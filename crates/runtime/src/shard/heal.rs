@@ -27,6 +27,7 @@ impl Shard {
         if matches!(self.state.health, Health::Well) {
             tracing::error!(shard = self.id, error = %error, code = error.code(), "a commit failed");
             self.state.health = Health::Healing(Arc::clone(&error));
+            self.tell_or_not(); // what became of a call could not be written
             self.ports
                 .health
                 .send_replace(health::Health::Healing { since: self.clock.now(), error: Arc::clone(&error) });
@@ -105,7 +106,7 @@ impl Shard {
                     self.ask(id, Ask::Resume); // it may be there after all, and nobody hosts it
                 }
                 self.read_outbox();
-                self.read_callbacks();
+                self.tell_or_not();
                 let _keeper_is_gone = self.ports.timers.send(Order::Reread); // nor has anybody armed its timers
             }
             Err(error) => self.give_up(error),
@@ -127,6 +128,7 @@ impl Shard {
         }
         self.ports.health.send_replace(health::Health::Over { error: Arc::clone(&error) });
         self.state.health = Health::Over(error);
+        self.tell_or_not();
     }
 }
 

@@ -4,16 +4,17 @@
 //! and an attempt whose report cannot be written is reported again.
 
 use super::{Ask, Done, Follow, From, Memory, Shard, Then};
-use crate::callbacks::{Errand, Lane};
+use crate::callbacks::{Errand, How, Lane};
 use crate::error::{Error, STORE_RETRY_AFTER};
 use crate::timers::Role;
 use futures_util::FutureExt;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{
-    Attempt, Callback, Command, Effect, EntityId, Failure, KeyName, ReportCallback, Revision, RunId, Target, Timer, TimerName, Timestamp,
+    Attempt, Callback, Class, Command, Effect, EntityId, Failure, KeyName, ReportCallback, Revision, RunId, Target, Timer, TimerName,
+    Timestamp,
 };
-use steadfast_store::{Batch, CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, Forgotten, ShardId, Store, TimerChange};
+use steadfast_store::{Batch, CallbackCursor, CallbackFilter, CallbackRow, Forgotten, ShardId, Store, TimerChange};
 
 /// How many ends are read at once.
 const PAGE: usize = 1000;
@@ -26,6 +27,16 @@ pub(super) struct Told {
     attempt: Attempt,
     lane: Lane,
     outcome: Result<Option<RunId>, Failure>,
+}
+
+impl Told {
+    fn how(&self) -> How {
+        match &self.outcome {
+            Ok(_) => How::Well,
+            Err(failure) if failure.class == Class::Transient => How::Sick,
+            Err(_) => How::Neither,
+        }
+    }
 }
 
 impl Shard {
@@ -48,7 +59,7 @@ impl Shard {
             return self.ask(id.clone(), Ask::CallBack(revision, attempt));
         }
         let Some((key, callback)) = self.pending(id, revision, attempt) else { return };
-        let (lane, errand) = (self.courier.lane(key, callback.target.as_ref()), Errand::of(key, callback));
+        let (lane, errand) = (self.courier.lane(key, callback, false), Errand::of(key, callback));
         self.send(lane, errand);
     }
 
@@ -65,13 +76,21 @@ impl Shard {
         }
     }
 
-    /// Begins an attempt; what it is about is read first if it was let go.
+    /// Begins an errand; what it is about is read first if it was let go.
     fn begin(&mut self, lane: Lane, errand: Errand) {
-        let Errand { key, revision, attempt, callback } = errand;
-        match callback {
-            None => self.ask(EntityId::Key(key.clone()), Ask::Tell(lane, Errand { key, revision, attempt, callback: None })),
+        if self.state.lanes.is_held() {
+            return self.give_back(&lane, &errand);
+        }
+        match &errand.callback {
+            None => self.ask(EntityId::Key(errand.key.clone()), Ask::Tell(lane, errand)),
+            Some(callback) if callback.below.is_some() && !errand.walked => {
+                let walk = self.courier.walk(&errand.key, callback);
+                let walked = walk.map(move |outcome| Done::Walked(Box::new((lane, errand, outcome))));
+                self.state.tasks.push(walked.boxed());
+            }
             Some(callback) => {
-                let telling = self.courier.attempt(&key, &callback);
+                let telling = self.courier.attempt(&errand.key, callback);
+                let Errand { key, revision, attempt, .. } = errand;
                 let told = telling.map(move |outcome| Done::Told(Box::new(Told { key, revision, attempt, lane, outcome })));
                 self.state.tasks.push(told.boxed());
             }
@@ -82,7 +101,7 @@ impl Shard {
     pub(super) fn tell_of(&mut self, id: &EntityId, lane: Lane, errand: &Errand) {
         match self.pending(id, errand.revision, errand.attempt) {
             Some((key, callback)) => {
-                let errand = Errand::of(key, callback);
+                let errand = Errand { walked: errand.walked, ..Errand::of(key, callback) };
                 self.begin(lane, errand);
             }
             None => self.give_back(&lane, errand), // somebody has dealt with it
@@ -92,20 +111,47 @@ impl Shard {
     /// An errand cannot be run now. If it is still to be run, the store knows it.
     pub(super) fn give_back(&mut self, lane: &Lane, errand: &Errand) {
         self.state.lanes.forget(&errand.key, errand.revision);
-        self.finished(lane);
+        self.finished(lane, How::Neither);
     }
 
-    fn finished(&mut self, lane: &Lane) {
-        if let Some(next) = self.state.lanes.finished(lane) {
-            self.begin(lane.clone(), next);
+    /// The next one in that lane has its turn, once what is being done now is done: of those that wait there may be so many that one calling the next would not end well.
+    fn finished(&mut self, lane: &Lane, how: How) {
+        let next = self.state.lanes.finished(lane, how);
+        self.state.turns.extend(next.into_iter().map(|next| (lane.clone(), next)));
+    }
+
+    /// Begins what has its turn.
+    pub(super) fn take_turns(&mut self) {
+        while let Some((lane, errand)) = self.state.turns.pop_front() {
+            self.begin(lane, errand);
         }
     }
 
-    /// An attempt is over: it is put on record, and the next one in its lane begins.
+    /// The keys below a directory have ended; who is to be told of its own end is told in a lane of its own.
+    pub(super) fn walked(&mut self, (lane, errand, outcome): (Lane, Errand, Result<(), Failure>)) {
+        let Errand { key, revision, attempt, .. } = &errand;
+        let told = |outcome| Told { key: key.clone(), revision: *revision, attempt: *attempt, lane: lane.clone(), outcome };
+        match (outcome, errand.callback.as_deref()) {
+            (Err(failure), _) => self.told(told(Err(failure))),
+            (Ok(()), Some(callback)) if callback.target.is_some() => {
+                let next = self.courier.lane(key, callback, true);
+                let errand = Errand { walked: true, ..errand };
+                if let Some(first) = self.state.lanes.pass_on(&next, errand) {
+                    self.state.turns.push_back((next, first));
+                }
+                self.finished(&lane, How::Neither);
+            }
+            (Ok(()), _) => self.told(told(Ok(None))),
+        }
+    }
+
+    /// An attempt is over: it is put on record, and the next one in its lane begins; after a failure that may pass, not before that is on record.
     pub(super) fn told(&mut self, told: Told) {
-        let lane = told.lane.clone();
+        let (lane, how) = (told.lane.clone(), told.how());
         self.report_told(told);
-        self.finished(&lane);
+        if how != How::Sick {
+            self.finished(&lane, how);
+        }
     }
 
     fn report_told(&mut self, told: Told) {
@@ -134,30 +180,37 @@ impl Shard {
     /// What became of it is on record, or nobody wants to know any more.
     pub(super) fn on_record(&mut self, told: &Told) {
         self.state.lanes.forget(&told.key, told.revision);
+        if told.how() == How::Sick {
+            self.finished(&told.lane, How::Sick);
+        }
     }
 
     /// There is a handler where there was none.
     pub(super) fn call_handlers(&mut self) {
         for errand in self.state.lanes.unhandled() {
-            let lane = self.courier.lane(&errand.key, Some(&Target::Handler));
-            self.send(lane, errand);
+            let handler = self.courier.lane_to(&errand.key, &Target::Handler);
+            self.send(handler, errand);
         }
     }
 
-    /// Only a leader tells of ends. What it did not get to, the next one finds in the store; those that were tried before have timers.
+    /// The role of this instance has changed.
     pub(crate) fn change_role(&mut self) {
-        let role = *self.ports.role.borrow_and_update();
-        match role {
-            Role::Follower => self.state.lanes.hold(),
-            Role::Leader { .. } if self.state.is_draining() => {}
-            Role::Leader { .. } => {
-                self.state.lanes.go_on();
-                self.read_callbacks();
-            }
-        }
+        self.ports.role.mark_unchanged();
+        self.tell_or_not();
     }
 
-    /// Asks the store which ends nobody was told of yet, and how many there are in all.
+    /// Ends are told while this instance leads, the store can be written, and nobody stops it. What it did not get to is found in the store by the next one who may; those that
+    /// were tried before have timers.
+    pub(super) fn tell_or_not(&mut self) {
+        let leads = matches!(*self.ports.role.borrow(), Role::Leader { .. });
+        if !leads || self.state.is_draining() || !matches!(self.state.health, super::Health::Well) {
+            return self.state.lanes.hold();
+        }
+        self.state.lanes.go_on();
+        self.read_callbacks();
+    }
+
+    /// Asks the store which ends nobody was told of yet.
     pub(super) fn read_callbacks(&mut self) {
         let (store, clock, shard) = (Arc::clone(&self.store), Arc::clone(&self.clock), self.id);
         let read = async move {
@@ -171,32 +224,20 @@ impl Shard {
         self.state.tasks.push(read.boxed());
     }
 
-    pub(super) fn callbacks_read(&mut self, result: Result<Unheard, Error>) {
-        let Unheard { rows, count } = match result {
-            Ok(unheard) => unheard,
+    pub(super) fn callbacks_read(&mut self, result: Result<Vec<CallbackRow>, Error>) {
+        let rows = match result {
+            Ok(rows) => rows,
             Err(error) => {
                 return tracing::error!(shard = self.id, %error, "ends of keys cannot be read; they are told after the next start");
             }
         };
-        self.state.callbacks = count;
         if !rows.is_empty() {
             tracing::info!(shard = self.id, callbacks = rows.len(), "going on to tell of the ends of keys");
         }
         for row in rows {
             let lane = self.courier.lane_of(&row);
             let CallbackRow { key, revision, attempt, .. } = row;
-            self.send(lane, Errand { key, revision, attempt, callback: None });
-        }
-    }
-
-    /// How many ends are to be told after these changes.
-    pub(super) fn count_callbacks(&mut self, changes: &[CallbackChange]) {
-        for change in changes {
-            match change {
-                CallbackChange::Put(row) if row.next_at.is_none() => self.state.callbacks += 1,
-                CallbackChange::Put(_) => {}
-                CallbackChange::Remove(..) => self.state.callbacks = self.state.callbacks.saturating_sub(1),
-            }
+            self.send(lane, Errand { key, revision, attempt, callback: None, walked: false });
         }
     }
 
@@ -210,15 +251,8 @@ impl Shard {
     }
 }
 
-/// What nobody was told of yet.
-pub(super) struct Unheard {
-    /// Those whose first attempt was not over.
-    rows: Vec<CallbackRow>,
-    /// How many there are, with those that were tried before.
-    count: u64,
-}
-
-async fn unheard(store: &dyn Store, shard: ShardId) -> Result<Unheard, Error> {
+/// The ends whose first attempt was not over.
+async fn unheard(store: &dyn Store, shard: ShardId) -> Result<Vec<CallbackRow>, Error> {
     let filter = CallbackFilter { shard: Some(shard), first: true, ..CallbackFilter::default() };
     let mut rows: Vec<CallbackRow> = Vec::new();
     loop {
@@ -227,8 +261,7 @@ async fn unheard(store: &dyn Store, shard: ShardId) -> Result<Unheard, Error> {
         let last = page.len() < PAGE;
         rows.extend(page);
         if last {
-            let count = store.callbacks_count(shard).await.map_err(Error::from_store)?;
-            return Ok(Unheard { rows, count });
+            return Ok(rows);
         }
     }
 }

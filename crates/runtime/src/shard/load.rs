@@ -73,6 +73,7 @@ impl Shard {
             Done::Swept(sweeping) => self.swept(sweeping),
             Done::Told(told) => self.told(*told),
             Done::ToldAgain(told) => self.told_again(*told),
+            Done::Walked(walked) => self.walked(*walked),
             Done::Callbacks(result) => self.callbacks_read(result),
             Done::Stayed => self.have_stayed(),
         }

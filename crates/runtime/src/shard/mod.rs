@@ -1,4 +1,4 @@
-//! The shard: the single writer of its entities: runs, limits, letter boxes.
+//! The shard: the single writer of its entities: runs, keys, limits, letter boxes.
 //!
 //! Everything that happens to an entity comes in here as a command, is decided on its cached state by the pure kernel, and is submitted to the
 //! committer. The state moves on at once, so that the next command sees it; everybody else hears of it only after the commit:
@@ -57,10 +57,10 @@ use std::time::Duration;
 use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::Preview;
 use steadfast_kernel::{
-    Answer, Attempt, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, LimitKey, Refusal, RetryRun, Revision, Run, RunId, Seq,
-    StartRun, StepId, Timestamp, Wait, WorkflowName,
+    Answer, Attempt, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, Failure, LimitKey, Refusal, RetryRun, Revision, Run, RunId,
+    Seq, StartRun, StepId, Timestamp, Wait, WorkflowName,
 };
-use steadfast_store::{Batch, Head, ShardId, Store, Sweep};
+use steadfast_store::{Batch, CallbackRow, Head, ShardId, Store, Sweep};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -157,8 +157,8 @@ pub(crate) struct State {
     starting: Place,
     /// Ends of keys that are being told, or wait for their turn.
     lanes: Lanes,
-    /// How many ends of keys are to be told.
-    callbacks: u64,
+    /// Those that have their turn now.
+    turns: VecDeque<(Lane, Errand)>,
 }
 
 /// Whether the store can be written.
@@ -277,7 +277,8 @@ enum Done {
     Swept(sweep::Sweeping),
     Told(Box<keys::Told>),
     ToldAgain(Box<keys::Told>),
-    Callbacks(Result<keys::Unheard, Error>),
+    Walked(Box<(Lane, Errand, Result<(), Failure>)>),
+    Callbacks(Result<Vec<CallbackRow>, Error>),
     Stayed,
 }
 
@@ -291,8 +292,14 @@ impl Shard {
         while !self.state.pending.is_empty() && self.committed_next().await {}
     }
 
-    /// Takes in one thing. False when it is over.
+    /// Takes in one thing, and begins what may begin after it. False when it is over.
     async fn step(&mut self) -> bool {
+        let more = self.take_in().await;
+        self.take_turns();
+        more
+    }
+
+    async fn take_in(&mut self) -> bool {
         let Ports { control, requests, reports, fired, outcomes, role, .. } = &mut self.ports;
         tokio::select! {
             biased;
@@ -392,7 +399,7 @@ impl Shard {
     fn drain(&mut self, reply: oneshot::Sender<()>) {
         self.state.draining.get_or_insert_default().push(reply);
         let _keeper_is_gone = self.ports.timers.send(Order::Stop);
-        self.state.lanes.hold();
+        self.tell_or_not();
         for seat in self.state.seats.values_mut() {
             seat.tell(ToHost::Drain);
         }

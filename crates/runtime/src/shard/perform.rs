@@ -47,7 +47,6 @@ impl Shard {
             (&self.metrics.requests, requests),
             (&self.metrics.decisions, self.state.pending.len()),
             (&self.metrics.live, self.state.live),
-            (&self.metrics.callbacks, usize::try_from(self.state.callbacks).unwrap_or(usize::MAX)),
             (&self.metrics.followers, self.ports.followers.count()),
         ] {
             gauge.set(level as f64);

@@ -153,6 +153,7 @@ impl TimerKeeper {
         tracing::debug!(shard = self.shard, ?role, "the keeper's role has changed");
         match role {
             Role::Leader { .. } => {
+                self.queues.follow(); // somebody else may have led in between
                 self.queues.lead();
                 self.horizon = Horizon::unread(self.clock.now());
             }

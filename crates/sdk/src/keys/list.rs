@@ -62,6 +62,23 @@ impl ListKeys {
         self
     }
 
+    /// Every one of them, from where the list begins: page by page, and all in memory.
+    ///
+    /// # Errors
+    /// If no key begins so, or they cannot be read now.
+    pub async fn all(mut self) -> Result<Vec<HeldKey>, Error> {
+        let (engine, prefix) = (self.engine.clone(), self.prefix.clone());
+        let mut all = Vec::new();
+        loop {
+            let KeyPage { items, next } = self.limit(PAGE_MAX).read().await?;
+            all.extend(items);
+            match next {
+                Some(next) => self = ListKeys { engine: engine.clone(), prefix: prefix.clone(), limit: PAGE_MAX, after: Some(next) },
+                None => return Ok(all),
+            }
+        }
+    }
+
     async fn read(self) -> Result<KeyPage, Error> {
         let after = self.after.as_deref().map(super::name).transpose()?;
         let (rows, next) = self.engine.inner.keys(&self.prefix, after.as_ref(), self.limit).await?;

@@ -11,8 +11,6 @@ use http::header::CONTENT_TYPE;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_runtime::Health;
-use steadfast_runtime::clock::{Clock, SystemClock};
-use steadfast_runtime::metrics::CALLBACKS_OLDEST;
 
 /// Whether the server answers.
 #[utoipa::path(get, path = "/healthz", tag = "server", responses((status = 200, description = "It does.", body = Alive)))]
@@ -56,19 +54,11 @@ fn engine(app: &App) -> Dependency {
 #[utoipa::path(get, path = "/metrics", tag = "server", responses((status = 200, description = "Prometheus text.", body = String, content_type = "text/plain")))]
 pub(super) async fn metrics(State(app): State<Arc<App>>) -> Response {
     if app.metrics.is_some() {
-        measure_oldest(&app).await;
+        let _known_from_before = tokio::time::timeout(LOOK_WITHIN, app.engine.measure_callbacks()).await;
     }
     let text = app.metrics.as_ref().map(|metrics| metrics.render()).unwrap_or_default();
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
-/// How long the store may take to say which end has waited for longest; what was known before is shown then.
+/// How long the store may take to say how many ends of keys are to be told; what was known before is shown then.
 const LOOK_WITHIN: Duration = Duration::from_secs(1);
-
-/// Time goes on while nothing happens, so this is measured when it is asked for.
-async fn measure_oldest(app: &App) {
-    if let Ok(Ok(rows)) = tokio::time::timeout(LOOK_WITHIN, app.engine.callbacks("", None, 1)).await {
-        let waited = rows.first().map(|oldest| SystemClock.now().saturating_since(oldest.ended_at));
-        metrics::gauge!(CALLBACKS_OLDEST).set(waited.unwrap_or_default().as_secs_f64());
-    }
-}

@@ -28,6 +28,9 @@ impl Hosts {
             return Err(format!("the address has more than {LENGTH_MAX} characters; keep what it says in the value of the key"));
         }
         let whole = "give the whole address: https://host/path";
+        if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(format!("the address has blanks or control characters in it; {whole}"));
+        }
         let url = Url::parse(text).map_err(|error| format!("it is not an address ({error}); {whole}"))?;
         if !["http", "https"].contains(&url.scheme()) {
             return Err(format!("the address begins with neither http:// nor https://; {whole}"));
@@ -88,6 +91,8 @@ mod tests {
         for (bad, says) in [
             ("", "not an address"),
             ("/gone", "not an address"),
+            (" http://a/", "blanks"),
+            ("http://a/b\r\nX: y", "blanks"),
             ("ftp://a/b", "neither http:// nor https://"),
             ("file:///etc/passwd", "neither"),
             ("http://", "not an address"),

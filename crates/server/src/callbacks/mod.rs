@@ -14,7 +14,7 @@ use http::header::{CONTENT_TYPE, HeaderName};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use serde::Serialize;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use steadfast_definitions::answered::{refused, unreachable};
 use steadfast_kernel::{Code, Failure};
@@ -40,8 +40,7 @@ pub struct CallerSettings {
 pub struct HttpCaller {
     hosts: Hosts,
     user_agent: String,
-    /// Made when it is needed first: reading the certificates of the machine takes a while.
-    client: OnceLock<Client>,
+    client: Arc<OnceLock<Client>>,
 }
 
 /// What is said.
@@ -67,21 +66,30 @@ impl HttpCaller {
             return Err(Error::CallerUnusable { why: "its name (user_agent) has characters that a header cannot have".into() });
         }
         let hosts = Hosts::new(&settings.hosts).map_err(|why| Error::CallerUnusable { why })?;
-        Ok(HttpCaller { hosts, user_agent, client: OnceLock::new() })
+        Ok(HttpCaller { hosts, user_agent, client: Arc::default() })
     }
 
-    fn client(&self) -> Result<Client, Failure> {
-        if let Some(client) = self.client.get() {
-            return Ok(client.clone());
+    /// The client, made when it is needed first, and beside everything else: reading the certificates of the machine takes a while.
+    fn client(&self) -> impl Future<Output = Result<Client, Failure>> + Send + 'static {
+        let (client, user_agent) = (Arc::clone(&self.client), self.user_agent.clone());
+        async move {
+            if let Some(client) = client.get() {
+                return Ok(client.clone());
+            }
+            let made = tokio::task::spawn_blocking(move || make_client(&user_agent)).await;
+            let made = made.map_err(|error| Failure::transient("the HTTP client cannot be made").cause(error))??;
+            Ok(client.get_or_init(|| made).clone())
         }
-        let made = Client::builder()
-            .redirect(Policy::none()) // nobody else is to say whom this server calls next
-            .referer(false)
-            .user_agent(&self.user_agent)
-            .build()
-            .map_err(|error| Failure::new(Code::Unavailable, "the HTTP client cannot be made").cause(error))?;
-        Ok(self.client.get_or_init(|| made).clone())
     }
+}
+
+fn make_client(user_agent: &str) -> Result<Client, Failure> {
+    Client::builder()
+        .redirect(Policy::none()) // nobody else is to say whom this server calls next
+        .referer(false)
+        .user_agent(user_agent)
+        .build()
+        .map_err(|error| Failure::new(Code::Unavailable, "the HTTP client cannot be made").cause(error))
 }
 
 impl Caller for HttpCaller {
@@ -99,12 +107,8 @@ impl Caller for HttpCaller {
             .hosts
             .check(url)
             .map_err(|why| Failure::permanent(format!("it may not be called any more: {why}")));
-        let ready = url.and_then(|url| Ok((self.client()?, url)));
-        async move {
-            let (client, url) = ready?;
-            tell(client, url, call).await
-        }
-        .boxed()
+        let client = self.client();
+        async move { tell(client.await?, url?, call).await }.boxed()
     }
 }
 

@@ -9,7 +9,7 @@ use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, Error, Row, params};
 use std::collections::BTreeSet;
 use steadfast_kernel::{Held, KeyName, Timestamp};
-use steadfast_store::{KeyChange, KeyRow};
+use steadfast_store::{EndedBelow, KeyChange, KeyRow};
 
 pub(crate) const SCHEMA: &[&str] = &[
     "CREATE TABLE keys (
@@ -20,6 +20,7 @@ pub(crate) const SCHEMA: &[&str] = &[
   expires_at  INTEGER NOT NULL, -- microseconds since 1970, UTC
   ended_at    INTEGER,          -- it is gone, but keys below it may still be there
   ended_below INTEGER,          -- when the last one of that name ended below which there may still be keys
+  was_deleted INTEGER,          -- it was deleted then; it expired if not
   encoding    TEXT NOT NULL,
   payload     ANY NOT NULL,     -- its value: TEXT if people can read it, otherwise BLOB
   body        BLOB NOT NULL     -- all of it but the value, as protobuf
@@ -31,16 +32,16 @@ FROM keys WHERE ended_at IS NULL ORDER BY key",
 ];
 
 /// Values by number, as in `events`: many keys are put by one commit. A row that changes keeps its place, so the index is not written.
-const PUT: &str = "INSERT INTO keys (key, shard, revision, owner, expires_at, ended_at, ended_below, encoding, payload, body)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-ON CONFLICT (key) DO UPDATE SET shard = ?2, revision = ?3, owner = ?4, expires_at = ?5, ended_at = ?6, ended_below = ?7, encoding = ?8, payload = ?9, body = ?10";
+const PUT: &str = "INSERT INTO keys (key, shard, revision, owner, expires_at, ended_at, ended_below, was_deleted, encoding, payload, body)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+ON CONFLICT (key) DO UPDATE SET shard = ?2, revision = ?3, owner = ?4, expires_at = ?5, ended_at = ?6, ended_below = ?7, was_deleted = ?8, encoding = ?9, payload = ?10, body = ?11";
 
 const REMOVE: &str = "DELETE FROM keys WHERE key = ?1";
 
-const GET: &str = "SELECT key, shard, ended_at, ended_below, encoding, payload, body FROM keys WHERE key = ?1";
+const GET: &str = "SELECT key, shard, ended_at, ended_below, was_deleted, encoding, payload, body FROM keys WHERE key = ?1";
 
 /// There is one lower bound, the name that a page begins after or the prefix: of two, SQLite would look for the one and skip what is before the other.
-const LIST: &str = "SELECT key, shard, ended_at, ended_below, encoding, payload, body FROM keys
+const LIST: &str = "SELECT key, shard, ended_at, ended_below, was_deleted, encoding, payload, body FROM keys
 WHERE key >= ?1 AND key < ?2 AND key <> ?3 ORDER BY key LIMIT ?4";
 
 /// Puts or removes.
@@ -59,7 +60,8 @@ fn put(db: &Connection, KeyRow { shard, key, held, ended_at, ended_below }: &Key
         held.owner,
         held.expires_at.as_micros(),
         ended_at.map(Timestamp::as_micros),
-        ended_below.map(Timestamp::as_micros),
+        ended_below.map(|ended| ended.at.as_micros()),
+        ended_below.map(|ended| ended.deleted),
         held.value.encoding.as_str(),
         stored(&held.value),
         &held.encode()[..],
@@ -102,7 +104,10 @@ fn row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
         key: parsed(row, "key", |key| KeyName::new(key).ok())?,
         held: held.ok_or_else(wrong)?,
         ended_at: time("ended_at")?,
-        ended_below: time("ended_below")?,
+        ended_below: match time("ended_below")? {
+            Some(at) => Some(EndedBelow { at, deleted: row.get::<_, Option<bool>>("was_deleted")?.unwrap_or_default() }),
+            None => None,
+        },
     })
 }
 

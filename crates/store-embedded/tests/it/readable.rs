@@ -4,7 +4,7 @@ use crate::fixture::{claimed, event, everything, key, person};
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, Row};
 use steadfast_kernel::{EntityId, Timestamp};
-use steadfast_store::{Batch, KeyChange, KeyRow, Store};
+use steadfast_store::{Batch, EndedBelow, KeyChange, KeyRow, Store};
 use tempfile::tempdir;
 
 /// The first row of a query.
@@ -103,8 +103,9 @@ async fn journals_of_runs_are_shown_apart_from_others() {
 async fn keys_that_are_gone_are_not_shown() {
     let dir = tempdir().unwrap();
     let store = claimed(dir.path()).await;
-    let gone = KeyRow { ended_at: Some(Timestamp::EPOCH), ended_below: Some(Timestamp::EPOCH), ..key("gone") };
-    let again = KeyRow { ended_below: Some(Timestamp::EPOCH), ..key("again") };
+    let below = EndedBelow { at: Timestamp::EPOCH, deleted: false };
+    let gone = KeyRow { ended_at: Some(Timestamp::EPOCH), ended_below: Some(below), ..key("gone") };
+    let again = KeyRow { ended_below: Some(below), ..key("again") };
     let keys = [gone, again, key("plain")].map(|row| KeyChange::Put(Box::new(row)));
     store.commit(Batch { keys: keys.into(), ..event(1, "1") }).await.unwrap();
     let shown = "SELECT group_concat(key, ' ') FROM live_keys";

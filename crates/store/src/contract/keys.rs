@@ -3,7 +3,7 @@
 use super::Harness;
 use super::fixture::{Writer, all_keys, event, events, key, key_row, keys, put_key, time, workflow};
 use crate::KeyChange::Remove;
-use crate::{KeyRow, Store};
+use crate::{EndedBelow, KeyRow, Store};
 use std::slice;
 use std::time::Duration;
 use steadfast_kernel::{Encoding, Held, KeyName, Payload, Target, Timestamp};
@@ -77,7 +77,12 @@ pub async fn a_key_is_replaced(harness: &impl Harness) {
     let store = harness.open().await;
     let mut writer = Writer::claim(&store, 0).await;
     let plain = key_row(full().key.as_str());
-    for row in [plain.clone(), full(), KeyRow { ended_at: Some(time(9)), ended_below: Some(time(8)), ..full() }, plain] {
+    for row in [
+        plain.clone(),
+        full(),
+        KeyRow { ended_at: Some(time(9)), ended_below: Some(EndedBelow { at: time(8), deleted: true }), ..full() },
+        plain,
+    ] {
         writer.write(keys([put_key(&row)])).await;
         assert_eq!(store.keys(&[full().key]).await.unwrap(), slice::from_ref(&row));
         assert_eq!(all_keys(&store).await, [row]);
@@ -89,7 +94,8 @@ pub async fn a_directory_that_has_ended_is_there(harness: &impl Harness) {
     let store = harness.open().await;
     let mut writer = Writer::claim(&store, 0).await;
     let times = [None, Some(Timestamp::EPOCH), Some(Timestamp::MAX)];
-    for (ended_at, ended_below) in times.into_iter().flat_map(|ended_at| times.map(|below| (ended_at, below))) {
+    for (ended_at, below) in times.into_iter().flat_map(|ended_at| times.map(|below| (ended_at, below))) {
+        let ended_below = below.map(|at| EndedBelow { at, deleted: ended_at.is_none() });
         let row = KeyRow { ended_at, ended_below, ..full() };
         writer.write(keys([put_key(&row)])).await;
         assert_eq!(store.keys(&[full().key]).await.unwrap(), slice::from_ref(&row));

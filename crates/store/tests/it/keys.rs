@@ -5,7 +5,7 @@ use steadfast_kernel::key::{advance, begin_with};
 use steadfast_kernel::{
     Entry, Event, Failure, Held, Key, KeyName, Letter, LetterAbout, Origin, Payload, Revision, Seq, Target, Timestamp, WorkflowName,
 };
-use steadfast_store::{CallbackChange, CallbackFilter, CallbackRow, KeyChange, KeyRow, key_changes};
+use steadfast_store::{CallbackChange, CallbackFilter, CallbackRow, EndedBelow, KeyChange, KeyRow, key_changes};
 
 const SHARD: u32 = 3;
 
@@ -181,19 +181,23 @@ fn a_key_may_be_there_again_while_its_end_is_told() {
     assert_eq!(story.write(31, [settled(2)]), (vec![], is_told(2)));
 }
 
+fn expired_at(seconds: i64) -> EndedBelow {
+    EndedBelow { at: time(seconds), deleted: false }
+}
+
 #[test]
 fn a_directory_is_there_until_the_keys_below_it_have_ended() {
-    let ended = |at| KeyRow { ended_at: Some(at), ended_below: Some(at), ..row(&directory(1, 0)) };
+    let ended = |ended: EndedBelow| KeyRow { ended_at: Some(ended.at), ended_below: Some(ended), ..row(&directory(1, 0)) };
     let mut story = Story::default();
     story.write(0, [put(&directory(1, 0))]);
     let changes = story.write(12, [expired(&directory(1, 0))]);
-    assert_eq!(changes, (is(ended(time(10))), is_to_be_told(callback(&directory(1, 0), "keys below"))));
+    assert_eq!(changes, (is(ended(expired_at(10))), is_to_be_told(callback(&directory(1, 0), "keys below"))));
     assert_eq!(story.write(13, [settled(1)]), (is_gone(), is_told(1)));
 
     let mut story = Story::default();
     story.write(0, [put(&directory(1, 0))]);
     let end = CallbackRow { ended_at: time(7), ..callback(&directory(1, 0), "keys below") };
-    assert_eq!(story.write(7, [deleted(&directory(1, 0))]), (is(ended(time(7))), is_to_be_told(end)));
+    assert_eq!(story.write(7, [deleted(&directory(1, 0))]), (is(ended(EndedBelow { deleted: true, ..expired_at(7) })), is_to_be_told(end)));
     assert_eq!(story.write(8, [settled(1)]), (is_gone(), is_told(1)));
 }
 
@@ -204,13 +208,13 @@ fn a_directory_that_is_there_again_remembers_the_end_before_it() {
     let mut story = Story::default();
     story.write(0, [put(&directory(1, 0))]);
     let (keys, _) = story.write(20, [expired(&directory(1, 0)), put(&directory(2, 20))]);
-    assert_eq!(keys, is(again(Some(time(10)))));
+    assert_eq!(keys, is(again(Some(expired_at(10)))));
     assert_eq!(story.write(21, [settled(1)]).0, is(again(None)));
 }
 
 #[test]
 fn of_two_ends_of_a_directory_the_later_one_counts() {
-    let ended = KeyRow { ended_at: Some(time(30)), ended_below: Some(time(30)), ..row(&directory(2, 20)) };
+    let ended = KeyRow { ended_at: Some(time(30)), ended_below: Some(expired_at(30)), ..row(&directory(2, 20)) };
     for (first, second) in [(1, 2), (2, 1)] {
         let mut story = Story::default();
         story.write(0, [put(&directory(1, 0))]);
@@ -226,7 +230,7 @@ fn a_plain_key_that_was_a_directory_stays_until_the_keys_below_have_ended() {
     let mut story = Story::default();
     story.write(0, [put(&directory(1, 0))]);
     story.write(20, [expired(&directory(1, 0)), put(&held(2, 20))]);
-    let ended = KeyRow { ended_at: Some(time(10)), ended_below: Some(time(10)), ..row(&held(2, 20)) };
+    let ended = KeyRow { ended_at: Some(time(10)), ended_below: Some(expired_at(10)), ..row(&held(2, 20)) };
     assert_eq!(story.write(25, [deleted(&held(2, 20))]).0, is(ended));
     assert_eq!(story.write(26, [settled(1)]).0, is_gone());
 }
@@ -242,10 +246,12 @@ fn who_is_told_is_shown_without_secrets() {
         (Target::Handler, "handler"),
     ];
     for (target, shown) in targets {
-        let held = Held { on_expire: Some(target), ..held(1, 0) };
-        let mut story = Story::default();
-        story.write(0, [put(&held)]);
-        assert_eq!(story.write(10, [expired(&held)]).1, is_to_be_told(callback(&held, shown)));
+        for (directory, shown) in [(false, shown.to_string()), (true, format!("keys below, then {shown}"))] {
+            let held = Held { on_expire: Some(target.clone()), directory, ..held(1, 0) };
+            let mut story = Story::default();
+            story.write(0, [put(&held)]);
+            assert_eq!(story.write(10, [expired(&held)]).1, is_to_be_told(callback(&held, &shown)));
+        }
     }
 }
 
@@ -268,14 +274,14 @@ fn a_directory_ends_those_that_were_there_at_its_end() {
     assert!(live.ends(&below(10), time(11)) && !live.ends(&below(11), time(12)));
     assert!(!row(&held(1, 0)).ends(&below(5), time(10)), "it is no directory");
 
-    let ended = KeyRow { ended_at: Some(time(3)), ended_below: Some(time(3)), ..live };
+    let ended = KeyRow { ended_at: Some(time(3)), ended_below: Some(expired_at(3)), ..live };
     assert!(ended.ends(&below(3), time(3)) && ended.ends(&below(0), time(99)));
     assert!(!ended.ends(&below(4), time(99)), "it came after it");
 
-    let again = KeyRow { ended_below: Some(time(10)), ..row(&directory(2, 20)) };
+    let again = KeyRow { ended_below: Some(expired_at(10)), ..row(&directory(2, 20)) };
     assert!(again.ends(&below(10), time(21)) && !again.ends(&below(15), time(21)));
     assert!(again.ends(&below(30), time(30)) && !again.ends(&below(31), time(31)));
-    let plain = KeyRow { ended_below: Some(time(10)), ..row(&held(2, 20)) };
+    let plain = KeyRow { ended_below: Some(expired_at(10)), ..row(&held(2, 20)) };
     assert!(plain.ends(&below(10), time(21)) && !plain.ends(&below(15), time(99)));
 }
 

@@ -7,7 +7,7 @@ fn lane(name: &str) -> Lane {
 }
 
 fn errand(key: &str, revision: Revision) -> Errand {
-    Errand { key: KeyName::new(key).unwrap(), revision, attempt: 1, callback: None }
+    Errand { key: KeyName::new(key).unwrap(), revision, attempt: 1, callback: None, walked: false }
 }
 
 fn begun(errand: Option<Errand>) -> Option<Revision> {
@@ -34,9 +34,9 @@ fn whoever_waits_has_its_turn_in_order() {
     assert_eq!(begun(lanes.add(&lane, errand("a", 1))), Some(1));
     assert_eq!(begun(lanes.add(&lane, errand("b", 2))), None);
     assert_eq!(begun(lanes.add(&lane, errand("c", 3))), None);
-    assert_eq!(begun(lanes.finished(&lane)), Some(2));
-    assert_eq!(begun(lanes.finished(&lane)), Some(3));
-    assert_eq!(begun(lanes.finished(&lane)), None);
+    assert_eq!(begun(lanes.finished(&lane, How::Neither).pop()), Some(2));
+    assert_eq!(begun(lanes.finished(&lane, How::Neither).pop()), Some(3));
+    assert_eq!(begun(lanes.finished(&lane, How::Neither).pop()), None);
     assert!(lanes.lanes.is_empty(), "nothing is kept of a lane without errands");
 }
 
@@ -46,7 +46,7 @@ fn nothing_is_begun_twice_before_what_became_of_it_is_on_record() {
     let (lane, key) = (lane("one"), KeyName::new("a").unwrap());
     assert_eq!(begun(lanes.add(&lane, errand("a", 1))), Some(1));
     assert_eq!(begun(lanes.add(&lane, errand("a", 1))), None, "it is in flight");
-    assert_eq!(begun(lanes.finished(&lane)), None);
+    assert_eq!(begun(lanes.finished(&lane, How::Neither).pop()), None);
     assert_eq!(begun(lanes.add(&lane, errand("a", 1))), None, "it is reported, but not on record");
     lanes.forget(&key, 1);
     assert_eq!(begun(lanes.add(&lane, errand("a", 1))), Some(1), "its next attempt");
@@ -59,7 +59,7 @@ fn a_follower_begins_nothing_and_keeps_nothing_that_waits() {
     assert_eq!(begun(lanes.add(&lane, errand("a", 1))), Some(1));
     assert_eq!(begun(lanes.add(&lane, errand("b", 2))), None);
     lanes.hold();
-    assert_eq!(begun(lanes.finished(&lane)), None, "what was in flight may end, and nothing follows");
+    assert_eq!(begun(lanes.finished(&lane, How::Neither).pop()), None, "what was in flight may end, and nothing follows");
     assert_eq!(begun(lanes.add(&lane, errand("c", 3))), None);
     lanes.go_on();
     assert_eq!(begun(lanes.add(&lane, errand("b", 2))), Some(2), "it is read from the store again");
@@ -98,4 +98,22 @@ fn where_many_wait_only_the_first_hold_what_they_have_to_tell() {
     }
     let held = lanes.lanes[&lane].line.iter().filter(|errand| errand.callback.is_some()).count();
     assert_eq!(held, HELD_MAX);
+}
+
+#[test]
+fn a_target_that_does_not_work_is_called_by_fewer_at_once_until_it_works_again() {
+    let mut lanes = Lanes::new(8);
+    let lane = lane("one");
+    let mut begun = (0..100).filter_map(|revision| lanes.add(&lane, errand("a", revision))).count();
+    assert_eq!(begun, 8);
+    for _ in 0..20 {
+        begun = begun - 1 + lanes.finished(&lane, How::Sick).len();
+    }
+    assert_eq!(begun, 1);
+    for at_once in 2..=8 {
+        begun = begun - 1 + lanes.finished(&lane, How::Well).len();
+        assert_eq!(begun, at_once);
+    }
+    begun = begun - 1 + lanes.finished(&lane, How::Well).len();
+    assert_eq!(begun, 8, "and by no more than there may be");
 }

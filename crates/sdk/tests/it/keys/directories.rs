@@ -3,7 +3,7 @@
 use super::{Told, config, down_for, pass, put, seen_next, told_by};
 use crate::support::engine;
 use steadfast::memory::Memory;
-use steadfast::{Change, Engine, HOUR, KeyName, Role, SECOND, Watch, Watched};
+use steadfast::{Callbacks, Change, Config, Engine, HOUR, KeyName, Role, SECOND, Watch, Watched};
 use tokio::sync::watch;
 
 async fn directory(engine: &Engine, key: &str, ttl: std::time::Duration) {
@@ -118,4 +118,63 @@ async fn what_ended_with_a_directory_is_not_shown_when_the_directory_is_put_agai
     pass(SECOND).await;
     directory(&engine, "job", HOUR).await;
     assert_eq!(engine.get("job/a").await.unwrap(), None);
+}
+
+/// Whoever is told of a directory does not answer; those who are told of the keys below do not wait for that.
+#[tokio::test(start_paused = true)]
+async fn the_keys_below_do_not_wait_for_who_is_told_of_the_directory() {
+    let (told, store) = (Told::new(), Memory::new());
+    let callbacks = Callbacks { in_flight_max: 1, ..config().callbacks };
+    let mut builder = engine(&store).config(Config { callbacks, ..config() });
+    builder = builder.on_expire("d", |_| std::future::pending());
+    for number in 0..5 {
+        builder = builder.on_expire(&format!("d{number}/"), told.handler());
+    }
+    let engine = builder.start().await.unwrap();
+    for number in 0..5 {
+        directory(&engine, &format!("d{number}"), SECOND).await;
+        put(&engine, &format!("d{number}/k"), HOUR).await;
+    }
+    pass(SECOND).await;
+    assert_eq!(told.len(), 5, "{:?}", told.lines());
+    let restarted = engine.callbacks("", None, 10).await.unwrap().items;
+    assert_eq!(restarted.iter().map(|row| row.target.as_str()).collect::<Vec<_>>(), ["keys below, then handler"; 5]);
+}
+
+/// The directory's time is over, and nobody has got to the keys below it yet.
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_of_a_key_whose_directory_has_ended_finds_it_gone_and_its_end_is_told() {
+    let (told, store) = (Told::new(), Memory::new());
+    let (roles, role) = watch::channel(Role::Leader { term: 1 });
+    let engine = engine(&store)
+        .config(config())
+        .leadership(role)
+        .on_expire("d/", told.handler())
+        .start()
+        .await
+        .unwrap();
+    directory(&engine, "d", SECOND).await;
+    for name in ["d/put", "d/renewed", "d/deleted", "d/taken", "d/owned"] {
+        engine.put(name, &1).ttl(HOUR).owner("ada").await.unwrap();
+    }
+    roles.send_replace(Role::Follower);
+    pass(2 * SECOND).await;
+    let again = engine.put("d/put", &2).ttl(HOUR).await.unwrap().revision;
+    assert_eq!(engine.renew("d/renewed", HOUR).owner("ada").await.unwrap_err().code(), "SF0117");
+    assert_eq!(engine.delete("d/deleted").owner("ada").await.unwrap_err().code(), "SF0117");
+    engine.put("d/taken", &2).ttl(HOUR).if_absent().await.unwrap();
+    engine.put("d/owned", &2).ttl(HOUR).owner("bob").await.unwrap();
+    roles.send_replace(Role::Leader { term: 2 });
+    pass(SECOND).await;
+    let mut ended: Vec<_> = told
+        .all()
+        .iter()
+        .map(|(_, expired)| (expired.key.to_string(), expired.value::<u32>().unwrap()))
+        .collect();
+    ended.sort();
+    let expected = ["d/deleted", "d/owned", "d/put", "d/renewed", "d/taken"].map(|name| (name.to_string(), 1));
+    assert_eq!(ended, expected, "each that was there, with the value that it had, once");
+    let left: Vec<_> = engine.keys("d/").await.unwrap().items.into_iter().map(|held| held.key.to_string()).collect();
+    assert_eq!(left, ["d/owned", "d/put", "d/taken"]);
+    assert_eq!(engine.get("d/put").await.unwrap().unwrap().revision, again);
 }

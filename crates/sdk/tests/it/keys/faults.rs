@@ -5,7 +5,7 @@ use crate::support::engine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use steadfast::memory::{Fault, Gate, Memory};
-use steadfast::{Callbacks, Config, Expired, HOUR, Role, SECOND};
+use steadfast::{Callbacks, Config, Expired, Failure, HOUR, Role, SECOND};
 use tokio::sync::watch;
 
 #[tokio::test(start_paused = true)]
@@ -111,4 +111,39 @@ async fn a_stop_waits_until_what_was_told_is_on_record() {
     let _second = told_by(&store.reopen(), told.handler()).start().await.unwrap();
     pass(HOUR).await;
     assert_eq!(told.len(), 1);
+}
+
+/// After a restart none of those that wait holds what it has to tell: each would be read when it is its turn.
+#[tokio::test(start_paused = true)]
+async fn very_many_that_wait_outlive_a_store_that_fails() {
+    const KEYS: usize = 3_000;
+    let (told, store) = (Told::new(), Memory::new());
+    let callbacks = Callbacks { in_flight_max: 1, ..config().callbacks };
+    let config = Config { callbacks, ..config() };
+    let first = engine(&store)
+        .config(config.clone())
+        .on_expire("", |_: Expired| std::future::pending())
+        .start()
+        .await
+        .unwrap();
+    for number in 0..KEYS {
+        put(&first, &format!("k{number}"), SECOND).await;
+    }
+    pass(2 * SECOND).await;
+    let store = store.reopen(); // and the first one is dead
+    let answers = Arc::new(AtomicBool::new(false));
+    let is_well = Arc::clone(&answers);
+    let handler = told.answering(move |_| if is_well.load(Ordering::SeqCst) { Ok(()) } else { Err(Failure::transient("down")) });
+    let second = engine(&store).config(config).on_expire("", handler).start().await.unwrap();
+    pass(SECOND / 100).await;
+    store.faults().after(0, Fault::Fail);
+    let _refused = second.put("other", &1).ttl(HOUR).await;
+    pass(SECOND).await;
+    answers.store(true, Ordering::SeqCst);
+    pass(HOUR).await;
+    assert_eq!(second.callbacks("", None, 10).await.unwrap().items, []);
+    let mut names: Vec<_> = told.all().into_iter().map(|(_, expired)| expired.key.to_string()).collect();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), KEYS);
 }

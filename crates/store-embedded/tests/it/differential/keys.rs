@@ -3,7 +3,7 @@
 use super::chance::Chance;
 use std::time::Duration;
 use steadfast_kernel::{Failure, Held, KeyName, Revision, Target};
-use steadfast_store::{CallbackChange, CallbackFilter, CallbackRow, KeyChange, KeyRow};
+use steadfast_store::{CallbackChange, CallbackFilter, CallbackRow, EndedBelow, KeyChange, KeyRow};
 
 /// Few enough to meet, and some begin like others.
 pub(super) const KEYS: [&str; 7] = ["a", "a-1", "a.b", "a/b", "a:b", "B", "b"];
@@ -34,7 +34,8 @@ impl Chance {
             on_expire: self.maybe(Self::target),
             put_at: self.time(),
         };
-        let (shard, ended_at, ended_below) = (self.shard(), self.maybe(Self::time), self.maybe(Self::time));
+        let (shard, ended_at) = (self.shard(), self.maybe(Self::time));
+        let ended_below = self.maybe(|chance| EndedBelow { at: chance.time(), deleted: chance.below(2) == 0 });
         KeyChange::Put(Box::new(KeyRow { shard, key, held, ended_at, ended_below }))
     }
 

@@ -82,7 +82,7 @@ fn ids_of_commands_are_forgotten_with_what_they_came_with() {
     for time in 1..60 {
         journal.push(entry(5 + time, 1500, key_renewed(9 + time, 1000, 2500)));
     }
-    assert_eq!(state(&journal).commands, ["c-1"]);
+    assert_eq!(state(&journal).commands, ["3 dropped c-1"]);
     journal.push(entry(65, 1500, key_put(held_from(99, 1500))));
     let key = state(&journal);
     assert_eq!((key.commands.len(), key.base), (0, 65));

@@ -81,6 +81,21 @@ fn the_last_commands_are_remembered_and_not_all_of_them() {
         journal.push(entry(seq, 7000, letter_redriven(seq - 1, ada_with(&format!("c-{round}")))));
         journal.push(entry(seq + 1, 7000, expiry_letter(5, 1, after(1, poison()))));
     }
-    let expected: Vec<String> = (4..20).map(|round| format!("c-{round}")).collect();
+    let expected: Vec<String> = (4..20).map(|round| format!("{} redriven c-{round}", 2 * round + 3)).collect();
     assert_eq!(state(&journal).commands, expected);
+}
+
+#[test]
+fn a_command_is_one_thing_done_to_one_letter() {
+    let again = vec![
+        entry(4, 1500, key_put(Held { on_expire: Some(url()), ..held_from(9, 1500) })),
+        entry(5, 2500, key_expired(9, 2500)),
+        entry(6, 2500, expiry_letter(9, 1, after(1, poison()))),
+        entry(7, 7000, letter_redriven(3, ada_with("c-1"))),
+    ];
+    let history = [with_letter(), again].concat();
+    check(&history, 7000, redrive(3, ada_with("c-1")), Ok(decision([], [answer(Answer::Redriven)])));
+    check(&history, 7000, drop_letter(3, ada_with("c-1")), no_letter(3));
+    let other = [entry(8, 7000, letter_redriven(6, ada_with("c-1")))];
+    check(&history, 7000, redrive(6, ada_with("c-1")), Ok(decision(other, [call_back(9, 1), answer(Answer::Redriven)])));
 }

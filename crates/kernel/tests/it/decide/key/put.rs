@@ -142,3 +142,27 @@ fn a_huge_time_saturates_and_a_part_of_a_microsecond_is_not_early() {
         check(&[], 70, put(PutKey { ttl, ..put_key(5) }), Ok(decision(entries, effects)));
     }
 }
+
+/// So many ends that nobody was told of, each of another revision.
+fn owing_many(ends: u64, value: &'static str) -> Vec<Entry> {
+    let one = |number: u64| {
+        let held = Held { on_expire: Some(url()), value: Payload::json(value), ..held(number) };
+        [key_put(held), key_expired(number, 1000)]
+    };
+    (1..).zip((1..=ends).flat_map(one)).map(|(seq, event)| entry(seq, 1000, event)).collect()
+}
+
+#[test]
+fn a_key_that_owes_too_much_takes_no_other_value() {
+    let refused = || Err(Refusal::TooManyEnds { key: session(), max: 1000, bytes_max: 16 << 20 });
+    let key = folded_key(&owing_many(1000, "1"));
+    assert_eq!(decide_key(key.as_ref(), put(put_key(5000)), at(2000)), refused());
+    let large: &'static str = Box::leak("x".repeat(6 << 20).into_boxed_str());
+    assert_eq!(decide_key(folded_key(&owing_many(3, large)).as_ref(), put(put_key(5000)), at(2000)), refused());
+    assert!(decide_key(folded_key(&owing_many(2, large)).as_ref(), put(put_key(5000)), at(2000)).is_ok());
+    assert!(decide_key(folded_key(&owing_many(999, "1")).as_ref(), put(put_key(5000)), at(2000)).is_ok());
+}
+
+fn decide_key(key: Option<&Key>, command: Command, now: Timestamp) -> Result<Decision, Refusal> {
+    steadfast_kernel::key::decide(&session(), key, command, now)
+}
