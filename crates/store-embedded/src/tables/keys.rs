@@ -138,7 +138,7 @@ mod tests {
         let db = database();
         db.execute_batch(
             "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 5000)
-             INSERT INTO keys SELECT printf('a/%05d', n), 0, 1, NULL, 1, NULL, NULL, 'json', '1', x'' FROM n",
+             INSERT INTO keys SELECT printf('a/%05d', n), 0, 1, NULL, 1, NULL, NULL, NULL, 'json', '1', x'' FROM n",
         )
         .unwrap();
         let steps = |after: &str| {
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_key_that_cannot_be_read_is_not_shown() {
         let db = database();
-        db.execute("INSERT INTO keys VALUES ('a', 0, 1, 'secret', 1, NULL, NULL, 'json', 'secret', x'ff')", [])
+        db.execute("INSERT INTO keys VALUES ('a', 0, 1, 'secret', 1, NULL, NULL, NULL, 'json', 'secret', x'ff')", [])
             .unwrap();
         let error = list(&db, "", None, 1).unwrap_err().to_string();
         assert!(error.contains("a key that cannot be read") && !error.contains("secret"), "{error}");

@@ -55,10 +55,10 @@ impl Left {
         state.as_ref().and_then(Entity::key).cloned()
     }
 
-    /// An end is still to be told, or a dead letter.
+    /// An end is still to be told, or a dead letter. Of a directory that was deleted nobody is told; what waits then is that the keys below it are gone.
     pub(super) fn is_pending(&self, key: &str, revision: Revision) -> bool {
         let about = |letter: &LetterRow| matches!(&letter.about, LetterAbout::Expiry { key: of, revision: its } if of.as_str() == key && *its == revision);
-        let waits = |row: &CallbackRow| row.key.as_str() == key && row.revision == revision;
+        let waits = |row: &CallbackRow| row.key.as_str() == key && row.revision == revision && row.target != "keys below";
         self.letters.iter().any(about) || self.callbacks.iter().any(waits)
     }
 
