@@ -24,6 +24,9 @@ const BUSY_FOR: Duration = Duration::from_secs(1);
 /// More than the writer uses, which is twenty for a busy mixture alone: a statement that has no room is compiled again each time, which takes longer than to execute it.
 const STATEMENTS_MAX: usize = 64;
 
+/// How much of the file a connection may keep in memory, in KiB; it takes what it needs. With a million keys the inner pages of the indexes alone are more than SQLite's 2 MiB.
+const CACHE_KIB: i64 = 16 * 1024;
+
 /// A process that this one has just started holds what was open here until it begins its own program, so a lock that was given back a moment ago may still be
 /// taken. Somebody who really has the folder has it for longer.
 const LOCK_PAUSES_MS: [u64; 8] = [5, 10, 20, 50, 100, 200, 300, 315];
@@ -68,6 +71,7 @@ fn connect_as(path: &Path, access: OpenFlags) -> Result<Connection, Error> {
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(trouble)?;
     connection.busy_timeout(BUSY_FOR).map_err(trouble)?;
     connection.pragma_update(None, "synchronous", "FULL").map_err(trouble)?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(trouble)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     Ok(connection)
 }
