@@ -147,3 +147,22 @@ async fn very_many_that_wait_outlive_a_store_that_fails() {
     names.dedup();
     assert_eq!(names.len(), KEYS);
 }
+
+/// A renewal and the next attempt of an earlier end wait for the same commit, and the key is let go after the first of them.
+#[tokio::test(start_paused = true)]
+async fn what_follows_a_commit_that_has_more_of_the_same_key_is_not_dropped() {
+    let (told, store, gate) = (Told::new(), Memory::new(), Gate::default());
+    let engine = told_by(&store, told.answering(down_for(1))).start().await.unwrap();
+    put(&engine, "k", SECOND).await;
+    pass(SECOND).await;
+    assert_eq!(told.lines(), ["k a1"]);
+    put(&engine, "k", HOUR).await;
+    store.faults().after(0, Fault::Hold(gate.clone()));
+    let renewing = tokio::spawn(engine.renew("k", HOUR).into_future());
+    pass(2 * SECOND).await; // the second attempt is due, and nothing is durable
+    assert_eq!(told.len(), 1);
+    gate.open();
+    renewing.await.unwrap().unwrap();
+    pass(SECOND / 10).await;
+    assert_eq!(told.lines(), ["k a1", "k a2"]);
+}
