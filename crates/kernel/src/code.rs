@@ -54,6 +54,24 @@ codes! {
     CALLBACK_NOT_ALLOWED = "SF0121",
     /// Too many ends of a key are still to be told.
     TOO_MANY_ENDS = "SF0122",
+    /// There is a plan of that id already, which is another one.
+    PLAN_EXISTS = "SF0123",
+    /// There is no plan of that id.
+    PLAN_NOT_FOUND = "SF0124",
+    /// The plan is in a status in which that cannot be done.
+    PLAN_STATUS = "SF0125",
+    /// Tenants of a plan are locked by others.
+    TENANTS_LOCKED = "SF0126",
+    /// Nobody has the lock of that tenant.
+    LOCK_NOT_FOUND = "SF0127",
+    /// That tenant has no task.
+    TASK_NOT_FOUND = "SF0128",
+    /// The task has no checkpoint.
+    CHECKPOINT_NOT_FOUND = "SF0129",
+    /// A plan that cannot be.
+    INVALID_PLAN = "SF0130",
+    /// No plan of that name is known.
+    UNKNOWN_PLAN = "SF0131",
     /// Too much is waiting already.
     BUSY = "SF0201",
     /// The engine is stopping or has stopped.

@@ -1,10 +1,12 @@
 //! What is asked of an entity. Commands are imperatives; each has its own file, in the folder of its machine, that decides on it.
 
 use crate::key::Target;
+use crate::plan::PlanCreated;
 use crate::random::Seed;
+use crate::run::Verb;
 use crate::{
     Attempt, Envelope, Epoch, Event, Failure, KeyName, LetterId, Origin, Payload, Policy, Revision, RunId, RunOptions, Seq, StepId,
-    TimerName, Timestamp, WorkflowName,
+    TenantId, TimerName, Timestamp, WorkflowName,
 };
 use std::time::Duration;
 
@@ -35,6 +37,16 @@ pub enum Command {
     InterruptRun,
     /// Keep what an attempt says of how far it has come.
     RecordHeartbeat(RecordHeartbeat),
+    /// Undo what a task did.
+    RollBackRun(Origin),
+    /// Create a plan, or find the one of that id.
+    CreatePlan(Box<CreatePlan>),
+    /// Do something with a plan, because a person wants it.
+    OperatePlan(OperatePlan),
+    /// The plan's process has died.
+    InterruptPlan,
+    /// Take a lock away from its holder.
+    BreakLock(Origin),
     /// Hear what another entity says.
     Hear(Box<Envelope>),
     /// Throw a dead letter away.
@@ -190,6 +202,26 @@ pub enum RetryFrom {
     },
     /// From the start.
     Start,
+}
+
+/// Create a plan, or find the one of that id.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreatePlan {
+    /// What it is to be.
+    pub created: Box<PlanCreated>,
+    /// Those of its tenants whose lock somebody else has, and who.
+    pub locked: Vec<(TenantId, String)>,
+}
+
+/// Do something with a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperatePlan {
+    /// What.
+    pub verb: Verb,
+    /// Who wants it, and why.
+    pub origin: Origin,
+    /// For a start: those of its tenants whose lock somebody else has, and who.
+    pub locked: Vec<(TenantId, String)>,
 }
 
 /// Keep what an attempt says of how far it has come.

@@ -86,6 +86,8 @@ pub enum Completion {
     Stopped {
         /// Why; nothing if it was called off.
         failure: Option<Failure>,
+        /// Of a task: what it did is to be undone.
+        undo: bool,
     },
 }
 
@@ -126,6 +128,12 @@ pub enum Answer {
     Dropped,
     /// The letter is tried again.
     Redriven,
+    /// It is on record what is wanted of the plan.
+    Operated,
+    /// It is on record that what the task did is undone.
+    RollingBack,
+    /// The lock is not its holder's any more.
+    Broken,
     /// The key has its value.
     Put {
         /// Its revision.

@@ -1,7 +1,7 @@
-//! What has a journal and a state of its own: a run, a limit, a letter box, a key.
+//! What has a journal and a state of its own: a run, a limit, a letter box, a key, a plan, a lock.
 
 use crate::id::check;
-use crate::{InvalidId, KeyName, RunId, Seq, WorkflowName};
+use crate::{InvalidId, KeyName, PlanId, RunId, Seq, TenantId, WorkflowName};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
@@ -20,6 +20,10 @@ pub enum EntityId {
     Letters(WorkflowName),
     /// A key, with its callbacks.
     Key(KeyName),
+    /// A plan, with what it knows of its tasks.
+    Plan(PlanId),
+    /// The lock of a tenant, with its holder and those who wait for it.
+    Lock(TenantId),
 }
 
 impl EntityId {
@@ -30,6 +34,8 @@ impl EntityId {
             Some(("limit", key)) => LimitKey::new(key).ok().map(EntityId::Limit),
             Some(("letters", workflow)) => WorkflowName::new(workflow).ok().map(EntityId::Letters),
             Some(("key", key)) => KeyName::new(key).ok().map(EntityId::Key),
+            Some(("plan", plan)) => PlanId::new(plan).ok().map(EntityId::Plan),
+            Some(("lock", tenant)) => TenantId::new(tenant).ok().map(EntityId::Lock),
             Some(_) => None,
         }
     }
@@ -38,7 +44,7 @@ impl EntityId {
     pub fn run(&self) -> Option<&RunId> {
         match self {
             EntityId::Run(run) => Some(run),
-            EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) => None,
+            EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) | EntityId::Plan(_) | EntityId::Lock(_) => None,
         }
     }
 
@@ -46,7 +52,7 @@ impl EntityId {
     pub fn key(&self) -> Option<&KeyName> {
         match self {
             EntityId::Key(key) => Some(key),
-            EntityId::Run(_) | EntityId::Limit(_) | EntityId::Letters(_) => None,
+            EntityId::Run(_) | EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Plan(_) | EntityId::Lock(_) => None,
         }
     }
 
@@ -57,6 +63,8 @@ impl EntityId {
             EntityId::Limit(key) => ("limit:", key.as_str()),
             EntityId::Letters(workflow) => ("letters:", workflow.as_str()),
             EntityId::Key(key) => ("key:", key.as_str()),
+            EntityId::Plan(plan) => ("plan:", plan.as_str()),
+            EntityId::Lock(tenant) => ("lock:", tenant.as_str()),
         }
     }
 }
@@ -103,7 +111,7 @@ impl From<&RunId> for EntityId {
     }
 }
 
-/// The stored form: `RUN`, `limit:KEY`, `letters:WORKFLOW` or `key:KEY`.
+/// The stored form: `RUN`, `limit:KEY`, `letters:WORKFLOW`, `key:KEY`, `plan:PLAN` or `lock:TENANT`.
 impl fmt::Display for EntityId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, name) = self.parts();
@@ -196,7 +204,7 @@ impl LetterHome {
         match entity {
             EntityId::Letters(workflow) => Some(LetterHome::Workflow(workflow.clone())),
             EntityId::Key(key) => Some(LetterHome::Key(key.clone())),
-            EntityId::Run(_) | EntityId::Limit(_) => None,
+            EntityId::Run(_) | EntityId::Limit(_) | EntityId::Plan(_) | EntityId::Lock(_) => None,
         }
     }
 }
@@ -271,6 +279,8 @@ mod tests {
             EntityId::Limit(LimitKey::of_key("customer-7").unwrap()),
             EntityId::Letters(workflow),
             EntityId::Key(KeyName::new("session:42/cart").unwrap()),
+            EntityId::Plan(PlanId::new("switch/17").unwrap()),
+            EntityId::Lock(TenantId::new("acme.eu").unwrap()),
         ];
         for id in &ids {
             assert_eq!(EntityId::from_stored(&id.to_string()).as_ref(), Some(id));
@@ -283,7 +293,8 @@ mod tests {
         by_id.sort();
         let by_text = sorted(ids.iter().map(ToString::to_string).collect());
         assert_eq!(by_id.iter().map(ToString::to_string).collect::<Vec<_>>(), by_text, "they are in the order of their text");
-        for bad in ["", "other:x", "limit:x", "limit:key/", "letters:", "limit:key/a b", "key:", "key:a//b", "key:a b"] {
+        for bad in ["", "other:x", "limit:x", "limit:key/", "letters:", "limit:key/a b", "key:", "key:a//b", "key:a b", "plan:", "lock:a b"]
+        {
             assert_eq!(EntityId::from_stored(bad), None, "{bad}");
         }
     }

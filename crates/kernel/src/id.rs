@@ -110,6 +110,20 @@ pub fn check_tenant(name: &str) -> Result<(), InvalidId> {
 }
 
 id!(
+    /// The id of a plan, given by the caller or made by the engine.
+    PlanId,
+    "plan id",
+    "._-/",
+    ALLOWED
+);
+id!(
+    /// Whose work something is: a customer, a region, a cell.
+    TenantId,
+    "tenant",
+    "._-/",
+    ALLOWED
+);
+id!(
     /// The name under which a workflow is registered.
     WorkflowName,
     "workflow name",
@@ -236,6 +250,11 @@ impl StepId {
     pub fn child(branch: &str, workflow: &str, occurrence: u32) -> Result<Self, InvalidId> {
         check("workflow name", workflow, true)?;
         Ok(Self::inner(branch, &format!("child:{workflow}"), occurrence))
+    }
+
+    /// Names what is said of a stage of a task.
+    pub fn stage(name: &str) -> Self {
+        Self::inner("", &format!("stage:{name}"), 1)
     }
 
     /// Names a progress note.

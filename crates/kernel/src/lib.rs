@@ -19,41 +19,47 @@ mod id;
 pub mod key;
 pub mod letter;
 pub mod limit;
+pub mod lock;
 pub mod machine;
 mod message;
 mod options;
 mod payload;
 mod period;
+pub mod plan;
 mod policy;
 pub mod random;
 pub mod record;
 mod refusal;
 pub mod run;
 pub mod snapshot;
+mod task;
 mod time;
 mod timer;
 mod wait;
 
 pub use command::{
-    CancelRun, Command, DeleteKey, DropLetter, EndKey, ExpireKey, FireTimer, Proposal, PutKey, RecordHeartbeat, RedriveLetter, RenewKey,
-    ReportCallback, ReportFailure, RetryFrom, RetryRun, SendSignal, StartRun, TakeTurn,
+    CancelRun, Command, CreatePlan, DeleteKey, DropLetter, EndKey, ExpireKey, FireTimer, OperatePlan, Proposal, PutKey, RecordHeartbeat,
+    RedriveLetter, RenewKey, ReportCallback, ReportFailure, RetryFrom, RetryRun, SendSignal, StartRun, TakeTurn,
 };
 pub use effect::{Answer, Completion, Effect};
 pub use entity::{EntityId, LetterHome, LetterId, LimitKey};
 pub use event::{Entry, Event, Heard, Retried};
 pub use failure::{Class, Code, Failure, FailureError, MaxRetriesExceeded};
-pub use id::{InvalidId, KeyName, RunId, StepId, WorkflowName, check_prefix, check_signal, check_tenant};
+pub use id::{InvalidId, KeyName, PlanId, RunId, StepId, TenantId, WorkflowName, check_prefix, check_signal, check_tenant};
 pub use key::{Callback, Held, Key, Target};
+pub use lock::{Lock, LockEvent};
 pub use machine::{Decision, Entity, IllegalTransition};
-pub use message::{Envelope, Letter, LetterAbout, Message, StartChild};
+pub use message::{Envelope, Letter, LetterAbout, Message, StartChild, TaskChanged, Wants};
 pub use options::{Limiting, Origin, Parent, Recovery, RunOptions};
 pub use payload::{Encoding, Payload};
 pub use period::Period;
+pub use plan::{Plan, PlanCreated, PlanEvent, PlanStatus};
 pub use policy::{GaveUp, InvalidPolicy, Jitter, Policy, Strategy, Verdict};
 pub use record::Record;
 pub use refusal::Refusal;
 pub use run::{Run, Status};
 pub use snapshot::Snapshot;
+pub use task::{Checkpoint, Conflict, Lease, OnFailure, TaskEvent, TaskOptions, TaskStatus, task_id};
 pub use time::Timestamp;
 pub use timer::{Timer, TimerName};
 pub use wait::Wait;

@@ -1,11 +1,13 @@
 //! What all machines have in common: decide on a command, advance by an entry, and what is told to others on the way.
 //!
-//! A machine is a run, a limit, a letter box or a key. [`decide`] looks at the state of one entity and answers with entries and effects. [`advance`] folds an
+//! A machine is a run, a limit, a letter box, a key, a plan or a lock. [`decide`] looks at the state of one entity and answers with entries and effects. [`advance`] folds an
 //! entry into the state and tells what it says to other entities: the outbox is a fold of the journal too.
 
 use crate::key::{self, Key};
 use crate::letter::{self, LetterBox};
 use crate::limit::{self, Limit};
+use crate::lock::{self, Lock};
+use crate::plan::{self, Plan};
 use crate::{Answer, Command, Effect, EntityId, Entry, Envelope, Message, Refusal, Run, Seq, Timestamp, run};
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +39,10 @@ pub enum Entity {
     Letters(LetterBox),
     /// A key, with its callbacks.
     Key(Box<Key>),
+    /// A plan.
+    Plan(Box<Plan>),
+    /// A lock.
+    Lock(Box<Lock>),
 }
 
 impl Entity {
@@ -44,7 +50,7 @@ impl Entity {
     pub fn run(&self) -> Option<&Run> {
         match self {
             Entity::Run(run) => Some(run),
-            Entity::Limit(_) | Entity::Letters(_) | Entity::Key(_) => None,
+            _ => None,
         }
     }
 
@@ -52,7 +58,23 @@ impl Entity {
     pub fn key(&self) -> Option<&Key> {
         match self {
             Entity::Key(key) => Some(key),
-            Entity::Run(_) | Entity::Limit(_) | Entity::Letters(_) => None,
+            _ => None,
+        }
+    }
+
+    /// The plan, if it is one.
+    pub fn plan(&self) -> Option<&Plan> {
+        match self {
+            Entity::Plan(plan) => Some(plan),
+            _ => None,
+        }
+    }
+
+    /// The lock, if it is one.
+    pub fn lock(&self) -> Option<&Lock> {
+        match self {
+            Entity::Lock(lock) => Some(lock),
+            _ => None,
         }
     }
 
@@ -63,7 +85,9 @@ impl Entity {
             (Entity::Limit(limit), EntityId::Limit(key)) => limit.key == *key,
             (Entity::Letters(letters), EntityId::Letters(workflow)) => letters.workflow == *workflow,
             (Entity::Key(key), EntityId::Key(name)) => key.name == *name,
-            (Entity::Run(_) | Entity::Limit(_) | Entity::Letters(_) | Entity::Key(_), _) => false,
+            (Entity::Plan(plan), EntityId::Plan(id)) => plan.id == *id,
+            (Entity::Lock(lock), EntityId::Lock(tenant)) => lock.tenant == *tenant,
+            (_, _) => false,
         }
     }
 
@@ -74,6 +98,8 @@ impl Entity {
             Entity::Limit(limit) => limit.seq,
             Entity::Letters(letters) => letters.seq,
             Entity::Key(key) => key.seq,
+            Entity::Plan(plan) => plan.seq,
+            Entity::Lock(lock) => lock.seq,
         }
     }
 }
@@ -106,6 +132,10 @@ pub fn decide(id: &EntityId, state: Option<&Entity>, command: Command, now: Time
         (EntityId::Letters(workflow), Some(Entity::Letters(letters))) => letter::decide(workflow, Some(letters), command, now),
         (EntityId::Key(name), None) => key::decide(name, None, command, now),
         (EntityId::Key(name), Some(Entity::Key(key))) => key::decide(name, Some(key), command, now),
+        (EntityId::Plan(id), None) => plan::decide(id, None, command, now),
+        (EntityId::Plan(id), Some(Entity::Plan(plan))) => plan::decide(id, Some(plan), command, now),
+        (EntityId::Lock(tenant), None) => lock::decide(tenant, None, command, now),
+        (EntityId::Lock(tenant), Some(Entity::Lock(lock))) => lock::decide(tenant, Some(lock), command, now),
         (_, Some(_)) => Ok(Decision::default()), // a state is kept under the id of its own kind
     }
 }
@@ -128,6 +158,14 @@ pub fn advance(id: &EntityId, state: Option<Entity>, entry: &Entry) -> Result<(E
         }
         (EntityId::Key(name), None) => key::begin_with(name, entry).map(|key| (Entity::Key(Box::new(key)), Vec::new())),
         (EntityId::Key(_), Some(Entity::Key(mut key))) => key::advance(&mut key, entry).map(|()| (Entity::Key(key), Vec::new())),
+        (EntityId::Plan(id), None) => plan::advance(id, None, entry).map(|(plan, said)| (Entity::Plan(Box::new(plan)), said)),
+        (EntityId::Plan(id), Some(Entity::Plan(plan))) => {
+            plan::advance(id, Some(*plan), entry).map(|(plan, said)| (Entity::Plan(Box::new(plan)), said))
+        }
+        (EntityId::Lock(tenant), None) => lock::advance(tenant, None, entry).map(|(lock, said)| (Entity::Lock(Box::new(lock)), said)),
+        (EntityId::Lock(tenant), Some(Entity::Lock(lock))) => {
+            lock::advance(tenant, Some(*lock), entry).map(|(lock, said)| (Entity::Lock(Box::new(lock)), said))
+        }
         (_, Some(_)) => Err(illegal(id, entry, "the state is that of another kind of entity")),
     }
 }

@@ -2,9 +2,13 @@
 
 use crate::random::Seed;
 use crate::record::{FailureBody, OptionsBody};
-use crate::{Attempt, Encoding, EntityId, Epoch, Failure, KeyName, Origin, Payload, Revision, RunId, RunOptions, StepId, WorkflowName};
+use crate::{
+    Attempt, Encoding, EntityId, Epoch, Failure, KeyName, Lease, Origin, Payload, PlanId, Revision, RunId, RunOptions, Seq, StepId,
+    TaskStatus, WorkflowName, run::Verb,
+};
 use bytes::Bytes;
 use prost::Message as _;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
@@ -57,6 +61,71 @@ pub enum Message {
     },
     /// Run to letter box: a step that nobody will try again by itself.
     PostLetter(Letter),
+    /// Task to plan: where it stands.
+    TaskChanged(TaskChanged),
+    /// Plan to task: it may begin what it asked for in that epoch.
+    AdmitTask {
+        /// The epoch in which it asked.
+        epoch: Epoch,
+    },
+    /// Plan to task: if it has not begun yet, it is to wait for its turn again.
+    RecallTask {
+        /// The epoch in which it asked.
+        epoch: Epoch,
+    },
+    /// Plan to task: that is wanted of all of its tasks.
+    OperateTask {
+        /// What.
+        verb: Verb,
+        /// Who wants it, and why.
+        origin: Origin,
+    },
+    /// Task to lock: it needs it.
+    AcquireLock {
+        /// The epoch in which it asks.
+        epoch: Epoch,
+        /// Its plan.
+        plan: PlanId,
+        /// For how long it is to hold without being renewed.
+        lease: Duration,
+        /// It waits if another one has it.
+        waits: bool,
+    },
+    /// Lock to task: it is yours.
+    LockGranted(Box<Lease>),
+    /// Lock to task: another one has it, and it did not want to wait.
+    LockRefused {
+        /// The epoch in which it asked.
+        epoch: Epoch,
+        /// Who has it.
+        holder: String,
+    },
+    /// Lock to task: is it still to be yours? That is no event, and gets lost if the answer does not come.
+    ConfirmLock {
+        /// Of this holding.
+        fence: u64,
+        /// How far the task had come when it was renewed last.
+        seen: Seq,
+    },
+    /// Task to lock: it is; likewise.
+    RenewLock {
+        /// Of this holding.
+        fence: u64,
+        /// How far the task has come.
+        seen: Seq,
+    },
+    /// Task to lock: it does not need it any more, or no longer waits for it.
+    ReleaseLock {
+        /// Of this holding, if it knows of one.
+        fence: Option<u64>,
+    },
+    /// Lock to task: it is not yours any more.
+    LockLost {
+        /// Of this holding.
+        fence: u64,
+        /// Who took it away, and why; nobody if its time was over.
+        origin: Origin,
+    },
     /// Run to letter box: that step is tried again.
     SettleLetter {
         /// The step.
@@ -64,6 +133,29 @@ pub enum Message {
         /// Letters that came with a message up to this number are of an earlier run of the same id.
         after: u64,
     },
+}
+
+/// Where a task stands, as its plan has to know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskChanged {
+    /// Which of its lives.
+    pub epoch: Epoch,
+    /// Where it stands.
+    pub status: TaskStatus,
+    /// What it wants of the plan.
+    pub wants: Wants,
+}
+
+/// What a task wants of its plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Wants {
+    /// Nothing.
+    Nothing,
+    /// To begin when it is its turn.
+    Turn,
+    /// To begin, because a person said so, whatever the plan is doing.
+    TurnAsked,
 }
 
 /// Begin a run as a child.
@@ -154,6 +246,17 @@ impl Message {
             Message::CancelChild { .. } => "CANCEL_CHILD",
             Message::ChildEnded { .. } => "CHILD_ENDED",
             Message::PostLetter(_) => "POST_LETTER",
+            Message::TaskChanged(_) => "TASK_CHANGED",
+            Message::AdmitTask { .. } => "ADMIT_TASK",
+            Message::RecallTask { .. } => "RECALL_TASK",
+            Message::OperateTask { .. } => "OPERATE_TASK",
+            Message::AcquireLock { .. } => "ACQUIRE_LOCK",
+            Message::LockGranted(_) => "LOCK_GRANTED",
+            Message::LockRefused { .. } => "LOCK_REFUSED",
+            Message::ConfirmLock { .. } => "CONFIRM_LOCK",
+            Message::RenewLock { .. } => "RENEW_LOCK",
+            Message::ReleaseLock { .. } => "RELEASE_LOCK",
+            Message::LockLost { .. } => "LOCK_LOST",
             Message::SettleLetter { .. } => "SETTLE_LETTER",
         }
     }
@@ -201,6 +304,33 @@ impl Message {
                 body.failure = Some(failure.into());
                 body.payload = Some(payload.into());
             }
+            Message::TaskChanged(TaskChanged { epoch, status, wants }) => {
+                (body.epoch, body.status) = (Some(*epoch), Some(status.as_str().to_string()));
+                body.wants = match wants {
+                    Wants::Nothing => None,
+                    Wants::Turn => Some(1),
+                    Wants::TurnAsked => Some(2),
+                };
+            }
+            Message::AdmitTask { epoch } | Message::RecallTask { epoch } => body.epoch = Some(*epoch),
+            Message::OperateTask { verb, origin } => {
+                body.verb = serde_json::to_string(verb).ok();
+                (body.by, body.why, body.command) = (origin.by.clone(), origin.why.clone(), origin.command.clone());
+            }
+            Message::AcquireLock { epoch, plan, lease, waits } => {
+                (body.epoch, body.plan, body.waits) = (Some(*epoch), Some(plan.to_string()), Some(*waits));
+                body.lease_us = Some(u64::try_from(lease.as_micros()).unwrap_or(u64::MAX));
+            }
+            Message::LockGranted(lease) => body.lease = serde_json::to_vec(lease).ok(),
+            Message::LockRefused { epoch, holder } => (body.epoch, body.holder) = (Some(*epoch), Some(holder.clone())),
+            Message::ConfirmLock { fence, seen } | Message::RenewLock { fence, seen } => {
+                (body.fence, body.after) = (Some(*fence), Some(*seen))
+            }
+            Message::ReleaseLock { fence } => body.fence = *fence,
+            Message::LockLost { fence, origin } => {
+                body.fence = Some(*fence);
+                (body.by, body.why, body.command) = (origin.by.clone(), origin.why.clone(), origin.command.clone());
+            }
             Message::SettleLetter { step, after } => (body.step, body.after) = (Some(step.to_string()), Some(*after)),
         }
         body.encode_to_vec().into()
@@ -212,6 +342,7 @@ impl Message {
         let step = || body.step.as_deref().map(StepId::from_stored);
         let payload = || body.payload.as_ref().and_then(PayloadBody::read);
         let failure = || body.failure.as_ref().and_then(FailureBody::read);
+        let origin = || Origin { by: body.by.clone(), why: body.why.clone(), command: body.command.clone() };
         Some(match kind {
             "REQUEST_SLOT" => Message::RequestSlot { epoch: body.epoch?, slots: body.slots? },
             "GRANT_SLOT" => Message::GrantSlot { epoch: body.epoch? },
@@ -223,7 +354,7 @@ impl Message {
                 deadline: body.deadline_us.map(Duration::from_micros),
                 options: body.options.as_ref()?.read()?,
             }),
-            "CANCEL_CHILD" => Message::CancelChild { origin: Origin { by: body.by, why: body.why, command: body.command } },
+            "CANCEL_CHILD" => Message::CancelChild { origin: origin() },
             "CHILD_ENDED" => {
                 let outcome = if body.failure.is_some() { Err(failure()?) } else { Ok(payload()?) };
                 Message::ChildEnded { child: step()?, outcome }
@@ -238,6 +369,31 @@ impl Message {
                 payload: payload()?,
                 tenant: body.tenant,
             }),
+            "TASK_CHANGED" => Message::TaskChanged(TaskChanged {
+                epoch: body.epoch?,
+                status: TaskStatus::parse(body.status.as_deref()?)?,
+                wants: match body.wants {
+                    None => Wants::Nothing,
+                    Some(1) => Wants::Turn,
+                    Some(2) => Wants::TurnAsked,
+                    Some(_) => return None,
+                },
+            }),
+            "ADMIT_TASK" => Message::AdmitTask { epoch: body.epoch? },
+            "RECALL_TASK" => Message::RecallTask { epoch: body.epoch? },
+            "OPERATE_TASK" => Message::OperateTask { verb: serde_json::from_str(body.verb.as_deref()?).ok()?, origin: origin() },
+            "ACQUIRE_LOCK" => Message::AcquireLock {
+                epoch: body.epoch?,
+                plan: PlanId::new(body.plan.as_deref()?).ok()?,
+                lease: body.lease_us.map(Duration::from_micros)?,
+                waits: body.waits?,
+            },
+            "LOCK_GRANTED" => Message::LockGranted(serde_json::from_slice(body.lease.as_deref()?).ok()?),
+            "LOCK_REFUSED" => Message::LockRefused { epoch: body.epoch?, holder: body.holder? },
+            "CONFIRM_LOCK" => Message::ConfirmLock { fence: body.fence?, seen: body.after? },
+            "RENEW_LOCK" => Message::RenewLock { fence: body.fence?, seen: body.after? },
+            "RELEASE_LOCK" => Message::ReleaseLock { fence: body.fence },
+            "LOCK_LOST" => Message::LockLost { fence: body.fence?, origin: origin() },
             "SETTLE_LETTER" => Message::SettleLetter { step: step()?, after: body.after? },
             _ => return None,
         })
@@ -283,6 +439,25 @@ struct Body {
     key: Option<String>,
     #[prost(uint64, optional, tag = "18")]
     revision: Option<u64>,
+    #[prost(string, optional, tag = "19")]
+    status: Option<String>,
+    #[prost(uint32, optional, tag = "20")]
+    wants: Option<u32>,
+    #[prost(string, optional, tag = "21")]
+    verb: Option<String>,
+    #[prost(string, optional, tag = "22")]
+    plan: Option<String>,
+    #[prost(bool, optional, tag = "23")]
+    waits: Option<bool>,
+    #[prost(uint64, optional, tag = "24")]
+    lease_us: Option<u64>,
+    /// As JSON.
+    #[prost(bytes = "vec", optional, tag = "25")]
+    lease: Option<Vec<u8>>,
+    #[prost(string, optional, tag = "26")]
+    holder: Option<String>,
+    #[prost(uint64, optional, tag = "27")]
+    fence: Option<u64>,
 }
 
 /// A payload inside another message.

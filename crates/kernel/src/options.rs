@@ -1,6 +1,6 @@
 //! What is known of a run beside its code and its input.
 
-use crate::{LimitKey, RunId, StepId};
+use crate::{LimitKey, RunId, StepId, TaskOptions};
 use serde::{Deserialize, Serialize};
 
 /// What is known of a run beside its code and its input. It stands in `RUN_STARTED` and never changes.
@@ -17,6 +17,8 @@ pub struct RunOptions {
     pub parent: Option<Parent>,
     /// The version of its definition that it began with, by hash; nothing if its code is not a definition.
     pub definition: Option<String>,
+    /// What makes it a task of a plan, if it is one.
+    pub task: Option<Box<TaskOptions>>,
 }
 
 /// Whether a run goes on by itself after its process died.

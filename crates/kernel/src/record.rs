@@ -5,6 +5,7 @@
 
 mod keys;
 mod parts;
+mod plans;
 
 use keys::HeldBody;
 use parts::{ApprovalBody, CutBody, SuppliedBody};
@@ -137,6 +138,15 @@ struct Body {
     with: Option<String>,
     #[prost(string, optional, tag = "39")]
     key: Option<String>,
+    #[prost(bool, optional, tag = "40")]
+    undo: Option<bool>,
+    /// Events of tasks, plans and locks, as JSON.
+    #[prost(bytes = "vec", optional, tag = "41")]
+    task: Option<Vec<u8>>,
+    #[prost(bytes = "vec", optional, tag = "42")]
+    plan: Option<Vec<u8>>,
+    #[prost(bytes = "vec", optional, tag = "43")]
+    lock: Option<Vec<u8>>,
 }
 
 impl From<&Entry> for Record {
@@ -204,8 +214,8 @@ impl From<&Entry> for Record {
                 (body.name, body.id) = (Some(name.clone()), id.clone());
             }
             Event::SignalTaken { signal, .. } => body.signal = Some(*signal),
-            Event::RunCancelRequested { origin, terminate } => {
-                body.terminate = terminate.then_some(true);
+            Event::RunCancelRequested { origin, terminate, undo } => {
+                (body.terminate, body.undo) = (terminate.then_some(true), undo.then_some(true));
                 set_origin(&mut record, &mut body, origin);
             }
             Event::RunPaused { origin } | Event::RunResumed { origin } => set_origin(&mut record, &mut body, origin),
@@ -295,6 +305,9 @@ impl From<&Entry> for Record {
                 record.attempt = Some(*attempt);
                 (body.revision, body.run) = (Some(*revision), run.as_ref().map(ToString::to_string));
             }
+            Event::Task(event) => plans::write_task(event, &mut record, &mut body),
+            Event::Plan(event) => plans::write_plan(event, &mut record, &mut body),
+            Event::Lock(event) => plans::write_lock(event, &mut record, &mut body),
             Event::RunCompleted { output } => record.payload = Some(output.clone()),
             Event::RunFailed { failure } => {
                 record.reason = Some(failure.message.clone());
@@ -330,6 +343,9 @@ impl TryFrom<&Record> for Entry {
 
 /// Puts the event together, or names the field that is missing or wrong.
 fn read(record: &Record, body: Body) -> Result<Event, &'static str> {
+    if let Some(event) = plans::read(record, &body) {
+        return event;
+    }
     let subject = || record.subject.as_deref().map(StepId::from_stored).ok_or("subject");
     let attempt = || record.attempt.ok_or("attempt");
     let payload = || record.payload.clone().ok_or("payload");
@@ -457,7 +473,10 @@ fn read(record: &Record, body: Body) -> Result<Event, &'static str> {
             Event::SignalReceived { payload: payload()?, name: body.name.clone().ok_or("name")?, id, by, why }
         }
         "SIGNAL_TAKEN" => Event::SignalTaken { wait: subject()?, signal: body.signal.ok_or("signal")? },
-        "RUN_CANCEL_REQUESTED" => Event::RunCancelRequested { origin: origin(), terminate: body.terminate.unwrap_or_default() },
+        "RUN_CANCEL_REQUESTED" => {
+            let (terminate, undo) = (body.terminate.unwrap_or_default(), body.undo.unwrap_or_default());
+            Event::RunCancelRequested { origin: origin(), terminate, undo }
+        }
         "RUN_COMPENSATING" => Event::RunCompensating { failure: body.failure.is_some().then(failure).transpose()? },
         "UNDO_COMPLETED" => Event::UndoCompleted { step: subject()?, attempt: attempt()? },
         "UNDO_FAILED" => Event::UndoFailed { step: subject()?, attempt: attempt()?, failure: failure()? },

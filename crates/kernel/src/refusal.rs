@@ -1,6 +1,7 @@
 //! Bad input or an impossible request: answered, and leaves no trace.
 
-use crate::{KeyName, LetterId, Revision, RunId, Status, StepId, code};
+use crate::plan::PlanStatus;
+use crate::{KeyName, LetterId, PlanId, Revision, RunId, Status, StepId, TenantId, code};
 
 /// Why a command was not carried out. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,6 +98,42 @@ pub enum Refusal {
         /// How many bytes they may have.
         bytes_max: usize,
     },
+    /// The id is taken by a plan that is not the same.
+    #[error("plan {plan} exists with another definition, other tenants or other settings; create it with another id, or look at this one")]
+    PlanExists {
+        /// The plan.
+        plan: PlanId,
+    },
+    /// No such plan.
+    #[error("there is no plan {plan}")]
+    PlanNotFound {
+        /// The id.
+        plan: PlanId,
+    },
+    /// Not in that status.
+    #[error("plan {plan} is {}; {what_to_do}", status.as_str())]
+    PlanStatus {
+        /// The plan.
+        plan: PlanId,
+        /// Where it stands.
+        status: PlanStatus,
+        /// What can be done instead.
+        what_to_do: &'static str,
+    },
+    /// Somebody else has the locks of some of its tenants.
+    #[error("{}; wait for them, break those locks, leave those tenants out, or use `conflict: skip`", held(locked))]
+    TenantsLocked {
+        /// The plan.
+        plan: PlanId,
+        /// Whose locks, and who has them.
+        locked: Vec<(TenantId, String)>,
+    },
+    /// Nobody has it.
+    #[error("nobody has the lock of tenant {tenant}")]
+    LockNotFound {
+        /// Whose.
+        tenant: TenantId,
+    },
     /// A report about something that is no longer so.
     #[error("a report about run {run} is out of date: {why}")]
     Stale {
@@ -109,6 +146,19 @@ pub enum Refusal {
 
 fn stands(revision: Option<Revision>) -> String {
     revision.map_or_else(|| "does not exist".into(), |revision| format!("has revision {revision}"))
+}
+
+/// How many of them are named: a refusal is read by people.
+const NAMED: usize = 10;
+
+fn held(locked: &[(TenantId, String)]) -> String {
+    let named: Vec<_> = locked
+        .iter()
+        .take(NAMED)
+        .map(|(tenant, holder)| format!("tenant {tenant} is locked by {holder}"))
+        .collect();
+    let more = locked.len().saturating_sub(NAMED);
+    named.join(", ") + &if more > 0 { format!(", and {more} more") } else { String::new() }
 }
 
 impl Refusal {
@@ -128,6 +178,11 @@ impl Refusal {
             Refusal::KeyOwned { .. } => code::KEY_OWNED,
             Refusal::KeyChanged { .. } => code::KEY_CHANGED,
             Refusal::TooManyEnds { .. } => code::TOO_MANY_ENDS,
+            Refusal::PlanExists { .. } => code::PLAN_EXISTS,
+            Refusal::PlanNotFound { .. } => code::PLAN_NOT_FOUND,
+            Refusal::PlanStatus { .. } => code::PLAN_STATUS,
+            Refusal::TenantsLocked { .. } => code::TENANTS_LOCKED,
+            Refusal::LockNotFound { .. } => code::LOCK_NOT_FOUND,
         }
     }
 }

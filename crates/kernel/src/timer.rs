@@ -31,6 +31,8 @@ pub enum TimerName {
     Callback(Seq),
     /// Nothing is left of a key that has to be known.
     Forget,
+    /// The holding of a lock is to be renewed, or is over.
+    Lease,
 }
 
 impl TimerName {
@@ -38,7 +40,7 @@ impl TimerName {
     pub fn step(&self) -> Option<&StepId> {
         match self {
             TimerName::Retry(step) | TimerName::Sleep(step) => Some(step),
-            TimerName::Deadline | TimerName::Expiry | TimerName::Callback(_) | TimerName::Forget => None,
+            TimerName::Deadline | TimerName::Expiry | TimerName::Callback(_) | TimerName::Forget | TimerName::Lease => None,
         }
     }
 
@@ -49,6 +51,7 @@ impl TimerName {
                 "deadline" => Some(TimerName::Deadline),
                 "expiry" => Some(TimerName::Expiry),
                 "forget" => Some(TimerName::Forget),
+                "lease" => Some(TimerName::Lease),
                 _ => None,
             },
             Some(("callback", revision)) => revision.parse().ok().map(TimerName::Callback),
@@ -59,7 +62,7 @@ impl TimerName {
     }
 }
 
-/// The stored form: `retry:STEP`, `sleep:SLEEP`, `deadline`, `expiry`, `callback:REVISION` or `forget`. Within a kind it has the order of the name, so
+/// The stored form: `retry:STEP`, `sleep:SLEEP`, `deadline`, `expiry`, `callback:REVISION`, `forget` or `lease`. Within a kind it has the order of the name, so
 /// revisions have all their digits.
 impl fmt::Display for TimerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,6 +73,7 @@ impl fmt::Display for TimerName {
             TimerName::Expiry => f.write_str("expiry"),
             TimerName::Callback(revision) => write!(f, "callback:{revision:020}"),
             TimerName::Forget => f.write_str("forget"),
+            TimerName::Lease => f.write_str("lease"),
         }
     }
 }
@@ -81,7 +85,7 @@ mod tests {
     #[test]
     fn names_survive_being_stored() {
         let step = StepId::new("left", "charge", 2).unwrap();
-        let of_keys = [TimerName::Expiry, TimerName::Callback(17), TimerName::Forget];
+        let of_keys = [TimerName::Expiry, TimerName::Callback(17), TimerName::Forget, TimerName::Lease];
         for name in [TimerName::Retry(step.clone()), TimerName::Sleep(step), TimerName::Deadline]
             .into_iter()
             .chain(of_keys)

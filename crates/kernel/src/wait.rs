@@ -1,6 +1,6 @@
 //! Why a run does not move now: a closed set, each reason with its data.
 
-use crate::{Attempt, Failure, LimitKey, RunId, Seq, StepId, Timestamp, WorkflowName};
+use crate::{Attempt, Failure, LimitKey, PlanId, RunId, Seq, StepId, TenantId, Timestamp, WorkflowName};
 use std::fmt;
 
 /// Why a run does not move now.
@@ -63,6 +63,18 @@ pub enum Wait {
         /// How many are to have one before it, itself included; nothing where that is not known.
         position: Option<usize>,
     },
+    /// It needs its tenant's lock before it begins.
+    Lock {
+        /// Whose lock.
+        tenant: TenantId,
+        /// Who has it, where that is known.
+        holder: Option<String>,
+    },
+    /// Its plan has not let it begin yet.
+    Plan {
+        /// The plan.
+        plan: PlanId,
+    },
     /// Another run, which it has started, has to end.
     Child {
         /// The child.
@@ -97,6 +109,8 @@ impl Wait {
             Wait::InDoubt { .. } => "IN_DOUBT",
             Wait::Paused { .. } => "PAUSED",
             Wait::Slot { .. } => "SLOT",
+            Wait::Lock { .. } => "LOCK",
+            Wait::Plan { .. } => "PLAN",
             Wait::Child { .. } => "CHILD",
             Wait::NoWorker { .. } => "NO_WORKER",
             Wait::Mismatch { .. } => "MISMATCH",
@@ -110,6 +124,8 @@ impl Wait {
             Wait::Signal { until, .. } | Wait::Approval { until, .. } => *until,
             Wait::Paused { .. }
             | Wait::Slot { .. }
+            | Wait::Lock { .. }
+            | Wait::Plan { .. }
             | Wait::Child { .. }
             | Wait::InDoubt { .. }
             | Wait::NoWorker { .. }
@@ -140,6 +156,9 @@ impl fmt::Display for Wait {
             Wait::Paused { by, why, since } => write!(f, "paused by {} since {since}{}; resume it", named(by), because(why)),
             Wait::Slot { key, position: Some(position) } => write!(f, "it is number {position} in line for a slot of the limit {key}"),
             Wait::Slot { key, position: None } => write!(f, "it is in line for a slot of the limit {key}"),
+            Wait::Lock { tenant, holder: Some(holder) } => write!(f, "the lock of tenant {tenant} is held by {holder}"),
+            Wait::Lock { tenant, holder: None } => write!(f, "it needs the lock of tenant {tenant}"),
+            Wait::Plan { plan } => write!(f, "its plan {plan} has not let it begin yet"),
             Wait::Child { run } => write!(f, "its child {run} has not ended"),
             Wait::NoWorker { workflow, version: None } => {
                 write!(f, "no workflow {workflow} is registered here; start an engine that has it")

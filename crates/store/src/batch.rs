@@ -1,6 +1,6 @@
 //! What one commit makes durable: whole, or absent.
 
-use crate::{CallbackChange, KeyChange, ShardId};
+use crate::{CallbackChange, KeyChange, LockChange, PlanRow, ShardId, TaskRow};
 use std::collections::BTreeSet;
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{
@@ -27,6 +27,10 @@ pub struct Batch {
     pub keys: Vec<KeyChange>,
     /// Ends of keys that are to be told put and removed, applied in order.
     pub callbacks: Vec<CallbackChange>,
+    /// Rows of plans put; a later one of the same plan replaces an earlier one.
+    pub plans: Vec<PlanRow>,
+    /// Locks put and removed, applied in order.
+    pub locks: Vec<LockChange>,
     /// Saved folds; a later one of the same entity replaces an earlier one.
     pub snapshots: Vec<Snapshot>,
     /// Journals that need not be kept, removed after everything else of the batch was applied.
@@ -102,6 +106,8 @@ pub struct RunRow {
     pub started_at: Timestamp,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
+    /// What else is known of it if it is a task.
+    pub task: Option<TaskRow>,
 }
 
 impl RunRow {
@@ -125,6 +131,7 @@ impl RunRow {
             recover: run.recover(),
             started_at: run.started_at,
             ended_at: run.ended().map(|ended| ended.at),
+            task: TaskRow::of(run),
         }
     }
 }
@@ -240,6 +247,8 @@ impl Batch {
         self.letters.extend(next.letters);
         self.keys.extend(next.keys);
         self.callbacks.extend(next.callbacks);
+        self.plans.extend(next.plans);
+        self.locks.extend(next.locks);
         self.snapshots.extend(next.snapshots);
         self.forgotten.extend(next.forgotten);
         self.definitions.extend(next.definitions);
@@ -252,7 +261,14 @@ impl Batch {
             OutboxChange::Add { envelope, .. } => 128 + envelope.message.size(),
             OutboxChange::Settle { .. } => 128,
         };
-        let rows = 128 * (self.runs.len() + self.timers.len() + self.letters.len() + self.callbacks.len() + self.forgotten.len());
+        let rows = 128
+            * (self.runs.len()
+                + self.timers.len()
+                + self.letters.len()
+                + self.callbacks.len()
+                + self.forgotten.len()
+                + self.plans.len()
+                + self.locks.len());
         let keys = self.keys.iter().map(|change| 128 + change.size()).sum::<usize>();
         let saved = self.snapshots.iter().map(|snapshot| 128 + snapshot.state.len()).sum::<usize>();
         let texts = self.definitions.iter().map(|definition| 128 + definition.text.len()).sum::<usize>();

@@ -11,6 +11,7 @@ mod feed;
 mod filter;
 mod keys;
 pub mod memory;
+mod plans;
 mod sweep;
 
 pub use batch::{Append, Batch, Definition, Fence, Forgotten, LetterChange, LetterRow, OutboxChange, RunRow, TimerChange};
@@ -18,11 +19,14 @@ pub use error::Error;
 pub use feed::{Fed, Position};
 pub use filter::{RunCursor, RunFilter};
 pub use keys::{CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, EndedBelow, KeyChange, KeyRow, key_changes};
+pub use plans::{LockChange, LockRow, PlanCursor, PlanFilter, PlanRow, TaskCount, TaskRow};
 pub use sweep::{Sweep, Swept};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, Record, RunId, Seq, Snapshot, Timer, TimerName, Timestamp};
+use steadfast_kernel::{
+    EntityId, Envelope, KeyName, LetterId, PlanId, Record, RunId, Seq, Snapshot, TenantId, Timer, TimerName, Timestamp,
+};
 
 /// The number of a shard.
 pub type ShardId = u32;
@@ -118,6 +122,28 @@ pub trait Store: Send + Sync + 'static {
 
     /// How many ends of a shard's keys are to be told.
     async fn callbacks_count(&self, shard: ShardId) -> Result<u64, Error>;
+
+    /// The row of a plan.
+    async fn plan(&self, plan: &PlanId) -> Result<Option<PlanRow>, Error>;
+
+    /// The rows of plans that the filter lets through, newest first: by the time of their creation and then by id, both descending. From the one after
+    /// `after`, at most `limit`.
+    async fn plans(&self, filter: &PlanFilter, after: Option<&PlanCursor>, limit: usize) -> Result<Vec<PlanRow>, Error>;
+
+    /// How many tasks of these plans there are of each status, in the order (plan, name of the status); statuses that no task has are left out.
+    async fn task_counts(&self, plans: &[PlanId]) -> Result<Vec<TaskCount>, Error>;
+
+    /// The rows of a plan's tasks, in the order of their ids, from the one after `after`, at most `limit`.
+    async fn tasks(&self, plan: &PlanId, after: Option<&RunId>, limit: usize) -> Result<Vec<RunRow>, Error>;
+
+    /// The row of a tenant's task that began last; of several that began at once, the one with the highest id.
+    async fn latest_task(&self, tenant: &TenantId) -> Result<Option<RunRow>, Error>;
+
+    /// The locks of those tenants that somebody has, in the order of the tenants. One that is named twice is there once.
+    async fn locks_of(&self, tenants: &[TenantId]) -> Result<Vec<LockRow>, Error>;
+
+    /// The locks that somebody has, in the order of their tenants, from the one after `after`, at most `limit`.
+    async fn locks(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<LockRow>, Error>;
 
     /// The timers of a shard in the order (due, entity as text, name), from the one after `after`, at most `limit`.
     async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error>;

@@ -70,6 +70,11 @@ pub fn decide(name: &KeyName, key: Option<&Key>, command: Command, now: Timestam
         | Command::RetryRun(_)
         | Command::InterruptRun
         | Command::RecordHeartbeat(_)
+        | Command::RollBackRun(_)
+        | Command::CreatePlan(_)
+        | Command::OperatePlan(_)
+        | Command::InterruptPlan
+        | Command::BreakLock(_)
         | Command::Hear(_) => Ok(Decision::answer(Answer::Heard)),
     }
 }

@@ -24,6 +24,9 @@ pub(crate) struct OptionsBody {
     detached: bool,
     #[prost(string, optional, tag = "7")]
     definition: Option<String>,
+    /// As JSON.
+    #[prost(bytes = "vec", optional, tag = "8")]
+    task: Option<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -99,6 +102,7 @@ impl From<&RunOptions> for OptionsBody {
             child: parent.map(|parent| parent.child.to_string()),
             detached: parent.is_some_and(|parent| parent.detached),
             definition: options.definition.clone(),
+            task: options.task.as_deref().and_then(|task| serde_json::to_vec(task).ok()),
         }
     }
 }
@@ -118,6 +122,10 @@ impl OptionsBody {
             limits: self.limits.iter().map(limit).collect::<Option<_>>()?,
             parent,
             definition: self.definition.clone(),
+            task: match &self.task {
+                Some(json) => Some(serde_json::from_slice(json).ok()?),
+                None => None,
+            },
         })
     }
 }

@@ -3,6 +3,7 @@
 use super::retry::begin_again;
 use super::said::said;
 use super::signal::answers_a_question;
+use super::task;
 use super::{
     Await, Child, Deadline, Ended, Generations, How, Open, Past, Paused, Phase, RetryContext, Run, Settled, Sleep, Slots, Stage, Step, Verb,
 };
@@ -102,6 +103,7 @@ fn begin(id: &RunId, entry: &Entry) -> Option<Run> {
         details: BTreeMap::new(),
         note: None,
         past: Past::default(),
+        task: options.task.as_ref().map(|_| Box::default()),
         phase: Phase::Open(Open { in_flight: 1, ..Open::default() }),
     })
 }
@@ -126,12 +128,21 @@ fn apply(run: &mut Run, entry: &Entry) {
         Event::StepFailed { step, failure, .. } if failure.class == Class::Poison => drop(run.letters.insert(step.clone())),
         Event::RunPaused { origin } => remember(run, Verb::Pause, origin),
         Event::RunResumed { origin } => remember(run, Verb::Resume, origin),
-        Event::RunCancelRequested { origin, terminate: false } => remember(run, Verb::Cancel, origin),
-        Event::RunCancelRequested { origin, terminate: true } => remember(run, Verb::Terminate, origin),
+        Event::RunCancelRequested { origin, terminate, undo } => {
+            let verb = if *undo { Verb::RollBack } else { Verb::Cancel };
+            remember(run, if *terminate { Verb::Terminate } else { verb }, origin);
+            run.task.iter_mut().for_each(|task| task.rolls_back = *undo);
+        }
+        Event::RunCompensating { .. } => task::undo(run),
+        Event::Task(event) => task::record(run, entry, event),
         _ => {}
     }
     if is_verb(&entry.event) {
         run.past.verbs.insert(entry.seq);
+    }
+    if let (Phase::Ended(ended, _), Some((outcome, cancelled))) = (&mut run.phase, end(&entry.event)) {
+        *ended = Ended { at: entry.at, outcome, cancelled }; // a task that had failed is called off
+        return task::end(run, false);
     }
     let Phase::Open(open) = &mut run.phase else { return };
     if let Some(in_flight) = entry.in_flight {
@@ -146,8 +157,10 @@ fn apply(run: &mut Run, entry: &Entry) {
     entry.abandoned.iter().for_each(|name| abandon(open, name, entry.seq)); // after the event: it may have been asked for in the same turn
     if let Some((outcome, cancelled)) = end(&entry.event) {
         let left = std::mem::take(open);
+        let failed = outcome.is_err() && !cancelled;
         run.phase = Phase::Ended(Ended { at: entry.at, outcome, cancelled }, Box::new(left));
         run.slots = Slots::default();
+        task::end(run, failed);
     }
 }
 
@@ -279,7 +292,7 @@ fn abandon(open: &mut Open, name: &TimerName, at: Seq) {
                 child.taken.get_or_insert(at);
             }
         }
-        TimerName::Deadline | TimerName::Expiry | TimerName::Callback(_) | TimerName::Forget => {}
+        TimerName::Deadline | TimerName::Expiry | TimerName::Callback(_) | TimerName::Forget | TimerName::Lease => {}
     }
 }
 

@@ -26,12 +26,14 @@ pub(super) fn decide(run: &Run, fire: &FireTimer, now: Timestamp) -> Decision {
         }
         TimerName::Deadline => match run.deadline.filter(|_| open.stage == Stage::Running) {
             Some(deadline) if open.undoable.is_empty() => (deadline.at, deadline.revision, end(run, now)),
-            Some(deadline) => {
-                (deadline.at, deadline.revision, pass_on(Effect::Deliver(Completion::Stopped { failure: Some(out_of_time()) })))
-            }
+            Some(deadline) => (
+                deadline.at,
+                deadline.revision,
+                pass_on(Effect::Deliver(Completion::Stopped { failure: Some(out_of_time()), undo: false })),
+            ),
             None => return superseded,
         },
-        TimerName::Expiry | TimerName::Callback(_) | TimerName::Forget => return superseded, // a run has none of these
+        TimerName::Expiry | TimerName::Callback(_) | TimerName::Forget | TimerName::Lease => return superseded, // a run has none of these
     };
     if revision != fire.revision {
         return superseded;

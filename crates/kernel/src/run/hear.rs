@@ -1,8 +1,8 @@
 //! Hear what another entity says: a parent, a child, a limit. What was heard before, or is of no concern, changes nothing.
-//! – --StartChild--> running | ready · ready --GrantSlot--> ready | running · open --CancelChild, ChildEnded--> open
+//! – --StartChild--> running | ready · ready --GrantSlot--> ready | running · open --CancelChild, ChildEnded--> open · what tasks hear: `task`
 
 use super::evolve::evolve;
-use super::{Decision, Run, cancel, start};
+use super::{Decision, Run, cancel, start, task};
 use crate::{
     Answer, CancelRun, Code, Completion, Effect, EntityId, Entry, Envelope, Epoch, Event, Failure, Heard, Message, Payload, RunId,
     StartChild, StartRun, StepId, Timestamp,
@@ -14,7 +14,17 @@ pub(super) fn decide(id: &RunId, state: Option<&Run>, envelope: Envelope, now: T
     let decision = match (state, message) {
         _ if heard_before => None,
         (None, Message::StartChild(child)) => Some(begin(id, child, now)),
+        (Some(run), Message::StartChild(child)) if child.options.task.is_some() => {
+            (run.options.task != child.options.task).then(|| task::taken(run, &from))
+        }
         (Some(run), Message::StartChild(child)) => Some(taken(run, &from, &child)),
+        (Some(run), Message::AdmitTask { epoch }) if is_plan(run, &from) => task::admit(run, epoch, now),
+        (Some(run), Message::RecallTask { epoch }) if is_plan(run, &from) => task::recall(run, epoch, now),
+        (Some(run), Message::OperateTask { verb, origin }) if is_plan(run, &from) => task::operate(run, &from, verb, origin, now),
+        (Some(run), Message::LockGranted(lease)) => task::locked(run, &from, *lease, now),
+        (Some(run), Message::LockRefused { epoch, holder }) => task::refused(run, epoch, &holder, now),
+        (Some(run), Message::LockLost { fence, origin }) => task::lock_lost(run, fence, origin, now),
+        (Some(run), Message::ConfirmLock { fence, seen }) => task::confirm(run, &from, fence, seen),
         (Some(run), Message::GrantSlot { epoch }) => acquire(run, &from, epoch, now),
         (Some(run), Message::CancelChild { origin }) if is_parent(run, &from) => {
             cancel::decide(run, CancelRun { origin, blocked: false }, now).ok()
@@ -43,6 +53,10 @@ fn begin(id: &RunId, child: StartChild, now: Timestamp) -> Decision {
 /// Another run may have the id that a child was to have.
 fn is_parent(run: &Run, from: &EntityId) -> bool {
     run.options.parent.as_ref().is_some_and(|parent| from.run() == Some(&parent.run))
+}
+
+fn is_plan(run: &Run, from: &EntityId) -> bool {
+    matches!(from, EntityId::Plan(plan) if run.task_options().is_some_and(|options| options.plan == *plan))
 }
 
 /// There is a run of that id. If it is not the child itself, the parent has to know that there will be none; if it is and has ended, it does not say

@@ -14,6 +14,7 @@ mod order;
 mod pause;
 mod report_failure;
 mod retry;
+mod roll_back;
 mod said;
 mod script;
 mod signal;
@@ -21,6 +22,7 @@ mod start;
 mod state;
 mod status;
 mod steps;
+mod task;
 mod terminate;
 mod turn;
 
@@ -28,11 +30,13 @@ pub use evolve::{advance, begin_with, evolve};
 pub use retry::{Preview, preview, too_late};
 pub use script::{script, script_from};
 pub use signal::SIGNALS_MAX;
+pub(crate) use start::is_same;
 pub use state::{
     Await, Child, Deadline, Ended, Generations, How, Open, Past, Paused, Phase, RetryContext, Run, Settled, Sleep, Slots, Stage, Step, Verb,
 };
 pub use status::{Recover, Status};
 pub use steps::{StepKind, StepStatus, StepView, Try, steps};
+pub use task::Task;
 
 use crate::machine::Decision;
 use crate::{Command, Entry, Event, Refusal, RunId, Seq, Timestamp};
@@ -58,6 +62,7 @@ pub fn decide(id: &RunId, state: Option<&Run>, command: Command, now: Timestamp)
         (Some(run), Command::RetryRun(command)) => retry::decide(run, command, now),
         (Some(run), Command::InterruptRun) => Ok(interrupt::decide(run, now)),
         (Some(run), Command::RecordHeartbeat(command)) => heartbeat::decide(run, command, now),
+        (Some(run), Command::RollBackRun(origin)) => roll_back::decide(run, origin, now),
         (
             Some(_),
             Command::DropLetter(_)
@@ -67,8 +72,12 @@ pub fn decide(id: &RunId, state: Option<&Run>, command: Command, now: Timestamp)
             | Command::DeleteKey(_)
             | Command::ExpireKey(_)
             | Command::EndKey(_)
-            | Command::ReportCallback(_),
-        ) => Ok(Decision::default()), // of letter boxes and keys only
+            | Command::ReportCallback(_)
+            | Command::CreatePlan(_)
+            | Command::OperatePlan(_)
+            | Command::InterruptPlan
+            | Command::BreakLock(_),
+        ) => Ok(Decision::default()), // of other machines
     }
 }
 

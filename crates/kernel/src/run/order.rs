@@ -1,6 +1,6 @@
 //! What may come next. Everything that the fold and the decisions check about order is here.
 
-use super::{Await, Open, Phase, Run, Stage, Status};
+use super::{Await, Open, Phase, Run, Stage, Status, task};
 use crate::{Attempt, Event, Recovery, Seq, StepId};
 
 impl Run {
@@ -8,6 +8,14 @@ impl Run {
     pub(super) fn may_follow(&self, event: &Event) -> Result<(), String> {
         if let Event::RunRetried(_) = event {
             return self.may_be_retried(); // from where is decided when it is asked for
+        }
+        if let Event::Task(event) = event
+            && event.stage().is_none()
+        {
+            return task::may_follow(self, event);
+        }
+        if matches!(event, Event::RunCancelRequested { .. } | Event::RunCancelled) && task::may_be_called_off(self) {
+            return Ok(());
         }
         let Phase::Open(open) = &self.phase else { return Err("the run has ended".into()) };
         if is_of_the_code(event) {
@@ -69,6 +77,7 @@ impl Run {
             (_, Event::RunCancelled) if !open.cancel_requested => Err("nobody asked for it".into()),
             (Stage::Running, Event::RunCompensating { .. } | Event::RunCompleted { .. } | Event::RunContinued { .. }) => Ok(()),
             (Stage::Running, Event::ProgressNoted { .. }) => Ok(()),
+            (Stage::Running, Event::Task(event)) => task::may_follow(self, event),
             (Stage::Running, Event::StepSkipped { step }) => open.attempt_is(step, 1),
             (_, Event::SignalReceived { .. } | Event::RunCancelRequested { .. } | Event::RunCancelled | Event::RunFailed { .. }) => Ok(()),
             (
@@ -84,7 +93,9 @@ impl Run {
                 | Event::KeyDeleted { .. }
                 | Event::KeyExpired { .. }
                 | Event::CallbackFailed { .. }
-                | Event::CallbackSettled { .. },
+                | Event::CallbackSettled { .. }
+                | Event::Plan(_)
+                | Event::Lock(_),
             ) => Err("no such event can happen to a run".into()),
             (Stage::Compensating { .. }, _) => Err("the run is being undone".into()),
             (Stage::Running, _) => Err("the run is not being undone".into()),
@@ -97,7 +108,7 @@ impl Run {
             Some(open) => open.is_not_interrupted()?,
             None => return Err("the run has ended".into()),
         }
-        if self.is_ready() { Err("the run waits for a slot".into()) } else { Ok(()) }
+        if self.is_ready() { Err("the run waits for a slot, or for its turn".into()) } else { Ok(()) }
     }
 
     fn may_be_retried(&self) -> Result<(), String> {
@@ -130,7 +141,7 @@ pub(super) fn is_of_the_code(event: &Event) -> bool {
             | Event::UndoFailed { .. }
             | Event::RunContinued { .. }
             | Event::RunCompleted { .. }
-    )
+    ) || matches!(event, Event::Task(event) if event.stage().is_some())
 }
 
 impl Open {

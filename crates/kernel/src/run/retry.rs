@@ -8,7 +8,7 @@
 
 use super::evolve::{evolve, forget_answers, go_on, remember};
 use super::turn::disarm_all;
-use super::{Child, Deadline, Ended, How, Open, Phase, Run, Slots, Stage, Status, Step, Verb};
+use super::{Child, Deadline, Ended, How, Open, Phase, Run, Slots, Stage, Status, Step, Verb, task};
 use crate::machine::Decision;
 use crate::{
     Answer, Code, Effect, Entry, Event, Failure, LimitKey, Payload, Refusal, Retried, RetryFrom, RetryRun, RunId, Seq, StepId, Timestamp,
@@ -46,6 +46,10 @@ pub(super) fn decide(run: &Run, command: RetryRun, now: Timestamp) -> Result<Dec
     if run.has_done(Verb::Retry, &command.origin) {
         return Ok(Decision::answer(Answer::Retried));
     }
+    if run.task.is_some() && is_edited(&command) {
+        let what_to_do = "a task is retried from its checkpoint or from its start, with what it was given";
+        return Err(Refusal::WrongStatus { run: run.id.clone(), status: run.status(), what_to_do });
+    }
     let retried = plan(run, command)?;
     let entry = Entry::new(run.seq + 1, run.epoch + 1, now, Event::RunRetried(Box::new(retried)));
     let mut effects = disarm_all(run);
@@ -58,6 +62,16 @@ pub(super) fn decide(run: &Run, command: RetryRun, now: Timestamp) -> Result<Dec
     }
     effects.push(Effect::Answer(Answer::Retried));
     Ok(Decision { entries: vec![entry], effects })
+}
+
+/// Whether it begins somewhere in between, or with something else than before.
+fn is_edited(command: &RetryRun) -> bool {
+    let in_between = match &command.from {
+        RetryFrom::Failed | RetryFrom::Start | RetryFrom::Letter { .. } => false,
+        RetryFrom::Step(_) => true,
+        RetryFrom::Steps(steps) => !steps.is_empty(),
+    };
+    in_between || command.input.is_some() || !command.outputs.is_empty()
 }
 
 /// What a retry would do; nothing changes.
@@ -324,6 +338,7 @@ pub(super) fn begin_again(run: &mut Run, entry: &Entry, retried: &Retried) {
             .map(|Deadline { allowed, .. }| Deadline { at: entry.at.saturating_add(allowed), allowed, revision: entry.seq });
     run.retry_context = None;
     run.past.verbs.clear(); // they were about the life before
+    run.task.iter_mut().for_each(|task| task::begin_again(task, retried));
     if had_ended {
         run.slots = Slots { epoch: run.epoch, asked: run.options.limits.len().min(1), held: 0 };
     }

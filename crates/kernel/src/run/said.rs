@@ -1,10 +1,16 @@
 //! What a run says to other entities: a function of its state and the entry that is about to be folded in, so that the outbox is a fold too.
 
-use super::{Open, Run};
+use super::{Open, Run, task};
 use crate::{Class, EntityId, Entry, Event, Failure, Letter, LetterAbout, Message, Origin, Parent, Payload, Retried, StartChild, StepId};
 
 /// To whom, and what, in order. `run` is the state before the entry; for the first entry, the one that it begins.
 pub(super) fn said(run: &Run, entry: &Entry) -> Vec<(EntityId, Message)> {
+    let mut said = said_by_any(run, entry);
+    said.extend(task::said(run, entry));
+    said
+}
+
+fn said_by_any(run: &Run, entry: &Entry) -> Vec<(EntityId, Message)> {
     match &entry.event {
         Event::RunStarted { .. } => request(run, 0, entry).into_iter().collect(),
         Event::SlotAcquired { .. } => request(run, run.slots.held + 1, entry).into_iter().collect(),

@@ -90,4 +90,5 @@ fn is_of_a_life(event: &Event) -> bool {
                 | Event::UndoFailed { .. }
                 | Event::SlotAcquired { .. }
         )
+        || matches!(event, Event::Task(event) if event.stage().is_none())
 }

@@ -10,7 +10,7 @@ pub(super) fn begin(command: StartRun, now: Timestamp) -> Decision {
     let mut keys = BTreeSet::new();
     options.limits.retain(|limit| keys.insert(limit.key.clone())); // a run has one slot of a limit at the most
     let deadline_at = deadline.map(|deadline| now.saturating_add(deadline));
-    let opens = options.limits.is_empty().then_some(Effect::Open); // otherwise it waits for its slots
+    let opens = (options.limits.is_empty() && options.task.is_none()).then_some(Effect::Open); // otherwise it waits for its slots, or its turn
     let entry = Entry::new(1, 1, now, Event::RunStarted { workflow, input, seed, deadline_at, options });
     let deadline = deadline_at.map(|due| Effect::Arm(Timer { entity: run.into(), name: TimerName::Deadline, due, revision: entry.seq }));
     let effects = deadline.into_iter().chain(opens).chain([Effect::Answer(Answer::Created)]).collect();
@@ -18,7 +18,7 @@ pub(super) fn begin(command: StartRun, now: Timestamp) -> Decision {
 }
 
 /// Whether two inputs say the same: JSON does, however it is written.
-fn is_same(one: &Payload, other: &Payload) -> bool {
+pub(crate) fn is_same(one: &Payload, other: &Payload) -> bool {
     let json = |payload: &Payload| serde_json::from_slice::<serde_json::Value>(&payload.bytes).ok();
     let both_json = one.encoding == Encoding::Json && other.encoding == Encoding::Json;
     one == other || (both_json && json(one).is_some_and(|one| Some(one) == json(other)))

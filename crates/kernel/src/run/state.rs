@@ -1,5 +1,6 @@
 //! What is known of a run: the fold of its journal.
 
+use super::task::Task;
 use crate::random::Seed;
 use crate::{Attempt, EntityId, Epoch, Failure, LimitKey, Origin, Payload, RunId, RunOptions, Seq, StepId, Timestamp, WorkflowName};
 use serde::{Deserialize, Serialize};
@@ -54,11 +55,13 @@ pub struct Run {
     pub note: Option<String>,
     /// What of its journal the code has to be told.
     pub past: Past,
+    /// What is known of it as a task, if it is one.
+    pub task: Option<Box<Task>>,
     /// Where it stands.
     pub phase: Phase,
 }
 
-/// What operators ask of a run.
+/// What operators ask of a run, or of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Verb {
@@ -72,6 +75,10 @@ pub enum Verb {
     Terminate,
     /// Begin another life.
     Retry,
+    /// Undo what was done.
+    RollBack,
+    /// Begin; only plans wait to be started.
+    Start,
 }
 
 /// When a run must be over.
@@ -379,9 +386,9 @@ impl Run {
         self.open().is_some_and(|open| open.cancel_requested)
     }
 
-    /// True if it has not begun: it waits for a slot.
+    /// True if it has not begun: it waits for a slot, or for its turn and its lock.
     pub fn is_ready(&self) -> bool {
-        self.open().is_some() && self.slots.held < self.options.limits.len()
+        self.open().is_some() && (self.slots.held < self.options.limits.len() || self.is_held_back())
     }
 
     /// The limit whose slot it waits for.

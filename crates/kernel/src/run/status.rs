@@ -133,6 +133,13 @@ impl Run {
             Wait::Paused { by, why, since: paused.at }
         });
         let slot = self.wanted().filter(|_| self.is_ready()).map(|key| Wait::Slot { key: key.clone(), position: None });
+        let turn = self
+            .task_options()
+            .filter(|_| self.is_held_back())
+            .map(|options| match self.task().is_some_and(|task| task.admitted) {
+                true => Wait::Lock { tenant: options.tenant.clone(), holder: None },
+                false => Wait::Plan { plan: options.plan.clone() },
+            });
         let backoffs = open.steps.iter().filter_map(|(step, state)| match state {
             Step::Backoff { attempt, of, due_at, failure, .. } => {
                 Some(Wait::Backoff { step: step.clone(), attempt: *attempt, of: *of, due_at: *due_at, failure: failure.clone() })
@@ -156,7 +163,7 @@ impl Run {
         let children = children.map(|(_, child)| Wait::Child { run: child.run.clone() });
         let mut waits: Vec<Wait> = backoffs.chain(sleeps).chain(awaits).chain(children).collect();
         waits.sort_by_key(|wait| wait.due_at().unwrap_or(Timestamp::MAX));
-        paused.into_iter().chain(slot).chain(waits).collect()
+        paused.into_iter().chain(slot).chain(turn).chain(waits).collect()
     }
 
     /// The timers that must be armed: what the timer rows of this run are a fold of. While it is paused or interrupted its time stands still, and

@@ -12,7 +12,7 @@ pub(super) fn decide(run: &Run, origin: Origin, now: Timestamp) -> Result<Decisi
     if run.open().is_none() {
         return Err(Refusal::Ended { run: run.id.clone() });
     }
-    let requested = run.entry(0, now, None, Event::RunCancelRequested { origin, terminate: true });
+    let requested = run.entry(0, now, None, Event::RunCancelRequested { origin, terminate: true, undo: false });
     let cancelled = run.entry(1, now, Some(0), Event::RunCancelled);
     let mut effects = disarm_all(run);
     effects.extend([Effect::Close, Effect::AnnounceEnd, Effect::Answer(Answer::Terminated)]);

@@ -122,6 +122,8 @@ enum Kind {
     Note,
     ChildStart,
     ChildEnd,
+    /// Of a stage: it begins, is done, has failed, is saved.
+    Stage(&'static str),
 }
 
 impl Kind {
@@ -133,6 +135,7 @@ impl Kind {
             Event::ChildStarted { .. } => Kind::ChildStart,
             Event::ChildTaken { .. } => Kind::ChildEnd,
             Event::StepStarted { .. } => Kind::StepStart,
+            Event::Task(event) => Kind::Stage(event.kind()),
             _ => Kind::Step,
         }
     }

@@ -21,6 +21,7 @@ fn start_child() -> StartChild {
     let key = LimitKey::of_key("customer-7").unwrap();
     let parent = Parent { run: run("a"), child: step("child"), detached: true };
     let options = RunOptions {
+        task: None,
         tenant: Some("acme".into()),
         recovery: Recovery::Manual,
         limits: vec![Limiting { key, slots: 2 }],

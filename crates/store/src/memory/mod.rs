@@ -10,8 +10,8 @@ mod tables;
 pub use faults::{Fault, Faults, Gate};
 
 use crate::{
-    Batch, CallbackCursor, CallbackFilter, CallbackRow, Commit, Definition, Error, Fed, Head, KeyRow, LetterCursor, LetterRow, Position,
-    RunCursor, RunFilter, RunRow, ShardId, Store, Sweep, Swept, TimerKey,
+    Batch, CallbackCursor, CallbackFilter, CallbackRow, Commit, Definition, Error, Fed, Head, KeyRow, LetterCursor, LetterRow, LockRow,
+    PlanCursor, PlanFilter, PlanRow, Position, RunCursor, RunFilter, RunRow, ShardId, Store, Sweep, Swept, TaskCount, TimerKey,
 };
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, Record, RunId, Seq, Snapshot, Timer};
+use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, PlanId, Record, RunId, Seq, Snapshot, TenantId, Timer};
 use tables::Tables;
 
 /// A store in memory. Clones are the same store.
@@ -255,6 +255,41 @@ impl Store for Memory {
     async fn callbacks_count(&self, shard: ShardId) -> Result<u64, Error> {
         self.alive()?;
         Ok(self.tables.lock().callbacks_count(shard))
+    }
+
+    async fn plan(&self, plan: &PlanId) -> Result<Option<PlanRow>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().plan(plan))
+    }
+
+    async fn plans(&self, filter: &PlanFilter, after: Option<&PlanCursor>, limit: usize) -> Result<Vec<PlanRow>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().plans(filter, after, limit))
+    }
+
+    async fn task_counts(&self, plans: &[PlanId]) -> Result<Vec<TaskCount>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().task_counts(plans))
+    }
+
+    async fn tasks(&self, plan: &PlanId, after: Option<&RunId>, limit: usize) -> Result<Vec<RunRow>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().tasks(plan, after, limit))
+    }
+
+    async fn latest_task(&self, tenant: &TenantId) -> Result<Option<RunRow>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().latest_task(tenant))
+    }
+
+    async fn locks_of(&self, tenants: &[TenantId]) -> Result<Vec<LockRow>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().locks_of(tenants))
+    }
+
+    async fn locks(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<LockRow>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().locks(after, limit))
     }
 
     async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error> {

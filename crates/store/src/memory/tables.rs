@@ -2,11 +2,12 @@
 
 use crate::{
     Batch, CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, Definition, Error, Fed, Fence, Forgotten, Head, KeyChange, KeyRow,
-    LetterChange, LetterCursor, LetterRow, OutboxChange, Position, RunCursor, RunFilter, RunRow, ShardId, TimerChange, TimerKey,
+    LetterChange, LetterCursor, LetterRow, LockChange, LockRow, OutboxChange, PlanCursor, PlanFilter, PlanRow, Position, RunCursor,
+    RunFilter, RunRow, ShardId, TaskCount, TimerChange, TimerKey,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, Record, Revision, RunId, Seq, Snapshot, Timer, TimerName};
+use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, PlanId, Record, Revision, RunId, Seq, Snapshot, TenantId, Timer, TimerName};
 
 #[derive(Debug, Default)]
 pub(super) struct Tables {
@@ -27,6 +28,8 @@ pub(super) struct Tables {
     letters: BTreeMap<LetterId, LetterRow>,
     keys: BTreeMap<KeyName, KeyRow>,
     callbacks: BTreeMap<(KeyName, Revision), CallbackRow>,
+    plans: BTreeMap<PlanId, PlanRow>,
+    locks: BTreeMap<TenantId, LockRow>,
     pub(super) snapshots: BTreeMap<EntityId, Snapshot>,
 }
 
@@ -85,6 +88,15 @@ impl Tables {
             match change {
                 CallbackChange::Put(row) => drop(self.callbacks.insert((row.key.clone(), row.revision), (**row).clone())),
                 CallbackChange::Remove(key, revision) => drop(self.callbacks.remove(&(key.clone(), *revision))),
+            }
+        }
+        for row in &batch.plans {
+            self.plans.insert(row.plan.clone(), row.clone());
+        }
+        for change in &batch.locks {
+            match change {
+                LockChange::Put(row) => drop(self.locks.insert(row.tenant.clone(), (**row).clone())),
+                LockChange::Remove(tenant) => drop(self.locks.remove(tenant)),
             }
         }
         for snapshot in &batch.snapshots {
@@ -241,5 +253,45 @@ impl Tables {
 
     pub(super) fn callbacks_count(&self, shard: ShardId) -> u64 {
         self.callbacks.values().filter(|row| row.shard == shard).count() as u64
+    }
+
+    pub(super) fn plan(&self, plan: &PlanId) -> Option<PlanRow> {
+        self.plans.get(plan).cloned()
+    }
+
+    pub(super) fn plans(&self, filter: &PlanFilter, after: Option<&PlanCursor>, limit: usize) -> Vec<PlanRow> {
+        let follows = |row: &&PlanRow| after.is_none_or(|after| PlanCursor::from(*row) < *after);
+        let mut rows: Vec<_> = self.plans.values().filter(|row| filter.lets_through(row)).filter(follows).cloned().collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(PlanCursor::from(row)));
+        rows.truncate(limit);
+        rows
+    }
+
+    pub(super) fn task_counts(&self, plans: &[PlanId]) -> Vec<TaskCount> {
+        let mut counts = BTreeMap::<_, (_, u64)>::new();
+        for task in self.runs.values().filter_map(|row| row.task.as_ref()).filter(|task| plans.contains(&task.plan)) {
+            counts.entry((task.plan.clone(), task.status.as_str())).or_insert((task.status, 0)).1 += 1;
+        }
+        counts.into_iter().map(|((plan, _), (status, tasks))| TaskCount { plan, status, tasks }).collect()
+    }
+
+    pub(super) fn tasks(&self, plan: &PlanId, after: Option<&RunId>, limit: usize) -> Vec<RunRow> {
+        let wanted = |row: &&RunRow| row.task.as_ref().is_some_and(|task| task.plan == *plan) && after.is_none_or(|after| row.run > *after);
+        self.runs.values().filter(wanted).take(limit).cloned().collect()
+    }
+
+    pub(super) fn latest_task(&self, tenant: &TenantId) -> Option<RunRow> {
+        let wanted = |row: &&RunRow| row.task.is_some() && row.tenant.as_deref() == Some(tenant.as_str());
+        self.runs.values().filter(wanted).max_by_key(|row| RunCursor::from(*row)).cloned()
+    }
+
+    pub(super) fn locks_of(&self, tenants: &[TenantId]) -> Vec<LockRow> {
+        let tenants: BTreeSet<_> = tenants.iter().collect();
+        tenants.into_iter().filter_map(|tenant| self.locks.get(tenant)).cloned().collect()
+    }
+
+    pub(super) fn locks(&self, after: Option<&TenantId>, limit: usize) -> Vec<LockRow> {
+        let follows = |row: &&LockRow| after.is_none_or(|after| row.tenant > *after);
+        self.locks.values().filter(follows).take(limit).cloned().collect()
     }
 }

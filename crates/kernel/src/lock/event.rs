@@ -1,0 +1,57 @@
+//! What happens to a lock.
+
+use super::Waiter;
+use crate::{Lease, Origin, RunId, Seq, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// What happens to a lock.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum LockEvent {
+    /// A task asks for it, and stands in line.
+    Requested(Waiter),
+    /// A task has it.
+    Acquired(Lease),
+    /// It is the same task's for longer.
+    Renewed {
+        /// Of this holding.
+        fence: u64,
+        /// Until then.
+        expires_at: Timestamp,
+        /// How far the task had come.
+        seen: Seq,
+    },
+    /// A task does not need it any more, or no longer waits for it.
+    Released {
+        /// The task.
+        task: RunId,
+        /// Of this holding; nothing if it stood in line.
+        fence: Option<u64>,
+    },
+    /// Its time was over.
+    Lost {
+        /// Of this holding.
+        fence: u64,
+    },
+    /// A person took it away.
+    Broken {
+        /// Of this holding.
+        fence: u64,
+        /// Who, and why.
+        origin: Origin,
+    },
+}
+
+impl LockEvent {
+    /// The stored and public type.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            LockEvent::Requested(_) => "LOCK_REQUESTED",
+            LockEvent::Acquired(_) => "LOCK_ACQUIRED",
+            LockEvent::Renewed { .. } => "LOCK_RENEWED",
+            LockEvent::Released { .. } => "LOCK_RELEASED",
+            LockEvent::Lost { .. } => "LOCK_LOST",
+            LockEvent::Broken { .. } => "LOCK_BROKEN",
+        }
+    }
+}

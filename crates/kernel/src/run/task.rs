@@ -1,0 +1,308 @@
+//! A run that is a task: it begins when its plan lets it and it has its tenant's lock, says how far it has come, and is undone only if a person wants it.
+//!
+//! ```text
+//!   ready --AdmitTask--> ready: TASK_ADMITTED, and it asks for the lock | running: TASK_ADMITTED, TASK_STARTED, if it has kept it
+//!   ready --LockGranted--> running: LOCK_ACQUIRED, TASK_STARTED · ready --LockRefused--> cancelled
+//!   ready --RecallTask--> ready: TASK_RECALLED
+//!   open --LockLost--> interrupted: LOCK_LOST, RUN_INTERRUPTED · ended --LockLost--> ended: LOCK_LOST
+//!   any --OperateTask--> as the command that it stands for
+//! ```
+
+use super::evolve::evolve;
+use super::turn::disarm_all;
+use super::{Decision, Ended, Open, Phase, Run, Stage, Status, Verb, cancel, pause, roll_back};
+use crate::{
+    CancelRun, Checkpoint, Effect, EntityId, Entry, Envelope, Epoch, Event, Lease, Message, OnFailure, Origin, Retried, Seq, TaskChanged,
+    TaskEvent, TaskOptions, TaskStatus, Timestamp, Wants,
+};
+use serde::{Deserialize, Serialize};
+
+/// What is known of a run that is a task.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Task {
+    /// Its plan lets it begin.
+    pub admitted: bool,
+    /// It has begun in this life.
+    pub started: bool,
+    /// When it first began.
+    pub started_at: Option<Timestamp>,
+    /// Its tenant's lock, while it has it.
+    pub lock: Option<Lease>,
+    /// A stage has begun.
+    pub staged: bool,
+    /// The sequences of the events that say that a stage is done, in order.
+    pub completed: Vec<Seq>,
+    /// Where a retry goes on from.
+    pub checkpoint: Option<Checkpoint>,
+    /// A person wants what it did to be undone.
+    pub rolls_back: bool,
+}
+
+impl Run {
+    /// What makes it a task.
+    pub fn task_options(&self) -> Option<&TaskOptions> {
+        self.options.task.as_deref()
+    }
+
+    /// What is known of it as a task.
+    pub fn task(&self) -> Option<&Task> {
+        self.task.as_deref()
+    }
+
+    /// True for a task that has not begun in this life.
+    pub(super) fn is_held_back(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| !task.started)
+    }
+
+    /// The public status of a task; nothing if it is none.
+    pub fn task_status(&self) -> Option<TaskStatus> {
+        let task = self.task()?;
+        Some(match (&self.phase, self.status()) {
+            (_, Status::Interrupted) => TaskStatus::Interrupted,
+            (Phase::Open(Open { paused: Some(_), in_flight, .. }), _) if *in_flight > 0 && task.started => TaskStatus::Running, // at the end of its stage
+            (_, Status::Paused) => TaskStatus::Paused,
+            (Phase::Open(_), _) if task.rolls_back => TaskStatus::RollingBack,
+            (_, Status::Compensating) => TaskStatus::RollingBack,
+            (_, Status::Ready) if task.admitted => TaskStatus::Waiting,
+            (_, Status::Ready) => TaskStatus::Pending,
+            (_, Status::Running) => TaskStatus::Running,
+            (_, Status::Waiting) => TaskStatus::Waiting,
+            (_, Status::Completed) => TaskStatus::Completed,
+            (_, Status::Cancelled) if task.rolls_back => TaskStatus::RolledBack,
+            (_, Status::Cancelled) => TaskStatus::Cancelled,
+            (_, Status::Failed) if task.rolls_back => TaskStatus::RollbackFailed,
+            (_, Status::Failed) => TaskStatus::Failed,
+        })
+    }
+
+    /// The stage that it is at, or was at when it stopped, counted from 0; nothing before the first one.
+    pub fn stage_at(&self) -> Option<u32> {
+        let (task, options) = (self.task()?, self.task_options()?);
+        let last = options.stages.len().saturating_sub(1);
+        task.staged.then(|| u32::try_from(task.completed.len().min(last)).unwrap_or(u32::MAX))
+    }
+
+    fn plan(&self) -> Option<EntityId> {
+        Some(EntityId::Plan(self.task_options()?.plan.clone()))
+    }
+
+    fn tenant_lock(&self) -> Option<EntityId> {
+        Some(EntityId::Lock(self.task_options()?.tenant.clone()))
+    }
+}
+
+/// Whether that event may happen to it; the reason if not.
+pub(super) fn may_follow(run: &Run, event: &TaskEvent) -> Result<(), String> {
+    let (Some(task), Some(options)) = (run.task(), run.task_options()) else { return Err("the run is no task".into()) };
+    let total = u32::try_from(options.stages.len()).unwrap_or(u32::MAX);
+    let done = u32::try_from(task.completed.len()).unwrap_or(u32::MAX);
+    let fits = match event {
+        TaskEvent::Admitted { .. } => run.is_ready() && !task.admitted,
+        TaskEvent::Recalled { .. } => run.is_ready() && task.admitted,
+        TaskEvent::LockAcquired(lease) => lease.task == run.id,
+        TaskEvent::LockLost { fence, .. } => task.lock.as_ref().is_some_and(|lock| lock.fence == *fence),
+        TaskEvent::Started => run.is_ready() && task.admitted && task.lock.is_some(),
+        TaskEvent::StageStarted { index, .. } | TaskEvent::StageCompleted { index, .. } | TaskEvent::StageFailed { index, .. } => {
+            *index < total && *index >= done
+        }
+        TaskEvent::CheckpointSaved { index, .. } => {
+            *index + 1 < total && task.checkpoint.as_ref().is_none_or(|checkpoint| checkpoint.index < *index)
+        }
+    };
+    if fits { Ok(()) } else { Err(format!("it does not fit a task with {done} of {total} stages done")) }
+}
+
+/// What is kept of an event.
+pub(super) fn record(run: &mut Run, entry: &Entry, event: &TaskEvent) {
+    let Some(task) = &mut run.task else { return };
+    match event {
+        TaskEvent::Admitted { .. } => task.admitted = true,
+        TaskEvent::Recalled { .. } => task.admitted = false,
+        TaskEvent::LockAcquired(lease) => task.lock = Some(lease.clone()),
+        TaskEvent::LockLost { .. } => task.lock = None,
+        TaskEvent::Started => {
+            task.started = true;
+            task.started_at.get_or_insert(entry.at);
+        }
+        TaskEvent::StageStarted { .. } => task.staged = true,
+        TaskEvent::StageCompleted { .. } => task.completed.push(entry.seq),
+        TaskEvent::StageFailed { .. } => {}
+        TaskEvent::CheckpointSaved { index, data, .. } => {
+            task.checkpoint = Some(Checkpoint { index: *index, data: data.clone(), saved_at: entry.at, version: entry.seq });
+        }
+    }
+}
+
+/// Another life begins: what was discarded is not done any more, and it needs its turn again.
+pub(super) fn begin_again(task: &mut Task, retried: &Retried) {
+    task.completed.retain(|done| *done < retried.cut);
+    task.checkpoint = task.checkpoint.take().filter(|checkpoint| checkpoint.version < retried.cut);
+    (task.admitted, task.started, task.rolls_back) = (false, false, false);
+    task.staged &= !task.completed.is_empty() || retried.cut > 2;
+}
+
+/// It has ended: the lock is given back unless it is kept for a person.
+pub(super) fn end(run: &mut Run, failed: bool) {
+    let keeps = failed && run.task_options().is_some_and(|options| options.on_failure == OnFailure::Keep);
+    if let Some(task) = &mut run.task {
+        task.lock = task.lock.take().filter(|_| keeps);
+        (task.admitted, task.started) = (false, false);
+    }
+}
+
+/// What was done is being undone: no retry goes on from there.
+pub(super) fn undo(run: &mut Run) {
+    if let Some(task) = &mut run.task {
+        task.checkpoint = None;
+    }
+}
+
+/// What it tells its plan and its lock. `run` is the state before the entry; for the first entry, the one that it begins.
+pub(super) fn said(run: &Run, entry: &Entry) -> Vec<(EntityId, Message)> {
+    let (Some(task), Some(options), Some(plan), Some(lock)) = (run.task(), run.task_options(), run.plan(), run.tenant_lock()) else {
+        return Vec::new();
+    };
+    let tell = |status, wants| vec![(plan.clone(), Message::TaskChanged(TaskChanged { epoch: entry.epoch, status, wants }))];
+    let release = || {
+        let fence = task.lock.as_ref().map(|lease| lease.fence);
+        let asked = fence.is_some() || (task.admitted && !task.started);
+        asked.then(|| (lock.clone(), Message::ReleaseLock { fence })).into_iter().collect::<Vec<_>>()
+    };
+    let under_way = if task.rolls_back { TaskStatus::RollingBack } else { TaskStatus::Running };
+    match &entry.event {
+        Event::RunStarted { .. } => tell(TaskStatus::Pending, Wants::Turn),
+        Event::RunRetried(_) => tell(TaskStatus::Pending, Wants::TurnAsked),
+        Event::RunInterrupted => tell(TaskStatus::Interrupted, Wants::Nothing),
+        Event::RunCancelRequested { undo: true, .. } => {
+            let wants = if run.is_held_back() && !task.admitted { Wants::TurnAsked } else { Wants::Nothing };
+            tell(TaskStatus::RollingBack, wants)
+        }
+        Event::RunCompleted { .. } => [release(), tell(TaskStatus::Completed, Wants::Nothing)].concat(),
+        Event::RunFailed { .. } => {
+            let status = if task.rolls_back { TaskStatus::RollbackFailed } else { TaskStatus::Failed };
+            let released = if options.on_failure == OnFailure::Release { release() } else { Vec::new() };
+            [released, tell(status, Wants::Nothing)].concat()
+        }
+        Event::RunCancelled => {
+            let status = if task.rolls_back { TaskStatus::RolledBack } else { TaskStatus::Cancelled };
+            [release(), tell(status, Wants::Nothing)].concat()
+        }
+        Event::Task(event) => match &**event {
+            TaskEvent::Admitted { .. } if task.lock.is_none() => {
+                let (plan, lease, waits) = (options.plan.clone(), options.lease, options.conflict == crate::Conflict::Refuse);
+                vec![(lock, Message::AcquireLock { epoch: entry.epoch, plan, lease, waits })]
+            }
+            TaskEvent::Recalled { .. } => {
+                let released = if task.lock.is_none() { release() } else { Vec::new() };
+                [released, tell(TaskStatus::Pending, Wants::Turn)].concat()
+            }
+            TaskEvent::Started => tell(under_way, Wants::Nothing),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// Its plan lets it begin. If it has kept its lock it does; otherwise it asks for it.
+pub(super) fn admit(run: &Run, epoch: Epoch, now: Timestamp) -> Option<Decision> {
+    let task = run.task().filter(|task| run.epoch == epoch && run.is_ready() && !task.admitted)?;
+    let admitted = TaskEvent::Admitted { epoch };
+    let started = task.lock.is_some().then_some(TaskEvent::Started);
+    begin(run, [admitted].into_iter().chain(started), now)
+}
+
+pub(super) fn recall(run: &Run, epoch: Epoch, now: Timestamp) -> Option<Decision> {
+    run.task().filter(|task| run.epoch == epoch && run.is_ready() && task.admitted)?;
+    begin(run, [TaskEvent::Recalled { epoch }], now)
+}
+
+/// It has the lock. One that it does not want, or not any more, it gives back.
+pub(super) fn locked(run: &Run, from: &EntityId, lease: Lease, now: Timestamp) -> Option<Decision> {
+    let task = run.task().filter(|_| run.tenant_lock().as_ref() == Some(from))?;
+    if task.admitted && run.is_ready() && lease.epoch == run.epoch {
+        return begin(run, [TaskEvent::LockAcquired(lease), TaskEvent::Started], now);
+    }
+    if task.lock.as_ref().is_some_and(|held| held.fence < lease.fence) {
+        return begin(run, [TaskEvent::LockAcquired(lease)], now);
+    }
+    let message = Message::ReleaseLock { fence: Some(lease.fence) };
+    let held = task.lock.as_ref().is_some_and(|held| held.fence == lease.fence);
+    (!held).then(|| bounce(run, from.clone(), message))
+}
+
+/// These events; if it is ready no more after them, it begins.
+fn begin(run: &Run, events: impl IntoIterator<Item = TaskEvent>, now: Timestamp) -> Option<Decision> {
+    let entries: Vec<Entry> = events
+        .into_iter()
+        .enumerate()
+        .map(|(offset, event)| run.entry(offset, now, None, Event::Task(Box::new(event))))
+        .collect();
+    let next = entries.iter().try_fold(run.clone(), |run, entry| evolve(&run.id.clone(), Some(run), entry)).ok()?;
+    let begins = run.is_ready() && !next.is_ready() && next.open().is_some_and(|open| !open.stands_still());
+    let arm = next.timers().into_iter().map(Effect::Arm).filter(|_| begins); // what an earlier life has left
+    let effects = arm.chain(begins.then_some(Effect::Host)).collect();
+    Some(Decision { entries, effects })
+}
+
+/// Another task has the lock, and this one does not wait for it.
+pub(super) fn refused(run: &Run, epoch: Epoch, holder: &str, now: Timestamp) -> Option<Decision> {
+    run.task().filter(|task| run.epoch == epoch && run.is_ready() && task.admitted)?;
+    let why = format!("its tenant is locked by {holder}, and the plan goes on without such tenants");
+    let origin = Origin { by: Some("the plan".into()), why: Some(why), command: None };
+    cancel::decide(run, CancelRun { origin, blocked: false }, now).ok()
+}
+
+/// Its lock is not its own any more: what it was doing does not count, and a person decides.
+pub(super) fn lock_lost(run: &Run, fence: u64, origin: Origin, now: Timestamp) -> Option<Decision> {
+    let task = run.task().filter(|task| task.lock.as_ref().is_some_and(|lock| lock.fence == fence))?;
+    let lost = run.entry(0, now, None, Event::Task(Box::new(TaskEvent::LockLost { fence, origin })));
+    let is_under_way = task.started && run.open().is_some_and(|open| open.interrupted.is_none());
+    if !is_under_way {
+        return Some(Decision { entries: vec![lost], effects: Vec::new() });
+    }
+    let interrupted = run.entry(1, now, Some(0), Event::RunInterrupted);
+    Some(Decision { entries: vec![lost, interrupted], effects: disarm_all(run).into_iter().chain([Effect::Close]).collect() })
+}
+
+/// Whether the lock is still to be its own: not if it seems to be at work and has not come any further.
+pub(super) fn confirm(run: &Run, from: &EntityId, fence: u64, seen: Seq) -> Option<Decision> {
+    let task = run.task()?;
+    let holds = task.lock.as_ref().is_some_and(|lock| lock.fence == fence);
+    let is_stuck = run.status() == Status::Running && run.seq <= seen;
+    (holds && !is_stuck).then(|| bounce(run, from.clone(), Message::RenewLock { fence, seen: run.seq }))
+}
+
+/// What its plan wants of all of its tasks. It is told where this one stands if nothing comes of it.
+pub(super) fn operate(run: &Run, from: &EntityId, verb: Verb, origin: Origin, now: Timestamp) -> Option<Decision> {
+    let status = run.task_status()?;
+    let decided = match verb {
+        Verb::Pause => return pause::pause(run, origin, now).ok(),
+        Verb::Resume => return pause::resume(run, origin, now).ok(),
+        Verb::Cancel => cancel::decide(run, CancelRun { origin, blocked: false }, now),
+        Verb::RollBack => roll_back::decide(run, origin, now),
+        Verb::Start | Verb::Terminate | Verb::Retry => return None,
+    };
+    let told = || bounce(run, from.clone(), Message::TaskChanged(TaskChanged { epoch: run.epoch, status, wants: Wants::Nothing }));
+    Some(decided.ok().filter(|decision| !decision.entries.is_empty()).unwrap_or_else(told))
+}
+
+/// The run of that id is not the task that is to begin: its plan has to know that there will be none.
+pub(super) fn taken(run: &Run, from: &EntityId) -> Decision {
+    bounce(run, from.clone(), Message::TaskChanged(TaskChanged { epoch: 0, status: TaskStatus::Failed, wants: Wants::Nothing }))
+}
+
+fn bounce(run: &Run, to: EntityId, message: Message) -> Decision {
+    let envelope = Envelope { from: EntityId::from(&run.id), seq: 0, to, message };
+    Decision { entries: Vec::new(), effects: vec![Effect::Bounce(Box::new(envelope))] }
+}
+
+/// True for a task that has failed, and that a person may still call off.
+pub(super) fn may_be_called_off(run: &Run) -> bool {
+    run.task.is_some() && matches!(&run.phase, Phase::Ended(Ended { outcome: Err(_), cancelled: false, .. }, _))
+}
+
+/// True while what it did is being undone.
+pub(super) fn is_being_undone(run: &Run) -> bool {
+    run.open().is_some_and(|open| matches!(open.stage, Stage::Compensating { .. }))
+}
