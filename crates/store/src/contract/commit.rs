@@ -11,6 +11,8 @@ use steadfast_kernel::TimerName;
 /// Everything that a batch can have, of run `a`. The beginning of journal `old` is forgotten.
 fn everything() -> Batch {
     Batch {
+        plans: Vec::new(),
+        locks: Vec::new(),
         fences: vec![],
         events: vec![event("a", 1), event("a", 2)],
         runs: vec![row("a")],

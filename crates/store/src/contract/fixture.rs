@@ -98,6 +98,7 @@ pub(super) fn workflow(name: &str) -> WorkflowName {
 /// The row of a run that is under way, in shard 0.
 pub(super) fn row(id: &str) -> RunRow {
     RunRow {
+        task: None,
         shard: 0,
         run: run(id),
         workflow: workflow("orders/bill"),

@@ -20,6 +20,8 @@ pub async fn a_batch_may_be_large(harness: &impl Harness) {
     let store = harness.open().await;
     let ids: Vec<String> = (0..MANY).map(|number| format!("run-{number:05}")).collect();
     let batch = Batch {
+        plans: Vec::new(),
+        locks: Vec::new(),
         fences: vec![],
         events: ids.iter().flat_map(|id| [event(id, 1), event(id, 2)]).collect(),
         runs: ids.iter().map(|id| row(id)).collect(),
