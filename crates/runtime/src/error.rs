@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::{EntityId, InvalidId, Refusal, code};
+use steadfast_kernel::{EntityId, InvalidId, Refusal, TenantId, code};
 
 /// Why a request was not carried out.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -47,6 +47,26 @@ pub enum Error {
     CallbackNotAllowed {
         /// Why not, and what to do.
         why: String,
+    },
+    /// No plan of that name is known.
+    #[error("no plan {name:?} is known here; known: {}", if known.is_empty() { "none".into() } else { known.join(", ") })]
+    UnknownPlan {
+        /// The name.
+        name: String,
+        /// The names that are.
+        known: Vec<String>,
+    },
+    /// A plan that cannot be.
+    #[error("{why}")]
+    InvalidPlan {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// That tenant has no task.
+    #[error("tenant {tenant} has no task; no plan was made for it, or that was removed")]
+    TaskNotFound {
+        /// The tenant.
+        tenant: TenantId,
     },
     /// Too much is waiting already.
     #[error("too much is waiting already ({what}); try again in {retry_after:?}")]
@@ -93,6 +113,9 @@ impl Error {
             Error::InvalidSetting(_) => code::INVALID_SETTING,
             Error::InvalidTtl => code::INVALID_TTL,
             Error::CallbackNotAllowed { .. } => code::CALLBACK_NOT_ALLOWED,
+            Error::UnknownPlan { .. } => code::UNKNOWN_PLAN,
+            Error::InvalidPlan { .. } => code::INVALID_PLAN,
+            Error::TaskNotFound { .. } => code::TASK_NOT_FOUND,
             Error::Busy { .. } => code::BUSY,
             Error::Stopped => code::STOPPED,
             Error::Unavailable { source, .. } => source.as_ref().map_or(code::STORE_UNAVAILABLE, |source| source.code()),

@@ -31,12 +31,12 @@ mod timers;
 
 pub use callbacks::{Call, Callbacks, Caller, Expired, Handler, Handlers};
 pub use config::Config;
-pub use engine::{Builder, Engine, Put, Start};
+pub use engine::{Builder, CreatePlan, Engine, Put, Start};
 pub use error::Error;
 pub use feed::{Fed, Feed, Follow, Position};
 pub use health::Health;
-pub use host::{Attempted, Code, Observer, Registered, Registry, Replayed, RunEnded, Span, Terms};
+pub use host::{Attempted, Code, Observer, PlanSpec, Registered, Registry, Replayed, RunEnded, Span, Terms};
 pub use retention::Retention;
-pub use shard::RunView;
+pub use shard::{RunView, TaskView};
 pub use steadfast_kernel::run::{StepKind, StepStatus, StepView, Try};
 pub use timers::{Leadership, Role};

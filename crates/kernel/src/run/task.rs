@@ -212,8 +212,14 @@ pub(super) fn admit(run: &Run, epoch: Epoch, now: Timestamp) -> Option<Decision>
     begin(run, [admitted].into_iter().chain(started), now)
 }
 
+/// Its plan wants it to wait for its turn again. If it has begun meanwhile, it pauses at the end of its stage.
 pub(super) fn recall(run: &Run, epoch: Epoch, now: Timestamp) -> Option<Decision> {
-    run.task().filter(|task| run.epoch == epoch && run.is_ready() && task.admitted)?;
+    let task = run.task().filter(|_| run.epoch == epoch)?;
+    if task.started {
+        let origin = Origin { by: Some("the plan".into()), why: Some("the plan was paused when it began".into()), command: None };
+        return pause::pause(run, origin, now).ok();
+    }
+    run.task().filter(|task| run.is_ready() && task.admitted)?;
     begin(run, [TaskEvent::Recalled { epoch }], now)
 }
 

@@ -67,6 +67,7 @@ impl Builder {
         self.config.validate().map_err(unusable)?;
         let committed = self.store.claim(SHARD).await.map_err(Error::from_store)?;
         let under_way = under_way(&*self.store).await?;
+        let plans = super::plans::under_way(&*self.store).await?;
         let outbox = unsettled(&*self.store, SHARD).await?;
         let half_swept = self.store.half_swept(SHARD).await.map_err(Error::from_store)?;
 
@@ -132,6 +133,7 @@ impl Builder {
         let mut shard = Shard { id: SHARD, config, clock, store, host, courier, ports, committed, metrics, state };
         shard.finish_sweeping(half_swept);
         shard.resume(under_way);
+        shard.interrupt_all(plans);
         shard.relay_all(outbox);
         shard.change_role();
 

@@ -37,6 +37,9 @@ impl Engine {
             if let Wait::Slot { key, position } = wait {
                 *position = self.limit(key).await?.and_then(|limit| limit.position(run));
             }
+            if let Wait::Lock { tenant, holder } = wait {
+                *holder = self.lock(tenant).await?.map(|lock| lock.lease.holder());
+            }
         }
         Ok(view)
     }

@@ -1,14 +1,15 @@
-//! The engine: the handle that others ask through. `builder.rs` starts it, `look.rs` is what can be seen of runs and limits, `letters.rs` what can be done about dead letters, `keys.rs` what can be done with keys.
+//! The engine: the handle that others ask through. `builder.rs` starts it, `look.rs` is what can be seen of runs and limits, `letters.rs` what can be done about dead letters, `keys.rs` what can be done with keys, `plans.rs` with plans, their tasks and locks.
 
 mod builder;
 mod keys;
 mod letters;
 mod look;
-
+mod plans;
 mod weak;
 
 pub use builder::Builder;
 pub use keys::Put;
+pub use plans::CreatePlan;
 pub(crate) use weak::WeakEngine;
 
 use crate::callbacks::{Caller, Handlers};
@@ -106,6 +107,9 @@ impl Engine {
     fn terms(&self, workflow: &WorkflowName, start: &Start) -> Result<(Option<Duration>, RunOptions), Error> {
         let registered = self.registered(workflow)?;
         let terms = taken(&registered, &start.input)?;
+        if terms.plan.is_some() {
+            return Err(Error::InvalidInput { why: format!("{workflow} is a plan: create a plan of it, with tenants, instead of a run") });
+        }
         let deadline = start.deadline.into_iter().chain(terms.deadline).min();
         let options = Self::options(workflow, &registered, terms, start.tenant.clone(), start.limits.clone())?;
         Ok((deadline, options))
@@ -266,7 +270,7 @@ impl Engine {
         limits.sort_by(|a, b| a.key.cmp(&b.key));
         limits.dedup_by(|a, b| a.key == b.key);
         let recovery = terms.recovery.unwrap_or(registered.recovery);
-        Ok(RunOptions { tenant, recovery, limits, parent: None, definition: terms.definition })
+        Ok(RunOptions { tenant, recovery, limits, parent: None, definition: terms.definition, task: None })
     }
 
     fn check_size(&self, payload: &Payload) -> Result<(), Error> {

@@ -193,8 +193,8 @@ struct Inner {
     details: BTreeMap<StepId, Payload>,
     /// Since when the run's own time stands still.
     still_since: Option<Timestamp>,
-    /// The notes and the skipped steps on record.
-    notes: BTreeSet<StepId>,
+    /// What the code has said of itself on record, by the type of the event: notes, skipped steps, stages.
+    notes: BTreeSet<(&'static str, StepId)>,
     /// The code wants to begin again with this.
     next_input: Option<Payload>,
     /// The versions on record.
@@ -319,19 +319,12 @@ impl Board {
         inner.ops.insert(key.clone(), op);
     }
 
-    /// Says how far the code has come, once.
-    pub(super) fn note(&self, id: StepId, text: String) {
+    /// Puts on record what the code says of itself, once: a note, a step that it leaves out, a stage.
+    pub(super) fn note(&self, event: Event) {
+        let Some(id) = event.subject().cloned() else { return };
         let mut inner = self.inner.lock();
-        if inner.notes.insert(id.clone()) {
-            inner.asked.push((Key::Step(id.clone()), Some(Event::ProgressNoted { note: id, text })));
-        }
-    }
-
-    /// Leaves a step out, once.
-    pub(super) fn skip(&self, step: StepId) {
-        let mut inner = self.inner.lock();
-        if inner.notes.insert(step.clone()) {
-            inner.asked.push((Key::Step(step.clone()), Some(Event::StepSkipped { step })));
+        if inner.notes.insert((event.kind(), id.clone())) {
+            inner.asked.push((Key::Step(id), Some(event)));
         }
     }
 

@@ -8,7 +8,9 @@ use super::{Fork, Heartbeat, Observer, Opening, SleepCall, Span, StartChild, Unt
 use crate::clock::Clock;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
-use steadfast_kernel::{Attempt, Code, Epoch, Failure, InvalidId, Payload, Policy, RunId, StepId, Timestamp, WorkflowName};
+use steadfast_kernel::{
+    Attempt, Code, Epoch, Event, Failure, InvalidId, Payload, Policy, RunId, StepId, TaskOptions, Timestamp, WorkflowName,
+};
 
 /// The longest note, in characters; the rest is cut off.
 const NOTE_MAX: usize = 1000;
@@ -16,17 +18,18 @@ const NOTE_MAX: usize = 1000;
 /// What the code of a run holds. Clones are the same run; what is asked for belongs to the branch that is being polled.
 #[derive(Clone)]
 pub struct Context {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
-struct Inner {
+pub(super) struct Inner {
     run: RunId,
     definition: Option<String>,
+    pub(super) task: Option<Box<TaskOptions>>,
     epoch: Epoch,
     observer: Option<Arc<dyn Observer>>,
-    board: Arc<Board>,
+    pub(super) board: Arc<Board>,
     clock: Arc<dyn Clock>,
-    payload_bytes_max: usize,
+    pub(super) payload_bytes_max: usize,
     meddler: OnceLock<Arc<dyn Meddler>>,
 }
 
@@ -68,8 +71,10 @@ impl Context {
         payload_bytes_max: usize,
         observer: Option<Arc<dyn Observer>>,
     ) -> Self {
-        let (run, definition, epoch) = (opening.run.clone(), opening.definition.clone(), opening.epoch);
-        Context { inner: Arc::new(Inner { run, definition, epoch, observer, board, clock, payload_bytes_max, meddler: OnceLock::new() }) }
+        let (run, definition, task, epoch) = (opening.run.clone(), opening.definition.clone(), opening.task.clone(), opening.epoch);
+        Context {
+            inner: Arc::new(Inner { run, definition, task, epoch, observer, board, clock, payload_bytes_max, meddler: OnceLock::new() }),
+        }
     }
 
     /// Has somebody stand between the steps of the run and their attempts, from here on; who was first stays.
@@ -136,7 +141,8 @@ impl Context {
     pub fn note(&self, text: String) -> Result<(), CannotAsk> {
         let branch = self.branch()?;
         let text = text.chars().take(NOTE_MAX).collect();
-        self.inner.board.note(StepId::note(&branch.path, branch.count("note", "")), text);
+        let note = StepId::note(&branch.path, branch.count("note", ""));
+        self.inner.board.note(Event::ProgressNoted { note, text });
         Ok(())
     }
 
@@ -200,7 +206,8 @@ impl Context {
     /// If its name is not allowed, or it is asked for outside of the workflow's own future.
     pub fn skip(&self, name: &str) -> Result<(), CannotAsk> {
         let branch = self.branch()?;
-        self.inner.board.skip(StepId::new(&branch.path, name, branch.count("step", name))?);
+        let step = StepId::new(&branch.path, name, branch.count("step", name))?;
+        self.inner.board.note(Event::StepSkipped { step });
         Ok(())
     }
 
@@ -272,7 +279,7 @@ impl Context {
         Ok(Fork { board: Arc::clone(&self.inner.board), parent })
     }
 
-    fn branch(&self) -> Result<Arc<Branch>, CannotAsk> {
+    pub(super) fn branch(&self) -> Result<Arc<Branch>, CannotAsk> {
         self.inner.board.branch()
     }
 }

@@ -16,6 +16,7 @@ mod replay;
 mod session;
 mod signal;
 mod sleep;
+mod stage;
 mod step;
 mod trace;
 mod undo;
@@ -26,7 +27,7 @@ pub use branch::{Fork, Scoped};
 pub use child::{Child, StartChild};
 pub use context::{CannotAsk, Context, Meddler};
 pub use heartbeat::Heartbeat;
-pub use registry::{Code, Registered, Registry, Terms};
+pub use registry::{Code, PlanSpec, Registered, Registry, Terms};
 pub use signal::SignalCall;
 pub use sleep::{SleepCall, Until};
 pub use step::{Attempts, Probe, StepCall, UndoFn};
@@ -39,8 +40,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 use steadfast_kernel::run::Generations;
 use steadfast_kernel::{
-    Attempt, Completion, Entry, Epoch, Payload, RecordHeartbeat, ReportFailure, Run, RunId, Seq, StepId, TakeTurn, Timestamp, Wait,
-    WorkflowName,
+    Attempt, Completion, Entry, Epoch, Payload, RecordHeartbeat, ReportFailure, Run, RunId, Seq, StepId, TakeTurn, TaskOptions, Timestamp,
+    Wait, WorkflowName,
 };
 use tokio::sync::mpsc;
 use workflow::Workflow;
@@ -131,6 +132,10 @@ pub(crate) struct Opening {
     pub(crate) paused: bool,
     /// When this life began, and the sequence of the event that says so, if there was one before.
     pub(crate) retried: Option<(Timestamp, Seq)>,
+    /// What makes it a task: what such a run did is undone only if a person wants it.
+    pub(crate) task: Option<Box<TaskOptions>>,
+    /// A person wants it.
+    pub(crate) rolls_back: bool,
     /// What of the journal still counts.
     pub(crate) script: Vec<Entry>,
 }
@@ -152,6 +157,8 @@ impl Opening {
             details: run.details.clone(),
             paused: run.open().is_some_and(steadfast_kernel::run::Open::stands_still),
             retried: run.retried,
+            task: run.options.task.clone(),
+            rolls_back: run.task().is_some_and(|task| task.rolls_back),
             script,
         }
     }

@@ -6,6 +6,7 @@ use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use steadfast_kernel::plan::Settings;
 use steadfast_kernel::{Failure, Payload, Recovery, WorkflowName};
 
 /// The code of a workflow, as the host sees it: bytes in, bytes out.
@@ -28,7 +29,7 @@ pub trait Code: Send + Sync + 'static {
 }
 
 /// What goes for one run, beside what its caller wants.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Terms {
     /// Whether it goes on by itself after its process died; as its workflow says if there is nothing here.
     pub recovery: Option<Recovery>,
@@ -38,6 +39,17 @@ pub struct Terms {
     pub limits: Vec<(String, u32)>,
     /// The version of its definition, by hash. The run keeps it.
     pub definition: Option<String>,
+    /// The plan that it is; then it is not started by itself.
+    pub plan: Option<Box<PlanSpec>>,
+}
+
+/// What goes for plans of a definition that are created now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanSpec {
+    /// The names of its stages, in order.
+    pub stages: Vec<String>,
+    /// How it goes about its tasks.
+    pub settings: Settings,
 }
 
 /// A workflow that this process has the code of, and what goes for all runs of it that are started here.
@@ -49,12 +61,19 @@ pub struct Registered {
     pub recovery: Recovery,
     /// How many of its runs may be under way at once.
     pub slots: Option<u32>,
+    /// Its runs are tasks of plans.
+    pub is_plan: bool,
 }
 
 impl Registered {
     /// Code with nothing special about it.
     pub fn new(code: Arc<dyn Code>) -> Self {
-        Registered { code, recovery: Recovery::Automatic, slots: None }
+        Registered { code, recovery: Recovery::Automatic, slots: None, is_plan: false }
+    }
+
+    /// The code of the tasks of a plan.
+    pub fn plan(code: Arc<dyn Code>) -> Self {
+        Registered { code, recovery: Recovery::Manual, slots: None, is_plan: true }
     }
 }
 

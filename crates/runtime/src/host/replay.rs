@@ -63,13 +63,19 @@ pub(super) fn versions(journal: &[Entry]) -> BTreeMap<StepId, u32> {
     journal.iter().filter_map(version).collect()
 }
 
-/// The notes and the skipped steps that are on record; the code does not wait for them either.
-pub(super) fn notes(journal: &[Entry]) -> BTreeSet<StepId> {
-    let note = |entry: &Entry| match &entry.event {
-        Event::ProgressNoted { note: id, .. } | Event::StepSkipped { step: id } => Some(id.clone()),
-        _ => None,
-    };
+/// What the code has said of itself that is on record; it does not wait for that either.
+pub(super) fn notes(journal: &[Entry]) -> BTreeSet<(&'static str, StepId)> {
+    let note = |entry: &Entry| is_note(&entry.event).then(|| Some((entry.event.kind(), entry.event.subject()?.clone())))?;
     journal.iter().filter_map(note).collect()
+}
+
+/// What the code says of itself, and does not wait for.
+fn is_note(event: &Event) -> bool {
+    match event {
+        Event::ProgressNoted { .. } | Event::StepSkipped { .. } => true,
+        Event::Task(event) => event.stage().is_some(),
+        _ => false,
+    }
 }
 
 /// Delivers one entry, if the code waits for what it says.
@@ -88,7 +94,11 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
             }
             (event, _) if is_arrival(event) => Ok(()),
             (Event::StepCompleted { step, output, .. }, _) if step.is_version() || workflow.board.adopt(step, output) => Ok(()),
-            (Event::ProgressNoted { .. } | Event::StepSkipped { .. }, _) => Ok(()), // said in the turn that it ended in
+            (Event::RunCompensating { failure: None }, _) => {
+                begin_undo(workflow, None, *at); // of a task, however it had ended
+                Ok(())
+            }
+            (event, _) if is_note(event) => Ok(()), // said in the turn that it ended in
             (Event::ChildStarted { child, .. }, _) if workflow.board.set_recorded(&Key::Child(child.clone())) => Ok(()),
             (Event::RunCompleted { .. }, Ok(_)) => Err(mismatch(entry, "the code returned another result".into())),
             (_, Err(found)) => Err(mismatch(entry, format!("the code has failed: {}", found.message))),
@@ -161,8 +171,8 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
             board.go_on(*at);
             true
         }
-        Event::RunFailed { .. } | Event::RunCancelled | Event::SlotAcquired { .. } => true, // called off, or out of time
-        Event::RunRetried(_) | Event::RunContinued { .. } => true,                          // never part of a script
+        Event::RunFailed { .. } | Event::RunCancelled | Event::SlotAcquired { .. } | Event::Task(_) => true, // called off, or out of time
+        Event::RunRetried(_) | Event::RunContinued { .. } => true,                                           // never part of a script
         Event::SlotRequested { .. }
         | Event::SlotGranted { .. }
         | Event::SlotReleased { .. }
@@ -174,7 +184,9 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
         | Event::KeyDeleted { .. }
         | Event::KeyExpired { .. }
         | Event::CallbackFailed { .. }
-        | Event::CallbackSettled { .. } => false,
+        | Event::CallbackSettled { .. }
+        | Event::Plan(_)
+        | Event::Lock(_) => false,
     };
     if fits { Ok(()) } else { Err(mismatch(entry, format!("the code waits for {}", workflow.board.waits_for()))) }
 }

@@ -34,6 +34,8 @@ pub(super) struct Session {
     turn: Option<Turn>,
     /// The run is to end: called off (nothing), or out of time.
     stop: Option<Option<Failure>>,
+    /// What is undone when the code is over.
+    undoes: Undoes,
     /// What the store could not write, and when to say it again.
     again: BTreeSet<What>,
     patience: Option<BoxFuture<'static, ()>>,
@@ -53,6 +55,16 @@ struct Turn {
     asked: Vec<Key>,
     /// What follows it.
     then: Then,
+}
+
+/// Whether what the code did is undone when it is over and has not completed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Undoes {
+    Always,
+    /// Of a task: only if a person wants it, and then also if it has completed.
+    OnRequest {
+        wanted: bool,
+    },
 }
 
 /// What follows a turn.
@@ -104,6 +116,10 @@ impl Session {
             reports: host.reports.clone(),
             turn: None,
             stop: None,
+            undoes: match opening.task {
+                Some(_) => Undoes::OnRequest { wanted: opening.rolls_back },
+                None => Undoes::Always,
+            },
             again: BTreeSet::new(),
             patience: None,
             draining: false,
@@ -169,7 +185,12 @@ impl Session {
             ToHost::RetryScheduled { step } => workflow.board.retry_scheduled(&step),
             ToHost::StartAttempt { step, attempt } if !self.draining => workflow.board.start_attempt(&step, attempt),
             ToHost::Deliver(completion) => match *completion {
-                Completion::Stopped { failure } => self.stop = Some(failure),
+                Completion::Stopped { failure, undo } => {
+                    self.stop = Some(failure);
+                    if let Undoes::OnRequest { wanted } = &mut self.undoes {
+                        *wanted |= undo;
+                    }
+                }
                 completion => workflow.board.line_up(completion),
             },
             ToHost::SayAgain(what) => {
@@ -296,7 +317,10 @@ impl Session {
 
     /// How the code, or the undoing of what it did, has come to an end; nothing if it has not.
     fn end_of_code(&self, workflow: &mut Workflow) -> Option<Event> {
+        let wanted = self.undoes == Undoes::OnRequest { wanted: true };
         let failure = match (&workflow.undoing, &workflow.outcome, &self.stop) {
+            (Some(_), Some(Err(failure)), _) if wanted => return Some(Event::RunFailed { failure: failure.clone() }),
+            (None, Some(_), _) | (None, None, Some(_)) if wanted => None,
             (Some(failure), Some(_), _) => return Some(failed_or_cancelled(failure.clone())),
             (Some(_), None, _) | (None, None, None) => return None,
             (None, Some(Ok(output)), _) => return Some(Event::RunCompleted { output: output.clone() }),
@@ -306,7 +330,7 @@ impl Session {
             (None, Some(Err(failure)), _) => Some(failure.clone()),
             (None, None, Some(stop)) => stop.clone(),
         };
-        if workflow.board.has_undos() {
+        if workflow.board.has_undos() && self.undoes != (Undoes::OnRequest { wanted: false }) {
             (workflow.undoing, workflow.outcome) = (Some(failure.clone()), None);
             return Some(Event::RunCompensating { failure });
         }

@@ -6,15 +6,18 @@ use super::board::Registered;
 use futures_util::FutureExt;
 use steadfast_kernel::{Failure, Payload, StepId};
 
-/// Undoes one after another. An undo that has failed for good waits for a person, who has it tried again or skips it.
+/// Undoes one after another. An undo that has failed for good waits for a person, who has it tried again or skips it; that of a task ends it.
 pub(super) async fn compensate(context: Context, undos: Vec<Registered>) -> Result<Payload, Failure> {
     for Registered { step, output, undo } in undos.into_iter().rev() {
         let mut asked = 0;
         loop {
             let (run, output) = (undo.undo.clone(), output.clone());
             let attempts = Box::new(move || run(output.clone()).map(|done| done.map(|()| Payload::json("null"))).boxed());
-            if context.undo(step.clone(), attempts, undo.policy.clone()).await.is_ok() || skips(&context, &step, &mut asked).await {
-                break;
+            match context.undo(step.clone(), attempts, undo.policy.clone()).await {
+                Ok(_) => break,
+                Err(failure) if context.task().is_some() => return Err(failure), // a person sees it in the status, and may want it once more
+                Err(_) if skips(&context, &step, &mut asked).await => break,
+                Err(_) => {}
             }
         }
     }

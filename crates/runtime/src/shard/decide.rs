@@ -7,10 +7,10 @@ use crate::error::Error;
 use crate::timers::{Fired, Order, Role};
 use std::sync::Arc;
 use steadfast_kernel::{
-    Command, Decision, Effect, Entity, EntityId, Envelope, ExpireKey, FireTimer, IllegalTransition, Message, Record, Refusal, Run, Timer,
-    TimerName, machine, run,
+    Command, Decision, Effect, Entity, EntityId, Envelope, ExpireKey, FireTimer, IllegalTransition, Message, Record, Refusal, Run, Status,
+    Timer, TimerName, machine, run, run::Verb,
 };
-use steadfast_store::{Append, Batch, Fence, LetterChange, OutboxChange, TimerChange, key_changes};
+use steadfast_store::{Append, Batch, Fence, LetterChange, LockChange, OutboxChange, PlanRow, TimerChange, key_changes};
 
 impl Shard {
     /// Takes up something asked of an entity, now or once it is in memory.
@@ -86,6 +86,8 @@ impl Shard {
         let blocked = seat.blocked.as_ref().filter(|_| !decision.effects.contains(&Effect::Host)); // that tries again
         let before = state.as_ref().and_then(Entity::run).map(|run| row(shard, run, blocked));
         let key = state.as_ref().and_then(Entity::key).cloned();
+        let plan = state.as_ref().and_then(Entity::plan).map(|plan| PlanRow::of(shard, plan));
+        let lock = state.as_ref().and_then(Entity::lock).cloned();
         let (entity, said) = match fold(id, state, &decision) {
             Ok(folded) => folded,
             Err(bug) => {
@@ -103,6 +105,8 @@ impl Shard {
         seat.row_says_blocked = blocked.is_some();
         let snapshot = seat.saved.save(id, &entity, snapshot_every);
         let (keys, callbacks) = entity.key().map(|after| key_changes(shard, key.as_ref(), after)).unwrap_or_default();
+        let plans = entity.plan().map(|plan| PlanRow::of(shard, plan)).filter(|row| plan.as_ref() != Some(row));
+        let locks = entity.lock().and_then(|after| LockChange::between(shard, lock.as_ref(), after));
         seat.memory = Memory::Ready(Some(entity));
         seat.stale = 0;
 
@@ -117,6 +121,8 @@ impl Shard {
             letters: decision.entries.iter().filter_map(|entry| LetterChange::of(shard, id, entry)).collect(),
             keys,
             callbacks,
+            plans: plans.into_iter().collect(),
+            locks: locks.into_iter().collect(),
             snapshots: snapshot.into_iter().collect(),
             forgotten: effects.iter().filter_map(|effect| shortened(id, effect)).collect(),
             ..Batch::default()
@@ -187,7 +193,8 @@ impl Shard {
 pub(super) fn not_found(id: &EntityId) -> Error {
     match id {
         EntityId::Run(run) => Refusal::RunNotFound { run: run.clone() }.into(),
-        EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) => {
+        EntityId::Plan(plan) => Refusal::PlanNotFound { plan: plan.clone() }.into(),
+        EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) | EntityId::Lock(_) => {
             Error::JournalBroken { entity: id.clone(), why: "it is no run".into() }
         }
     }
@@ -205,8 +212,17 @@ impl Ask {
             Ask::Command(command, _) => match &**command {
                 Command::FireTimer(FireTimer { name: TimerName::Deadline, .. }) => run.has_undoable() && !stands_still,
                 Command::FireTimer(_) | Command::SendSignal(_) => !stands_still,
-                Command::CancelRun(_) | Command::ResumeRun(_) => true,
-                Command::Hear(envelope) => !stands_still || matches!(envelope.message, Message::CancelChild { .. }),
+                Command::CancelRun(_) => run.task().is_none(), // a task ends at once
+                Command::ResumeRun(_) => true,
+                Command::RollBackRun(_) => run.status() != Status::Interrupted,
+                Command::Hear(envelope) => match &envelope.message {
+                    Message::OperateTask { verb: Verb::Resume, .. } | Message::CancelChild { .. } => true,
+                    Message::OperateTask { verb: Verb::RollBack, .. } => run.status() != Status::Interrupted,
+                    Message::OperateTask { .. } | Message::RecallTask { .. } | Message::ConfirmLock { .. } | Message::LockLost { .. } => {
+                        false
+                    }
+                    _ => !stands_still,
+                },
                 Command::StartRun(_)
                 | Command::TakeTurn(_)
                 | Command::ReportFailure(_)
@@ -222,7 +238,11 @@ impl Ask {
                 | Command::DeleteKey(_)
                 | Command::ExpireKey(_)
                 | Command::EndKey(_)
-                | Command::ReportCallback(_) => false,
+                | Command::ReportCallback(_)
+                | Command::CreatePlan(_)
+                | Command::OperatePlan(_)
+                | Command::InterruptPlan
+                | Command::BreakLock(_) => false,
             },
             Ask::Await(_) | Ask::Look(_) | Ask::Tell(..) | Ask::CallBack(..) => false,
         }

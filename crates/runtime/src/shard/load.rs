@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::run::Recover;
-use steadfast_kernel::{Command, Completion, EntityId, Entry, Event, run};
+use steadfast_kernel::{Command, Completion, EntityId, Entry, Event, PlanId, run};
 use steadfast_store::RunRow;
 
 impl Shard {
@@ -59,9 +59,19 @@ impl Shard {
         }
     }
 
-    /// Records that a run does not go on by itself.
+    /// Pauses plans that were under way when the process ended.
+    pub(crate) fn interrupt_all(&mut self, plans: Vec<PlanId>) {
+        for plan in plans {
+            let id = EntityId::Plan(plan);
+            self.state.to_interrupt.insert(id.clone());
+            self.interrupt(id);
+        }
+    }
+
+    /// Records that a run or a plan does not go on by itself.
     pub(super) fn interrupt(&mut self, id: EntityId) {
-        self.ask(id, Ask::Command(Box::new(Command::InterruptRun), From::Restart));
+        let command = if matches!(id, EntityId::Plan(_)) { Command::InterruptPlan } else { Command::InterruptRun };
+        self.ask(id, Ask::Command(Box::new(command), From::Restart));
     }
 
     pub(super) fn done(&mut self, done: Done) {
@@ -189,7 +199,9 @@ fn arrival(entry: &Entry) -> Option<Vec<ToHost>> {
         }
         Event::RunPaused { .. } => vec![ToHost::Pause],
         Event::RunResumed { .. } => vec![ToHost::Resume],
-        Event::RunCancelRequested { .. } => vec![ToHost::Deliver(Box::new(Completion::Stopped { failure: None })), ToHost::Resume],
+        Event::RunCancelRequested { undo, .. } => {
+            vec![ToHost::Deliver(Box::new(Completion::Stopped { failure: None, undo: *undo })), ToHost::Resume]
+        }
         _ => return None,
     })
 }

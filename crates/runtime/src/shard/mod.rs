@@ -32,7 +32,7 @@ use read::Found;
 pub(crate) use relay::unsettled;
 use save::Saved;
 use view::Look;
-pub use view::RunView;
+pub use view::{RunView, TaskView};
 pub(crate) use waiter::Waiter;
 
 use crate::callbacks::{Courier, Errand, Lane, Lanes};
@@ -57,8 +57,8 @@ use std::time::Duration;
 use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::Preview;
 use steadfast_kernel::{
-    Answer, Attempt, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, Failure, LimitKey, Refusal, RetryRun, Revision, Run, RunId,
-    Seq, StartRun, StepId, Timestamp, Wait, WorkflowName,
+    Answer, Attempt, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, Failure, LimitKey, Plan, PlanId, Refusal, RetryRun,
+    Revision, Run, RunId, Seq, StartRun, StepId, Timestamp, Wait, WorkflowName,
 };
 use steadfast_store::{Batch, CallbackRow, Head, ShardId, Store, Sweep};
 use tokio::sync::mpsc::error::TryRecvError;
@@ -78,6 +78,8 @@ pub(crate) enum Request {
     Preview { run: RunId, command: Box<RetryRun>, reply: Reply<Preview> },
     /// Look at a limit; nothing if nobody ever asked for a seat of it.
     Limit { key: LimitKey, reply: Reply<Option<Limit>> },
+    /// Look at a plan.
+    Plan { plan: PlanId, reply: Reply<Box<Plan>> },
     /// Remove ended runs; answered with how many are gone, or not at all if it is not the time for it.
     Sweep { runs: Vec<Sweep>, reply: oneshot::Sender<usize> },
 }
@@ -347,6 +349,7 @@ impl Shard {
             Some(Request::View { run, reply }) => self.ask(run.into(), Ask::Look(Look::Run(reply))),
             Some(Request::Preview { run, command, reply }) => self.ask(run.into(), Ask::Look(Look::Preview(command, reply))),
             Some(Request::Limit { key, reply }) => self.ask(EntityId::Limit(key), Ask::Look(Look::Limit(reply))),
+            Some(Request::Plan { plan, reply }) => self.ask(EntityId::Plan(plan), Ask::Look(Look::Plan(reply))),
             Some(Request::Sweep { runs, reply }) => self.sweep(runs, reply),
         }
         !self.is_drained()

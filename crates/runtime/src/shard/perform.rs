@@ -81,7 +81,7 @@ impl Shard {
                     seat.begun.insert(step.clone());
                     seat.tell(ToHost::StartAttempt { step, attempt });
                 }
-                Effect::Deliver(Completion::Stopped { failure: None }) if self.seat(id).blocked.is_some() => self.call_off(id),
+                Effect::Deliver(Completion::Stopped { failure: None, undo: false }) if self.seat(id).blocked.is_some() => self.call_off(id),
                 Effect::Deliver(completion) => self.seat(id).tell(ToHost::Deliver(Box::new(completion))),
                 Effect::CallBack { revision, attempt } => self.call_back(id, revision, attempt),
                 Effect::Retire(_) | Effect::Shorten(_) | Effect::Forget => {} // it was part of the commit

@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::{Ended, Open, Preview, Recover, RetryContext, preview};
 use steadfast_kernel::{
-    Attempt, Entity, EntityId, Epoch, Payload, Recovery, Refusal, RetryRun, Run, RunId, Seq, Status, StepId, Timestamp, Wait, WorkflowName,
+    Attempt, Checkpoint, Entity, EntityId, Epoch, Lease, Payload, Plan, Recovery, Refusal, RetryRun, Run, RunId, Seq, Status, StepId,
+    TaskOptions, TaskStatus, Timestamp, Wait, WorkflowName,
 };
-use steadfast_store::{RunRow, ShardId};
+use steadfast_store::{RunRow, ShardId, TaskRow};
 
 /// A run as it stood at its last commit.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +54,46 @@ pub struct RunView {
     pub input: Payload,
     /// The attempts that are being made, of steps and undos.
     pub in_flight: Vec<(StepId, Attempt)>,
+    /// What else can be seen of it if it is a task.
+    pub task: Option<Box<TaskView>>,
+}
+
+/// What can be seen of a task beyond what can be seen of every run.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TaskView {
+    /// What makes it a task.
+    pub options: TaskOptions,
+    /// Where it stands.
+    pub status: TaskStatus,
+    /// The stage that it is at, or was at when it stopped, counted from 0; nothing before the first one.
+    pub stage: Option<u32>,
+    /// How many stages are done.
+    pub completed: u32,
+    /// Where a retry goes on from.
+    pub checkpoint: Option<Checkpoint>,
+    /// It pauses, or has paused, because somebody wants it.
+    pub pause_requested: bool,
+    /// Its tenant's lock, while it has it.
+    pub lock: Option<Lease>,
+    /// When it first began.
+    pub started_at: Option<Timestamp>,
+}
+
+impl TaskView {
+    fn of(run: &Run) -> Option<Self> {
+        let (task, options, row) = (run.task()?, run.task_options()?, TaskRow::of(run)?);
+        Some(TaskView {
+            options: options.clone(),
+            status: row.status,
+            stage: row.stage,
+            completed: row.completed,
+            checkpoint: task.checkpoint.clone(),
+            pause_requested: row.pause_requested,
+            lock: task.lock.clone(),
+            started_at: task.started_at,
+        })
+    }
 }
 
 impl RunView {
@@ -81,6 +122,7 @@ impl RunView {
             definition: run.options.definition.clone(),
             input: run.input.clone(),
             in_flight: Vec::new(),
+            task: TaskView::of(run).map(Box::new),
         }
     }
 }
@@ -110,6 +152,7 @@ pub(super) enum Look {
     Run(Reply<RunView>),
     Preview(Box<RetryRun>, Reply<Preview>),
     Limit(Reply<Option<Limit>>),
+    Plan(Reply<Box<Plan>>),
 }
 
 /// What was seen, and who wants to know.
@@ -117,6 +160,7 @@ pub(super) enum Seen {
     Run(Reply<RunView>, Box<RunView>),
     Preview(Reply<Preview>, Result<Box<Preview>, Refusal>),
     Limit(Reply<Option<Limit>>, Option<Box<Limit>>),
+    Plan(Reply<Box<Plan>>, Box<Plan>),
 }
 
 impl Shard {
@@ -144,6 +188,7 @@ impl Look {
             }
             (Look::Limit(reply), Memory::Ready(Some(Entity::Limit(limit)))) => Seen::Limit(reply, Some(Box::new(limit.clone()))),
             (Look::Limit(reply), _) => Seen::Limit(reply, None),
+            (Look::Plan(reply), Memory::Ready(Some(Entity::Plan(plan)))) => Seen::Plan(reply, plan.clone()),
             (look, _) => return Err(look),
         })
     }
@@ -153,6 +198,7 @@ impl Look {
             Look::Run(reply) => drop(reply.send(Err(error))),
             Look::Preview(_, reply) => drop(reply.send(Err(error))),
             Look::Limit(reply) => drop(reply.send(Err(error))),
+            Look::Plan(reply) => drop(reply.send(Err(error))),
         }
     }
 }
@@ -163,6 +209,7 @@ impl Seen {
             Seen::Run(reply, view) => drop(reply.send(Ok(*view))),
             Seen::Preview(reply, preview) => drop(reply.send(preview.map(|preview| *preview).map_err(Into::into))),
             Seen::Limit(reply, limit) => drop(reply.send(Ok(limit.map(|limit| *limit)))),
+            Seen::Plan(reply, plan) => drop(reply.send(Ok(plan))),
         }
     }
 
@@ -171,6 +218,7 @@ impl Seen {
             Seen::Run(reply, _) => drop(reply.send(Err(error))),
             Seen::Preview(reply, _) => drop(reply.send(Err(error))),
             Seen::Limit(reply, _) => drop(reply.send(Err(error))),
+            Seen::Plan(reply, _) => drop(reply.send(Err(error))),
         }
     }
 }
