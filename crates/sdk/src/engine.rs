@@ -48,7 +48,7 @@ impl EngineBuilder {
             }
             Ok(name) => {
                 let code = Arc::new(Hosted::<W>(PhantomData));
-                self.inner.registry.insert(name, runtime::Registered { code, recovery, slots });
+                self.inner.registry.insert(name, runtime::Registered { code, recovery, slots, is_plan: false });
             }
             Err(invalid) => self.wrong = Some(invalid.into()),
         }

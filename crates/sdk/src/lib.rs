@@ -52,6 +52,7 @@ mod lease;
 mod letters;
 mod list;
 mod operate;
+mod plans;
 mod signal;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -72,12 +73,15 @@ pub use lease::{AcquireLease, Lease, Lost};
 pub use letters::{DeadLetter, LetterPage};
 pub use list::{ListRuns, RunPage};
 pub use operate::{Act, Retry};
+pub use plans::{CreatePlan, Plan, PlanHandle, PlanInfo, Task, TaskInfo};
 pub use signal::SendSignal;
 pub use steadfast_kernel::limit::Limit;
+pub use steadfast_kernel::plan::{Cause, StopWhen};
 pub use steadfast_kernel::run::{Ended, Preview, RetryContext};
 pub use steadfast_kernel::{
-    Class, Code, EntityId, Entry, Event, Failure, FailureError, Jitter, KeyName, LimitKey, MaxRetriesExceeded, Policy, Recovery, Revision,
-    RunId, Status, StepId, Strategy, Target, Timestamp, Wait,
+    Checkpoint, Class, Code, Conflict, EntityId, Entry, Event, Failure, FailureError, Jitter, KeyName, LimitKey, MaxRetriesExceeded,
+    OnFailure, PlanId, PlanStatus, Policy, Recovery, Revision, RunId, Status, StepId, Strategy, Target, TaskStatus, TenantId, Timestamp,
+    Wait,
 };
 pub use steadfast_macros::workflow;
 pub use steadfast_runtime::clock::{Clock, SystemClock, VirtualClock};
@@ -85,7 +89,7 @@ pub use steadfast_runtime::{
     Call, Callbacks, Caller, Config, Fed, Feed, Follow, Health, Position, Replayed, Retention, Role, RunView, StepKind, StepStatus,
     StepView, Try,
 };
-pub use steadfast_store::{CallbackRow, LetterRow, RunRow, Store, memory};
+pub use steadfast_store::{CallbackRow, LetterRow, LockRow, RunRow, Store, memory};
 pub use workflow::{Workflow, WorkflowResult};
 
 use std::time::Duration;

@@ -1,14 +1,15 @@
-//! What operators ask of a run or a dead letter: who wants it and why is kept on record, and the same command again is one.
+//! What operators ask of a run, a plan, a lock or a dead letter: who wants it and why is kept on record, and the same command again is one.
 
 use crate::{Error, Preview, Run};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use std::future::IntoFuture;
-use steadfast_kernel::{LetterId, Origin, Payload, RetryFrom, RetryRun, RunId, StepId};
+use steadfast_kernel::run::Verb as Wanted;
+use steadfast_kernel::{LetterId, Origin, Payload, PlanId, RetryFrom, RetryRun, RunId, StepId, TenantId};
 use steadfast_runtime as runtime;
 
-/// Something asked of a run or a dead letter, that is being put together. Await it: when it returns, it is on record.
+/// Something asked of a run, a plan, a lock or a dead letter, that is being put together. Await it: when it returns, it is on record.
 #[must_use = "nothing is asked for until this is awaited"]
 pub struct Act {
     engine: runtime::Engine,
@@ -24,6 +25,9 @@ pub(crate) enum Verb {
     Resume(RunId),
     Redrive(LetterId),
     Drop(LetterId),
+    RollBack(RunId),
+    Plan(PlanId, Wanted),
+    BreakLock(TenantId),
 }
 
 impl Act {
@@ -62,6 +66,9 @@ impl IntoFuture for Act {
                 Verb::Terminate(run) => engine.terminate(&run, origin).await?,
                 Verb::Pause(run) => engine.pause(&run, origin).await?,
                 Verb::Resume(run) => engine.resume(&run, origin).await?,
+                Verb::RollBack(run) => engine.roll_back(&run, origin).await?,
+                Verb::Plan(plan, wanted) => engine.operate_plan(&plan, wanted, origin).await?,
+                Verb::BreakLock(tenant) => engine.break_lock(&tenant, origin).await?,
                 Verb::Redrive(letter) => engine.redrive(&letter, origin).await?,
                 Verb::Drop(letter) => engine.drop_letter(&letter, origin).await?,
             }

@@ -1,0 +1,105 @@
+//! What is done by tenant: whoever asks knows tenants, not tasks.
+
+use super::{PlanHandle, PlanInfo, TaskInfo};
+use crate::operate::{Act, Retry, Verb};
+use crate::{Engine, Error, Run};
+use steadfast_kernel::{PlanId, RunId, TenantId};
+use steadfast_runtime as runtime;
+use steadfast_store::LockRow;
+
+impl Engine {
+    /// The plan of that id, which may have been created by an earlier process. Whether it exists shows when it is asked for something.
+    ///
+    /// # Errors
+    /// If that cannot be an id.
+    pub fn plan(&self, id: &str) -> Result<PlanHandle, Error> {
+        let id = PlanId::new(id).map_err(runtime::Error::from)?;
+        Ok(PlanHandle { engine: self.clone(), id, is_new: false })
+    }
+
+    /// Where a plan stands.
+    ///
+    /// # Errors
+    /// If there is no such plan, or it cannot be read now.
+    pub async fn plan_status(&self, id: &str) -> Result<PlanInfo, Error> {
+        self.plan(id)?.info().await
+    }
+
+    /// Where the task of a tenant stands that was made last.
+    ///
+    /// # Errors
+    /// If it has none, or it cannot be read now.
+    pub async fn task_status_by_tenant(&self, tenant: &str) -> Result<TaskInfo, Error> {
+        let tenant = tenant_id(tenant)?;
+        let view = self.inner.task_of(&tenant).await?;
+        TaskInfo::of(view).ok_or_else(|| runtime::Error::TaskNotFound { tenant }.into())
+    }
+
+    /// Whether a tenant's task has come far enough for a retry to go on from somewhere else than its start.
+    ///
+    /// # Errors
+    /// If it has no task, or it cannot be read now.
+    pub async fn has_checkpoint(&self, tenant: &str) -> Result<bool, Error> {
+        Ok(self.task_status_by_tenant(tenant).await?.checkpoint.is_some())
+    }
+
+    /// Has a tenant's task that has failed, was cancelled or is interrupted begin again: from its checkpoint, or from its start. Of its plan, only this task is run. When it
+    /// returns, that is on record.
+    ///
+    /// # Errors
+    /// If it has no task, or its status does not allow it.
+    pub async fn retry_task_by_tenant(&self, tenant: &str, from_checkpoint: bool) -> Result<(), Error> {
+        let retry = self.task_of(tenant).await?.retry();
+        if from_checkpoint { retry.await } else { retry.from_start().await }
+    }
+
+    /// The same, with more to be said about it.
+    ///
+    /// # Errors
+    /// If it has no task.
+    pub async fn retry_task(&self, tenant: &str) -> Result<Retry, Error> {
+        Ok(self.task_of(tenant).await?.retry())
+    }
+
+    /// The run that a tenant's last task is.
+    ///
+    /// # Errors
+    /// If it has none, or it cannot be read now.
+    pub async fn task_of(&self, tenant: &str) -> Result<Run, Error> {
+        let task: RunId = self.inner.latest_task(&tenant_id(tenant)?).await?;
+        self.run(task.as_str())
+    }
+
+    /// The locks that somebody has, in the order of their tenants.
+    ///
+    /// # Errors
+    /// If they cannot be read now.
+    pub async fn locks(&self) -> Result<Vec<LockRow>, Error> {
+        const PAGE: usize = 1000;
+        let mut locks: Vec<LockRow> = Vec::new();
+        loop {
+            let page = self.inner.locks(locks.last().map(|lock| &lock.tenant), PAGE).await?;
+            let last = page.len() < PAGE;
+            locks.extend(page);
+            if last {
+                return Ok(locks);
+            }
+        }
+    }
+
+    /// Takes the lock of a tenant away from its holder, who is interrupted if it is under way. Await it; say [why](Act::why).
+    pub fn break_lock(&self, tenant: &str) -> Act {
+        Act::new(&self.inner, tenant_id(tenant).map(Verb::BreakLock))
+    }
+}
+
+impl Run {
+    /// Has what a task did undone, newest first. Only tasks of plans can be rolled back; a workflow undoes what it did when it is [cancelled](Run::cancel).
+    pub fn roll_back(&self) -> Act {
+        Act::new(&self.engine, Ok(Verb::RollBack(self.id.clone())))
+    }
+}
+
+fn tenant_id(tenant: &str) -> Result<TenantId, runtime::Error> {
+    Ok(TenantId::new(tenant)?)
+}
