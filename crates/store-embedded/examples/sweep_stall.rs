@@ -52,6 +52,7 @@ fn row(run: RunId, number: i64) -> RunRow {
         recover: None,
         started_at: Timestamp::from_micros(number),
         ended_at: Some(Timestamp::from_micros(number)),
+        task: None,
     }
 }
 

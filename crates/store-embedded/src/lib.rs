@@ -28,12 +28,12 @@ use readers::Readers;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, Record, RunId, Seq, Snapshot, Timer};
+use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, PlanId, Record, RunId, Seq, Snapshot, TenantId, Timer};
 use steadfast_store::{
-    Batch, CallbackCursor, CallbackFilter, CallbackRow, Commit, Definition, Error, Fed, Head, KeyRow, LetterCursor, LetterRow, Position,
-    RunCursor, RunFilter, RunRow, ShardId, Store, Sweep, Swept, TimerKey,
+    Batch, CallbackCursor, CallbackFilter, CallbackRow, Commit, Definition, Error, Fed, Head, KeyRow, LetterCursor, LetterRow, LockRow,
+    PlanCursor, PlanFilter, PlanRow, Position, RunCursor, RunFilter, RunRow, ShardId, Store, Sweep, Swept, TaskCount, TimerKey,
 };
-use tables::{callbacks, definitions, events, feed, keys, letters, outbox, runs, shards, snapshots, sweep, timers};
+use tables::{callbacks, definitions, events, feed, keys, letters, locks, outbox, plans, runs, shards, snapshots, sweep, tasks, timers};
 use writer::Writer;
 
 /// A store in a folder of the local disk. Clones are the same store.
@@ -160,6 +160,41 @@ impl Store for Embedded {
 
     async fn callbacks_count(&self, shard: ShardId) -> Result<u64, Error> {
         self.0.readers.read("count callbacks", move |db| callbacks::count_of(db, shard)).await
+    }
+
+    async fn plan(&self, plan: &PlanId) -> Result<Option<PlanRow>, Error> {
+        let plan = plan.clone();
+        self.0.readers.read("read a plan", move |db| plans::get(db, &plan)).await
+    }
+
+    async fn plans(&self, filter: &PlanFilter, after: Option<&PlanCursor>, limit: usize) -> Result<Vec<PlanRow>, Error> {
+        let (filter, after) = (filter.clone(), after.cloned());
+        self.0.readers.read("list plans", move |db| plans::list(db, &filter, after.as_ref(), limit)).await
+    }
+
+    async fn task_counts(&self, plans: &[PlanId]) -> Result<Vec<TaskCount>, Error> {
+        let plans = plans.to_vec();
+        self.0.readers.read("count tasks", move |db| tasks::counts(db, &plans)).await
+    }
+
+    async fn tasks(&self, plan: &PlanId, after: Option<&RunId>, limit: usize) -> Result<Vec<RunRow>, Error> {
+        let (plan, after) = (plan.clone(), after.cloned());
+        self.0.readers.read("list tasks", move |db| tasks::of_plan(db, &plan, after.as_ref(), limit)).await
+    }
+
+    async fn latest_task(&self, tenant: &TenantId) -> Result<Option<RunRow>, Error> {
+        let tenant = tenant.clone();
+        self.0.readers.read("read the latest task", move |db| tasks::latest(db, &tenant)).await
+    }
+
+    async fn locks_of(&self, tenants: &[TenantId]) -> Result<Vec<LockRow>, Error> {
+        let tenants = tenants.to_vec();
+        self.0.readers.read("read locks", move |db| locks::get(db, &tenants)).await
+    }
+
+    async fn locks(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<LockRow>, Error> {
+        let after = after.cloned();
+        self.0.readers.read("list locks", move |db| locks::list(db, after.as_ref(), limit)).await
     }
 
     async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error> {

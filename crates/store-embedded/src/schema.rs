@@ -1,9 +1,12 @@
 //! The schema as a whole: what is made, and whether a file has it.
 
 use crate::error;
-use crate::tables::{callbacks, definitions, events, feed, keys, letters, outbox, runs, shards, snapshots, sweep, timers};
+use crate::tables::{
+    callbacks, definitions, events, feed, keys, letters, locks, outbox, plans, runs, shards, snapshots, sweep, tasks, timers,
+};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use steadfast_store::Error;
 
@@ -11,7 +14,7 @@ use steadfast_store::Error;
 pub(crate) const APPLICATION_ID: u32 = 0x5354_4644;
 
 /// The header's `user_version`.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 /// The statements that a version added, in the order of execution. What an older program has written is brought up to date by those that came after it.
 fn added(version: u32) -> impl Iterator<Item = &'static str> {
@@ -28,6 +31,7 @@ fn added(version: u32) -> impl Iterator<Item = &'static str> {
         ],
         2 => &[definitions::SCHEMA, feed::SCHEMA],
         3 => &[keys::SCHEMA, callbacks::SCHEMA],
+        4 => &[plans::SCHEMA, tasks::SCHEMA, locks::SCHEMA],
         _ => &[],
     };
     tables.iter().flat_map(|table| table.iter().copied())
@@ -55,10 +59,20 @@ pub(crate) fn upgrade(connection: &mut Connection) -> rusqlite::Result<()> {
 
 /// Adds what came after that version.
 fn add(connection: &Connection, after: u32) -> rusqlite::Result<()> {
-    for statement in (after + 1..=VERSION).flat_map(added) {
-        connection.execute_batch(statement)?;
-    }
+    execute(connection, after + 1..=VERSION)?;
     connection.pragma_update(None, "user_version", VERSION)
+}
+
+/// Adds what came with those versions.
+fn execute(connection: &Connection, mut versions: RangeInclusive<u32>) -> rusqlite::Result<()> {
+    versions.try_for_each(|version| added(version).try_for_each(|statement| connection.execute_batch(statement)))
+}
+
+/// The definitions that a file of that version has. A table that was altered has the one that SQLite made of it, so it is asked.
+fn expected(version: u32) -> rusqlite::Result<Vec<String>> {
+    let connection = Connection::open_in_memory()?;
+    execute(&connection, 1..=version)?;
+    definitions(&connection)
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<u32> {
@@ -74,16 +88,17 @@ pub(crate) fn verify(connection: &Connection, path: &Path) -> Result<(), Error> 
     if found > VERSION {
         return Err(Error::Newer { path: path.into(), found, known: VERSION });
     }
-    let has = definitions(connection).map_err(trouble)?;
-    match (1..=found).flat_map(added).find(|statement| !has.contains(*statement)) {
+    let has: BTreeSet<_> = definitions(connection).map_err(trouble)?.into_iter().collect();
+    match expected(found).map_err(trouble)?.iter().find(|definition| !has.contains(*definition)) {
         None if found > 0 => Ok(()),
         None => Err(error::corrupt(path, format!("its schema version is {found}"))),
         Some(missing) => Err(error::corrupt(path, format!("its schema lacks {}", head_of(missing)))),
     }
 }
 
-fn definitions(connection: &Connection) -> rusqlite::Result<BTreeSet<String>> {
-    let mut statement = connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")?;
+/// In the order in which they were made.
+fn definitions(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")?;
     statement.query_map([], |row| row.get(0))?.collect()
 }
 
@@ -106,6 +121,15 @@ mod tests {
         create(&mut connection).unwrap();
         connection.execute_batch("CREATE VIEW mine AS SELECT 1").unwrap();
         verify(&connection, Path::new("x.db")).unwrap();
+    }
+
+    /// Files are compared with what the SQLite of today makes of an altered table, so all of them have to make the same of it.
+    #[test]
+    fn an_altered_table_has_the_definition_that_files_have() {
+        let added = ", plan TEXT, task_status TEXT, stage INTEGER, completed INTEGER, checkpoint INTEGER, pause_requested INTEGER";
+        let after = "ended_at   INTEGER";
+        let runs = runs::SCHEMA[0].replace(after, &format!("{after}{added}"));
+        assert!(expected(4).unwrap().contains(&runs), "{:#?}", expected(4).unwrap());
     }
 
     #[test]

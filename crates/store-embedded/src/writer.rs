@@ -4,7 +4,7 @@ use crate::checkpointer::{self, Bell, Log};
 use crate::error::{self, stopped};
 use crate::tables::events::Failed;
 use crate::tables::shards::Advance;
-use crate::tables::{callbacks, definitions, events, feed, keys, letters, outbox, runs, shards, snapshots, sweep, timers};
+use crate::tables::{callbacks, definitions, events, feed, keys, letters, locks, outbox, plans, runs, shards, snapshots, sweep, timers};
 use crate::vacuum::{QUIET, Vacuum};
 use futures_util::FutureExt;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -197,6 +197,12 @@ fn apply(db: &Connection, path: &Path, batch: &Batch) -> Result<(), Error> {
     }
     for change in &batch.callbacks {
         callbacks::change(db, change).map_err(trouble)?;
+    }
+    for row in &batch.plans {
+        plans::put(db, row).map_err(trouble)?;
+    }
+    for change in &batch.locks {
+        locks::change(db, change).map_err(trouble)?;
     }
     for snapshot in &batch.snapshots {
         snapshots::put(db, snapshot).map_err(trouble)?;

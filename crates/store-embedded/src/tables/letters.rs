@@ -107,7 +107,7 @@ fn about(entity: EntityId, step: &str) -> Option<LetterAbout> {
     match entity {
         EntityId::Run(run) => Some(LetterAbout::Step { run, step: StepId::from_stored(step) }),
         EntityId::Key(key) => Some(LetterAbout::Expiry { key, revision: step.parse().ok()? }),
-        EntityId::Limit(_) | EntityId::Letters(_) => None,
+        EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Plan(_) | EntityId::Lock(_) => None,
     }
 }
 

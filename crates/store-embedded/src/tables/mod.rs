@@ -6,11 +6,14 @@ pub(crate) mod events;
 pub(crate) mod feed;
 pub(crate) mod keys;
 pub(crate) mod letters;
+pub(crate) mod locks;
 pub(crate) mod outbox;
+pub(crate) mod plans;
 pub(crate) mod runs;
 pub(crate) mod shards;
 pub(crate) mod snapshots;
 pub(crate) mod sweep;
+pub(crate) mod tasks;
 pub(crate) mod timers;
 
 use rusqlite::types::Type;

@@ -4,13 +4,13 @@
 //! table. A row is put at every change, so an index costs most if it has what changes; those indexes have only the rows that are looked
 //! for by them.
 
-use super::{limit as rows, parsed, time};
+use super::{limit as rows, parsed, tasks, time};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use std::collections::BTreeSet;
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{RunId, Status, Timestamp, WorkflowName};
-use steadfast_store::{RunCursor, RunFilter, RunRow, ShardId};
+use steadfast_store::{RunCursor, RunFilter, RunRow, ShardId, TaskRow};
 
 pub(crate) const SCHEMA: &[&str] = &[
     "CREATE TABLE runs (
@@ -36,9 +36,10 @@ SELECT run, workflow, tenant, status, wait, text, strftime('%Y-%m-%dT%H:%M:%SZ',
 FROM runs WHERE ended_at IS NULL ORDER BY run",
 ];
 
-/// SQLite writes every index that has a column of the SET list, changed or not; so what a run keeps for life is compared and not set.
+/// SQLite writes every index that has a column of the SET list, changed or not; so what a run keeps for life is compared and not set. Of a run that is no task
+/// nothing else is there.
 const CHANGE: &str = "UPDATE runs SET status = ?5, wait = ?6, text = ?7, recover = ?8, ended_at = ?10
-WHERE started_at = ?9 AND run = ?1 AND shard = ?2 AND workflow = ?3 AND tenant IS ?4";
+WHERE started_at = ?9 AND run = ?1 AND shard = ?2 AND workflow = ?3 AND tenant IS ?4 AND plan IS NULL";
 
 const PUT: &str = "INSERT INTO runs (run, shard, workflow, tenant, status, wait, text, recover, started_at, ended_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
@@ -46,6 +47,16 @@ ON CONFLICT (run) DO NOTHING";
 
 const REPLACE: &str = "INSERT OR REPLACE INTO runs (run, shard, workflow, tenant, status, wait, text, recover, started_at, ended_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+
+/// As [`CHANGE`], of a task.
+const CHANGE_TASK: &str = "UPDATE runs SET status = ?5, wait = ?6, text = ?7, recover = ?8, ended_at = ?10,
+  task_status = ?12, stage = ?13, completed = ?14, checkpoint = ?15, pause_requested = ?16
+WHERE started_at = ?9 AND run = ?1 AND shard = ?2 AND workflow = ?3 AND tenant IS ?4 AND plan = ?11";
+
+/// A task is put less often than other runs, so one statement is enough.
+const PUT_TASK: &str = "INSERT OR REPLACE INTO runs (run, shard, workflow, tenant, status, wait, text, recover, started_at, ended_at,
+  plan, task_status, stage, completed, checkpoint, pause_requested)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
 
 const GET: &str = "SELECT * FROM runs WHERE run = ?1";
 
@@ -73,10 +84,25 @@ pub(crate) fn put(db: &Connection, rows: &[RunRow], begun: &BTreeSet<&RunId>) ->
             row.started_at.as_micros(),
             row.ended_at.map(Timestamp::as_micros),
         ];
+        if let Some(task) = &row.task {
+            put_task(db, params, task)?;
+            continue;
+        }
         let done = (!begun.contains(&row.run) && change.execute(params)? > 0) || put.execute(params)? > 0;
         if !done {
             db.prepare_cached(REPLACE)?.execute(params)?;
         }
+    }
+    Ok(())
+}
+
+/// Puts the row of a task, of which the columns of every run are given.
+fn put_task(db: &Connection, run: &[&dyn ToSql], task: &TaskRow) -> rusqlite::Result<()> {
+    let (plan, status) = (task.plan.as_str(), task.status.as_str());
+    let task: [&dyn ToSql; 6] = [&plan, &status, &task.stage, &task.completed, &task.checkpoint, &task.pause_requested];
+    let all = [run, &task].concat();
+    if db.prepare_cached(CHANGE_TASK)?.execute(&all[..])? == 0 {
+        db.prepare_cached(PUT_TASK)?.execute(&all[..])?;
     }
     Ok(())
 }
@@ -145,7 +171,7 @@ ORDER BY started_at DESC, run DESC LIMIT :limit"
 const TEXT: &str =
     " AND (instr(lower(run), :text) OR instr(lower(workflow), :text) OR instr(lower(tenant), :text) OR instr(lower(text), :text))";
 
-fn row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+pub(super) fn row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     Ok(RunRow {
         shard: row.get("shard")?,
         run: parsed(row, "run", |id| RunId::new(id).ok())?,
@@ -157,6 +183,7 @@ fn row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         recover: recover(row)?,
         started_at: time(row, "started_at")?,
         ended_at: row.get::<_, Option<i64>>("ended_at")?.map(Timestamp::from_micros),
+        task: tasks::of_row(row)?,
     })
 }
 

@@ -147,7 +147,7 @@ mod tests {
     fn large_payloads_go_in_steps_of_their_own() {
         let db = database();
         db.execute_batch(
-            "INSERT INTO runs VALUES ('a', 0, 'w', NULL, 'COMPLETED', NULL, NULL, NULL, 1, 9);
+            "INSERT INTO runs (run, shard, workflow, status, started_at, ended_at) VALUES ('a', 0, 'w', 'COMPLETED', 1, 9);
              WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 6)
              INSERT INTO events (entity, seq, epoch, type, at, encoding, payload, body) SELECT 'a', n, 1, 'X', 0, 'json', zeroblob(700000), x'' FROM n",
         )

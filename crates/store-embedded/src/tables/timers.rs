@@ -1,4 +1,4 @@
-//! `timers`: what is to fire, in the order in which it is due. Since there are keys, `run` is whose timer it is: a run's id or `key:KEY`.
+//! `timers`: what is to fire, in the order in which it is due. Since there are keys, `run` is whose timer it is: a run's id, `key:KEY` or `lock:TENANT`.
 
 use super::{count, integer, limit as rows, parsed, time};
 use rusqlite::{Connection, Row, named_params};
@@ -66,6 +66,7 @@ fn rank(name: &TimerName) -> u8 {
         TimerName::Expiry => 4,
         TimerName::Callback(_) => 5,
         TimerName::Forget => 6,
+        TimerName::Lease => 7,
     }
 }
 

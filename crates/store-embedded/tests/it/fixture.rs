@@ -5,11 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steadfast_kernel::{
-    Code, EntityId, Envelope, Failure, Held, KeyName, LetterAbout, LetterHome, LetterId, LimitKey, Message, Payload, Record, RunId, Seq,
-    Snapshot, Status, StepId, Target, Timer, TimerName, Timestamp, WorkflowName,
+    Code, EntityId, Envelope, Failure, Held, KeyName, Lease, LetterAbout, LetterHome, LetterId, LimitKey, Message, Payload, PlanId,
+    PlanStatus, Record, RunId, Seq, Snapshot, Status, StepId, Target, TaskStatus, TenantId, Timer, TimerName, Timestamp, WorkflowName,
 };
 use steadfast_store::{
-    Append, Batch, CallbackChange, CallbackRow, Fence, KeyChange, KeyRow, LetterChange, LetterRow, OutboxChange, RunRow, Store, TimerChange,
+    Append, Batch, CallbackChange, CallbackRow, Fence, KeyChange, KeyRow, LetterChange, LetterRow, LockChange, LockRow, OutboxChange,
+    PlanRow, RunRow, Store, TaskRow, TimerChange,
 };
 use steadfast_store_embedded::Embedded;
 
@@ -57,7 +58,7 @@ pub(crate) fn event(seq: Seq, payload: impl Into<Vec<u8>>) -> Batch {
     Batch { fences, events: vec![Append { entity: run("order-17").into(), record }], ..Batch::default() }
 }
 
-/// A batch with an event, a row, a timer, a message, a dead letter, a key, an end of another key that is to be told, and a snapshot.
+/// A batch with an event, a row, a task, a timer, a message, a dead letter, a key, an end of another key that is to be told, a plan, a lock, and a snapshot.
 pub(crate) fn everything(seq: Seq) -> Batch {
     let row = RunRow {
         shard: 0,
@@ -70,16 +71,19 @@ pub(crate) fn everything(seq: Seq) -> Batch {
         recover: None,
         started_at: Timestamp::from_micros(AT),
         ended_at: None,
+        task: None,
     };
     let name = TimerName::Retry(StepId::new("", "charge", 1).unwrap());
     let timer = Timer { entity: run("order-17").into(), name, due: Timestamp::from_micros(AT + 1_200_000), revision: seq };
     Batch {
-        runs: vec![row],
+        runs: vec![row, task()],
         timers: vec![TimerChange::Arm { shard: 0, timer }],
         outbox: vec![OutboxChange::Add { shard: 0, envelope: envelope() }],
         letters: vec![LetterChange::Put(letter())],
         keys: vec![KeyChange::Put(Box::new(key("session/17")))],
         callbacks: vec![CallbackChange::Put(Box::new(callback()))],
+        plans: vec![plan()],
+        locks: vec![LockChange::Put(Box::new(lock()))],
         snapshots: vec![Snapshot { entity: run("order-17").into(), seq, fold: 1, state: "{}".into() }],
         ..event(seq, "{\"amount\":12}")
     }
@@ -113,6 +117,56 @@ pub(crate) fn key(name: &str) -> KeyRow {
         put_at: Timestamp::from_micros(AT),
     };
     KeyRow { shard: 0, key: KeyName::new(name).unwrap(), held, ended_at: None, ended_below: None }
+}
+
+pub(crate) fn plan() -> PlanRow {
+    PlanRow {
+        shard: 0,
+        plan: PlanId::new("switch-17").unwrap(),
+        definition: "switch".into(),
+        status: PlanStatus::Paused,
+        why: Some("the line is down".into()),
+        created_at: Timestamp::from_micros(AT),
+        started_at: Some(Timestamp::from_micros(AT + 1_000_000)),
+        ended_at: None,
+    }
+}
+
+/// A task of the plan. It began after the run.
+pub(crate) fn task() -> RunRow {
+    RunRow {
+        shard: 0,
+        run: run("switch-17/acme"),
+        workflow: WorkflowName::new("switch").unwrap(),
+        tenant: Some("acme".into()),
+        status: Status::Paused,
+        wait: None,
+        text: None,
+        recover: None,
+        started_at: Timestamp::from_micros(AT + 1_000_000),
+        ended_at: None,
+        task: Some(TaskRow {
+            plan: plan().plan,
+            status: TaskStatus::Paused,
+            stage: Some(2),
+            completed: 2,
+            checkpoint: Some(1),
+            pause_requested: true,
+        }),
+    }
+}
+
+/// The lock that the task has.
+pub(crate) fn lock() -> LockRow {
+    let lease = Lease {
+        plan: plan().plan,
+        task: task().run,
+        epoch: 1,
+        fence: 3,
+        lease: Duration::from_secs(9_000),
+        expires_at: Timestamp::from_micros(AT + 9_000_000_000),
+    };
+    LockRow { shard: 0, tenant: TenantId::new("acme").unwrap(), lease, since: Timestamp::from_micros(AT), waiting: 1 }
 }
 
 fn callback() -> CallbackRow {

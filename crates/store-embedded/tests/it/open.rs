@@ -1,11 +1,11 @@
 //! What is found at opening is used, made, or refused and left as it is.
 
-use crate::fixture::{claimed, database, event, events, everything, key, log, make, person};
+use crate::fixture::{claimed, database, event, events, everything, key, lock, log, make, person, plan, run, task};
 use rusqlite::Connection;
 use std::fs;
 use std::path::Path;
-use steadfast_kernel::code;
-use steadfast_store::{Error, Store};
+use steadfast_kernel::{Status, Timestamp, WorkflowName, code};
+use steadfast_store::{Batch, Error, PlanFilter, RunRow, Store};
 use steadfast_store_embedded::Embedded;
 use tempfile::tempdir;
 
@@ -110,13 +110,19 @@ fn the_database_of_another_program_is_foreign() {
 async fn a_newer_store_is_refused() {
     let dir = tempdir().unwrap();
     make(dir.path(), 1).await;
-    person(dir.path()).execute_batch("PRAGMA user_version = 4").unwrap();
+    person(dir.path()).execute_batch("PRAGMA user_version = 5").unwrap();
     let error = refused(dir.path());
     assert_eq!(error.code(), code::STORE_NEWER);
-    assert!(error.to_string().contains("schema version 4"), "{error}");
+    assert!(error.to_string().contains("schema version 5"), "{error}");
 }
 
-/// What came with the third version of the schema.
+/// What came with the fourth version of the schema.
+const OF_4: &str = "DROP VIEW open_plans; DROP VIEW open_tasks; DROP VIEW held_locks; DROP TABLE plans; DROP TABLE locks;
+DROP INDEX runs_plan; DROP INDEX runs_task_status; DROP INDEX runs_task_tenant;
+ALTER TABLE runs DROP COLUMN pause_requested; ALTER TABLE runs DROP COLUMN checkpoint; ALTER TABLE runs DROP COLUMN completed;
+ALTER TABLE runs DROP COLUMN stage; ALTER TABLE runs DROP COLUMN task_status; ALTER TABLE runs DROP COLUMN plan;";
+
+/// What came with the third.
 const OF_3: &str = "DROP VIEW live_keys; DROP VIEW pending_callbacks; DROP TABLE keys; DROP TABLE callbacks;";
 
 /// What came with the second.
@@ -125,9 +131,10 @@ const OF_2: &str = "DROP TABLE definitions; DROP TABLE places;";
 /// What earlier versions of the schema did not have is added, and what was there stays.
 #[tokio::test]
 async fn an_older_store_is_brought_up_to_date() {
-    for (version, lacks) in [(1, format!("{OF_3}{OF_2}")), (2, OF_3.to_string())] {
+    for (version, lacks) in [(1, format!("{OF_4}{OF_3}{OF_2}")), (2, format!("{OF_4}{OF_3}")), (3, OF_4.to_string())] {
         let dir = tempdir().unwrap();
         make(dir.path(), 3).await;
+        let old = old_run(dir.path());
         person(dir.path()).execute_batch(&format!("{lacks} PRAGMA user_version = {version}")).unwrap();
         let store = claimed(dir.path()).await;
         assert_eq!(events(&store).await, 3);
@@ -135,14 +142,45 @@ async fn an_older_store_is_brought_up_to_date() {
         assert_eq!(store.last().await.unwrap().0, 3);
         assert_eq!(store.keys_below("", None, 9).await.unwrap(), []);
         assert_eq!(store.callbacks_count(0).await.unwrap(), 0);
+        assert_eq!(store.run(&old.run).await.unwrap(), Some(old.clone()));
+        assert_eq!(store.plans(&PlanFilter::default(), None, 9).await.unwrap(), []);
+        assert_eq!(store.locks(None, 9).await.unwrap(), []);
         let mut next = everything(4);
         next.fences[0].term = 2;
         store.commit(next).await.unwrap();
         assert_eq!(store.keys_below("", None, 9).await.unwrap(), [key("session/17")]);
+        assert_eq!(store.plan(&plan().plan).await.unwrap(), Some(plan()));
+        assert_eq!(store.tasks(&plan().plan, None, 9).await.unwrap(), [task()]);
+        assert_eq!(store.locks(None, 9).await.unwrap(), [lock()]);
+        let ended = RunRow { status: Status::Completed, ended_at: Some(Timestamp::from_micros(9)), ..old.clone() };
+        store.commit(Batch { runs: vec![ended.clone()], ..Batch::default() }).await.unwrap();
+        assert_eq!(store.run(&old.run).await.unwrap(), Some(ended));
         drop(store);
         let found: u32 = person(dir.path()).pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-        assert_eq!(found, 3, "from version {version}");
+        assert_eq!(found, 4, "from version {version}");
         assert_eq!(events(&Embedded::open(dir.path()).unwrap()).await, 4);
+    }
+}
+
+/// The row of a run as the first program wrote it.
+fn old_run(dir: &Path) -> RunRow {
+    person(dir)
+        .execute_batch(
+            "INSERT INTO runs (run, shard, workflow, tenant, status, started_at) VALUES ('old', 0, 'bill', 'acme', 'WAITING', 7)",
+        )
+        .unwrap();
+    RunRow {
+        shard: 0,
+        run: run("old"),
+        workflow: WorkflowName::new("bill").unwrap(),
+        tenant: Some("acme".into()),
+        status: Status::Waiting,
+        wait: None,
+        text: None,
+        recover: None,
+        started_at: Timestamp::from_micros(7),
+        ended_at: None,
+        task: None,
     }
 }
 
@@ -164,7 +202,7 @@ async fn a_store_that_is_newer_than_it_says_is_refused() {
 async fn a_newer_version_that_stands_only_in_the_log_is_refused() {
     let (dir, copy) = (tempdir().unwrap(), tempdir().unwrap());
     let store = claimed(dir.path()).await;
-    person(dir.path()).execute_batch("PRAGMA user_version = 4").unwrap();
+    person(dir.path()).execute_batch("PRAGMA user_version = 5").unwrap();
     fs::copy(database(dir.path()), database(copy.path())).unwrap();
     fs::copy(log(dir.path()), log(copy.path())).unwrap();
     drop(store);

@@ -52,7 +52,7 @@ async fn what_is_not_an_event_is_a_plain_row() {
     let store = claimed(dir.path()).await;
     store.commit(everything(1)).await.unwrap();
     let person = person(dir.path());
-    let columns = "SELECT run, workflow, tenant, status, wait, text FROM runs";
+    let columns = "SELECT run, workflow, tenant, status, wait, text FROM runs WHERE plan IS NULL";
     assert_eq!(line(&person, columns, 6), ["order-17", "bill", "acme", "WAITING", "BACKOFF", "charging"]);
     assert_eq!(line(&person, "SELECT run, name FROM timers", 2), ["order-17", "retry:charge#1"]);
     assert_eq!(line(&person, "SELECT from_entity, to_entity, kind FROM outbox", 3), ["order-17", "limit:key/card", "REQUEST_SLOT"]);
@@ -61,6 +61,15 @@ async fn what_is_not_an_event_is_a_plain_row() {
     assert_eq!(value::<String>(&person, "SELECT payload ->> 'user' FROM keys"), "ada");
     let told = ["session/16", "https://example.com/hook", "the hook is away"];
     assert_eq!(line(&person, "SELECT key, target, reason FROM callbacks", 3), told);
+    let task = ["switch-17/acme", "switch-17", "PAUSED"];
+    assert_eq!(line(&person, "SELECT run, plan, task_status FROM runs WHERE plan IS NOT NULL", 3), task);
+    assert_eq!(
+        value::<String>(&person, "SELECT concat_ws(' ', stage, completed, checkpoint, pause_requested) FROM runs WHERE plan IS NOT NULL"),
+        "2 2 1 1"
+    );
+    assert_eq!(line(&person, "SELECT plan, definition, status, why FROM plans", 4), ["switch-17", "switch", "PAUSED", "the line is down"]);
+    assert_eq!(line(&person, "SELECT tenant, plan, task FROM locks", 3), ["acme", "switch-17", "switch-17/acme"]);
+    assert_eq!(value::<String>(&person, "SELECT concat_ws(' ', epoch, fence, lease_us, waiting) FROM locks"), "1 3 9000000000 1");
     assert_eq!(value::<String>(&person, "SELECT concat_ws(' ', id, term, seq) FROM shards"), "0 1 1");
 }
 
@@ -73,6 +82,12 @@ async fn views_show_times_that_people_read() {
     assert_eq!(line(&person, "SELECT run, time, type FROM journal", 3), ["order-17", "2026-01-02T03:04:05.000678Z", "RETRY_SCHEDULED"]);
     assert_eq!(line(&person, "SELECT run, started, wait FROM open_runs", 3), ["order-17", "2026-01-02T03:04:05Z", "BACKOFF"]);
     assert_eq!(line(&person, "SELECT time, name FROM due_timers", 2), ["2026-01-02T03:04:06.200678Z", "retry:charge#1"]);
+    let plan = ["switch-17", "2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z"];
+    assert_eq!(line(&person, "SELECT plan, created, started FROM open_plans", 3), plan);
+    let task = ["switch-17/acme", "acme", "PAUSED", "2026-01-02T03:04:06Z"];
+    assert_eq!(line(&person, "SELECT task, tenant, status, started FROM open_tasks", 4), task);
+    let lock = ["acme", "switch-17/acme", "2026-01-02T03:04:05Z", "2026-01-02T05:34:05Z"];
+    assert_eq!(line(&person, "SELECT tenant, task, held_since, expires FROM held_locks", 4), lock);
     let letter = ["bill.4", "2026-01-02T03:04:05Z", "read#1", "acme", "not a number"];
     assert_eq!(line(&person, "SELECT letter, added, step, tenant, message FROM dead_letters", 5), letter);
     let key = ["session/17", "web-1", "2026-01-02T03:05:05.000678Z", "{\"user\":\"ada\"}"];

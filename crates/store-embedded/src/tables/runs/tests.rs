@@ -30,14 +30,24 @@ fn the_oldest_runs_are_a_piece_of_the_table() {
     assert_eq!(plan(&database(), OLDEST, (0, 0, "", 10)), "SEARCH runs USING PRIMARY KEY ((started_at,run)>(?,?))");
 }
 
-/// What the indexes of workflow and tenant have stays for life, so a change does not touch them.
-#[test]
-fn a_change_writes_the_row_and_three_indexes() {
+/// How many indexes a statement writes.
+fn indexes_written(sql: &str) -> usize {
     let db = database();
-    let mut statement = db.prepare(&format!("EXPLAIN {CHANGE}")).unwrap();
+    let mut statement = db.prepare(&format!("EXPLAIN {sql}")).unwrap();
     let nothing = params_from_iter(vec![""; statement.parameter_count()]);
     let steps = statement.query_map(nothing, |row| row.get::<_, String>("opcode")).unwrap().map(Result::unwrap);
-    assert_eq!(steps.filter(|step| step == "IdxDelete").count(), 3);
+    steps.filter(|step| step == "IdxDelete").count()
+}
+
+/// What the indexes of workflow, tenant and plan have stays for life, so a change does not touch them.
+#[test]
+fn a_change_writes_the_row_and_three_indexes() {
+    assert_eq!(indexes_written(CHANGE), 3);
+}
+
+#[test]
+fn a_change_of_a_task_writes_one_index_more() {
+    assert_eq!(indexes_written(CHANGE_TASK), 4);
 }
 
 #[test]

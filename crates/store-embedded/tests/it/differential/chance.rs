@@ -2,16 +2,18 @@
 
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{
-    EntityId, Envelope, Failure, LetterAbout, LetterHome, LetterId, Message, Payload, Record, RunId, Snapshot, Status, StepId, Timer,
-    TimerName, Timestamp, WorkflowName,
+    EntityId, Envelope, Failure, LetterAbout, LetterHome, LetterId, Message, Payload, PlanId, Record, RunId, Snapshot, Status, StepId,
+    Timer, TimerName, Timestamp, WorkflowName,
 };
 use steadfast_store::{
-    Append, Batch, Definition, Fence, Forgotten, Head, LetterChange, LetterRow, OutboxChange, RunFilter, RunRow, Sweep, TimerChange,
+    Append, Batch, Definition, Fence, Forgotten, Head, LetterChange, LetterRow, OutboxChange, RunFilter, RunRow, Sweep, TaskRow,
+    TimerChange,
 };
 
 /// Few enough for operations to meet.
 pub(super) const IDS: [&str; 6] = ["a", "a-1", "a/1", "B", "b", "10"];
-pub(super) const ENTITIES: [&str; 8] = ["a", "a-1", "key/a", "limit:key/a", "limit:workflow/a", "letters:a", "key:a", "key:a/b"];
+pub(super) const ENTITIES: [&str; 10] =
+    ["a", "a-1", "key/a", "limit:key/a", "limit:workflow/a", "letters:a", "key:a", "key:a/b", "plan:a", "lock:a"];
 pub(super) const WORKFLOWS: [&str; 3] = ["bill", "Bill", "a/b"];
 pub(super) const HOMES: [&str; 5] = ["bill", "Bill", "a/b", "key:a", "key:bill"];
 /// Of tenants, texts and what is looked for.
@@ -79,6 +81,8 @@ impl Chance {
             snapshots: self.some(Self::snapshot),
             keys: self.some(Self::key),
             callbacks: self.some(Self::callback),
+            plans: self.some(Self::plan),
+            locks: self.some(Self::lock),
             forgotten: if self.below(4) == 0 { self.some(Self::forgotten) } else { vec![] },
             definitions: self.some(Self::definition),
         }
@@ -148,8 +152,14 @@ impl Chance {
             recover: Some(self.one_of(&[Recover::Host, Recover::Interrupt])).filter(|_| status == Status::Running || self.below(2) == 0),
             started_at: Timestamp::from_micros(2),
             ended_at: status.is_final().then_some(Timestamp::MAX),
+            task: None,
         };
-        self.maybe(|chance| chance.moved(&row)).unwrap_or(row)
+        let row = self.maybe(|chance| chance.moved(&row)).unwrap_or(row);
+        match self.below(3) {
+            0 => RunRow { task: Some(self.task()), ..row },
+            1 => RunRow { task: Some(TaskRow { plan: PlanId::new("a").unwrap(), ..self.task() }), ..row },
+            _ => row,
+        }
     }
 
     /// A row in which also that is new which a run keeps for life.
@@ -223,16 +233,18 @@ impl Chance {
 
     fn timer(&mut self) -> TimerChange {
         let step = StepId::new("", self.one_of(&["a", "b"]), 1).unwrap();
-        let name = match self.below(6) {
+        let name = match self.below(7) {
             0 => TimerName::Retry(step),
             1 => TimerName::Sleep(step),
             2 => TimerName::Deadline,
             3 => TimerName::Expiry,
             4 => TimerName::Callback(self.one_of(&[9, 10])),
+            5 => TimerName::Lease,
             _ => TimerName::Forget,
         };
-        let entity = match self.below(2) {
+        let entity = match self.below(3) {
             0 => EntityId::from(self.run()),
+            1 => EntityId::Lock(self.tenant()),
             _ => EntityId::Key(self.key_name()),
         };
         if self.below(3) == 0 {

@@ -3,6 +3,7 @@
 use super::Seen;
 use super::chance::{ENTITIES, HOMES, IDS, SHARDS};
 use super::keys::PREFIXES;
+use super::plans::{self, Plans};
 use steadfast_kernel::{EntityId, Envelope, KeyName, LetterHome, LetterId, Record, RunId, Snapshot, Timer};
 use steadfast_store::{
     CallbackCursor, CallbackFilter, CallbackRow, Definition, Fed, Head, KeyRow, LetterCursor, LetterRow, Position, RunCursor, RunFilter,
@@ -14,6 +15,7 @@ pub(super) struct Asked {
     pub(super) runs: [RunFilter; 4],
     pub(super) names: Vec<KeyName>,
     pub(super) callbacks: [CallbackFilter; 2],
+    pub(super) plans: plans::Asked,
     /// How many there are in a page.
     pub(super) page: usize,
 }
@@ -38,13 +40,14 @@ pub(super) struct Contents {
     keys_below: Vec<[Vec<KeyRow>; 2]>,
     callbacks: Vec<[Vec<CallbackRow>; 2]>,
     callbacks_count: Vec<u64>,
+    plans: Plans,
     feed: [Vec<Fed>; 2],
     last: Position,
     definitions: Vec<Definition>,
 }
 
 impl Contents {
-    pub(super) async fn of(store: &impl Store, Asked { runs, names, callbacks, page }: &Asked) -> Self {
+    pub(super) async fn of(store: &impl Store, Asked { runs, names, callbacks, plans, page }: &Asked) -> Self {
         let page = *page;
         let mut all = Contents {
             commits: store.commits(),
@@ -64,6 +67,7 @@ impl Contents {
             keys_below: vec![],
             callbacks: vec![],
             callbacks_count: vec![],
+            plans: Plans::of(store, plans, page).await,
             feed: feed(store, page).await,
             last: store.last().await.unwrap(),
             definitions: store.definitions().await.unwrap(),
@@ -104,6 +108,7 @@ impl Contents {
     pub(super) fn note(&self, seen: &mut Seen) {
         let Contents { commits, heads, journals, snapshots, runs, lists, oldest, half_swept, to_recover, timers, .. } = self;
         let Contents { outbox, letters, letter, keys, keys_below, callbacks, callbacks_count, feed, last, definitions, .. } = self;
+        self.plans.note(seen);
         seen.either("keys", !keys.is_empty());
         keys_below.iter().for_each(|pages| seen.pages("keys_below", pages));
         callbacks.iter().for_each(|pages| seen.pages("callbacks", pages));

@@ -6,6 +6,7 @@
 mod chance;
 mod contents;
 mod keys;
+mod plans;
 mod seen;
 
 use chance::Chance;
@@ -146,6 +147,7 @@ impl Pair {
             runs: [RunFilter::default(), self.chance.filter(), self.chance.filter(), self.chance.only()],
             names: self.chance.some(Chance::key_name),
             callbacks: [CallbackFilter::default(), self.chance.callback_filter()],
+            plans: self.chance.asked_of_plans(),
             page,
         };
         let expected = Contents::of(&self.model, &asked).await;

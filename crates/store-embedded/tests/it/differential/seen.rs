@@ -1,14 +1,16 @@
 //! What has happened so far, and what has to happen before a comparison says something.
 
 use std::collections::BTreeSet;
-use steadfast_store::{Batch, CallbackChange, CallbackFilter, Error, KeyChange, LetterChange, OutboxChange, Position, Store, TimerChange};
+use steadfast_store::{
+    Batch, CallbackChange, CallbackFilter, Error, KeyChange, LetterChange, LockChange, OutboxChange, Position, Store, TimerChange,
+};
 
 /// What has happened, in words.
 #[derive(Default)]
 pub(super) struct Seen(BTreeSet<String>);
 
 /// What must have happened beside every read, with an answer and without.
-const MUST: [&str; 48] = [
+const MUST: [&str; 59] = [
     "claim: done",
     "claim: again",
     "commit: applied",
@@ -45,6 +47,17 @@ const MUST: [&str; 48] = [
     "callback: replaced",
     "callback: removed",
     "callback: removed, was not there",
+    "plan: put",
+    "plan: replaced",
+    "task: put",
+    "task: changed",
+    "task: of another plan",
+    "task: is none any more",
+    "task_counts: several",
+    "lock: put",
+    "lock: replaced",
+    "lock: removed",
+    "lock: removed, was not there",
     "forgotten: nothing",
     "forgotten: the beginning",
     "forgotten: all",
@@ -122,6 +135,7 @@ impl Seen {
             self.note(words[usize::from(before.letter(letter).await.unwrap().is_some())]);
         }
         self.changed_keys(batch, before).await;
+        self.changed_plans(batch, before).await;
         self.forgotten(batch, before).await;
         for snapshot in &batch.snapshots {
             let there = before.snapshot(&snapshot.entity).await.unwrap().is_some();
@@ -148,6 +162,31 @@ impl Seen {
         }
     }
 
+    async fn changed_plans(&mut self, batch: &Batch, before: &impl Store) {
+        for row in &batch.plans {
+            let there = before.plan(&row.plan).await.unwrap().is_some();
+            self.note(if there { "plan: replaced" } else { "plan: put" });
+        }
+        for row in &batch.runs {
+            let was = before.run(&row.run).await.unwrap().and_then(|row| row.task);
+            match (was, &row.task) {
+                (None, Some(_)) => self.note("task: put"),
+                (Some(was), Some(is)) if was.plan == is.plan => self.note("task: changed"),
+                (Some(_), Some(_)) => self.note("task: of another plan"),
+                (Some(_), None) => self.note("task: is none any more"),
+                (None, None) => {}
+            }
+        }
+        for change in &batch.locks {
+            let (tenant, words) = match change {
+                LockChange::Put(row) => (&row.tenant, ["lock: put", "lock: replaced"]),
+                LockChange::Remove(tenant) => (tenant, ["lock: removed, was not there", "lock: removed"]),
+            };
+            let there = !before.locks_of(std::slice::from_ref(tenant)).await.unwrap().is_empty();
+            self.note(words[usize::from(there)]);
+        }
+    }
+
     async fn forgotten(&mut self, batch: &Batch, before: &impl Store) {
         let last = before.last().await.unwrap();
         for forgotten in &batch.forgotten {
@@ -169,7 +208,7 @@ impl Seen {
         let source = include_str!("../../../../store/src/lib.rs");
         let operations = source.split("pub trait Store").nth(1).unwrap().split("\n}").next().unwrap();
         let operations = operations.lines().filter_map(|line| line.split_once("fn ")?.1.split('(').next());
-        let lists = ["runs", "oldest", "to_recover", "timers", "outbox", "letters", "keys_below", "callbacks"]
+        let lists = ["runs", "oldest", "to_recover", "timers", "outbox", "letters", "keys_below", "callbacks", "plans", "tasks", "locks"]
             .map(|list| format!("{list}: another page"));
         let mut must: BTreeSet<String> = MUST.into_iter().map(String::from).chain(lists).collect();
         for operation in operations.filter(|operation| !["commit", "claim", "sweep", "half_swept"].contains(operation)) {
