@@ -28,6 +28,7 @@ mod limits;
 mod listing;
 mod outbox;
 mod panics;
+mod plans;
 mod pausing;
 mod programs;
 mod races;
