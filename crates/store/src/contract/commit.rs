@@ -2,8 +2,9 @@
 
 use super::Harness;
 use super::fixture::{
-    Writer, add, all_callbacks, all_keys, all_letters, all_messages, all_timers, arm, callback, changes, entity, envelope, event, events,
-    forgotten, key_row, letter, put_callback, put_key, recover_ids, row, rows, run, seqs, snapshot, timer,
+    Writer, add, all_callbacks, all_keys, all_letters, all_locks, all_messages, all_plans, all_tasks, all_timers, arm, callback, changes,
+    entity, envelope, event, events, forgotten, key_row, letter, lock_row, plan_id, plan_row, put_callback, put_key, put_lock, recover_ids,
+    row, rows, run, seqs, snapshot, task_row, timer,
 };
 use crate::{Batch, LetterChange, RunFilter, Store};
 use steadfast_kernel::TimerName;
@@ -11,11 +12,9 @@ use steadfast_kernel::TimerName;
 /// Everything that a batch can have, of run `a`. The beginning of journal `old` is forgotten.
 fn everything() -> Batch {
     Batch {
-        plans: Vec::new(),
-        locks: Vec::new(),
         fences: vec![],
         events: vec![event("a", 1), event("a", 2)],
-        runs: vec![row("a")],
+        runs: vec![row("a"), task_row("t", "p")],
         timers: vec![arm(0, &timer("a", TimerName::Deadline, 5))],
         outbox: vec![add(&envelope("a", 1))],
         letters: vec![LetterChange::Put(letter("bill", 1, 5))],
@@ -23,11 +22,13 @@ fn everything() -> Batch {
         definitions: vec![],
         keys: vec![put_key(&key_row("a"))],
         callbacks: vec![put_callback(&callback("a", 1, 5))],
+        plans: vec![plan_row("p", 5)],
+        locks: vec![put_lock(&lock_row("acme"))],
         forgotten: vec![forgotten("old", Some(2))],
     }
 }
 
-/// Events, row, timer, message, letter, key, callback and snapshot of a batch are there together, and what it forgets is gone.
+/// Events, rows, timer, message, letter, key, callback, plan, task, lock and snapshot of a batch are there together, and what it forgets is gone.
 pub async fn a_batch_is_applied_as_a_whole(harness: &impl Harness) {
     let store = harness.open().await;
     let mut writer = Writer::claim(&store, 0).await;
@@ -40,6 +41,9 @@ pub async fn a_batch_is_applied_as_a_whole(harness: &impl Harness) {
     assert_eq!(all_letters(&store).await, [letter("bill", 1, 5)]);
     assert_eq!(all_keys(&store).await, [key_row("a")]);
     assert_eq!(all_callbacks(&store).await, [callback("a", 1, 5)]);
+    assert_eq!(all_plans(&store).await, [plan_row("p", 5)]);
+    assert_eq!(all_tasks(&store, "p").await, [task_row("t", "p")]);
+    assert_eq!(all_locks(&store).await, [lock_row("acme")]);
     assert_eq!(seqs(&store, "old").await, [2]);
     assert_eq!(store.snapshot(&entity("a")).await.unwrap(), Some(snapshot("a", 2)));
 }
@@ -60,6 +64,9 @@ pub async fn a_refused_batch_leaves_no_trace(harness: &impl Harness) {
     assert_eq!(all_letters(&store).await, []);
     assert_eq!(all_keys(&store).await, []);
     assert_eq!(all_callbacks(&store).await, []);
+    assert_eq!(all_plans(&store).await, []);
+    assert_eq!(all_tasks(&store, "p").await, []);
+    assert_eq!(all_locks(&store).await, []);
     assert_eq!(seqs(&store, "old").await, [1, 2]);
     assert_eq!(store.snapshot(&entity("a")).await.unwrap(), None);
     assert_eq!(store.head(0).await.unwrap(), writer.head);
@@ -127,23 +134,29 @@ pub async fn lists_see_what_was_announced(harness: &impl Harness) {
     for number in 1..=10 {
         let id = format!("r{number:02}");
         let batch = Batch {
-            runs: vec![row(&id)],
+            runs: vec![row(&id), task_row(&format!("t{number:02}"), "p")],
             timers: vec![arm(0, &timer(&id, TimerName::Deadline, 5))],
             outbox: vec![add(&envelope("a", number))],
             letters: vec![LetterChange::Put(letter("bill", number, 5))],
             keys: vec![put_key(&key_row(&id))],
             callbacks: vec![put_callback(&callback(&id, 1, 5))],
+            plans: vec![plan_row(&id, 5)],
+            locks: vec![put_lock(&lock_row(&id))],
             ..Batch::default()
         };
         writer.write(batch).await;
         let number = usize::try_from(number).unwrap();
         assert_eq!(recover_ids(&store, 0).await.len(), number);
-        assert_eq!(store.runs(&RunFilter::default(), None, 99).await.unwrap().len(), number);
+        assert_eq!(store.runs(&RunFilter::default(), None, 99).await.unwrap().len(), 2 * number);
         assert_eq!(all_timers(&store, 0).await.len(), number);
         assert_eq!(all_messages(&store, 0).await.len(), number);
         assert_eq!(all_letters(&store).await.len(), number);
         assert_eq!(all_keys(&store).await.len(), number);
         assert_eq!(all_callbacks(&store).await.len(), number);
+        assert_eq!(all_plans(&store).await.len(), number);
+        assert_eq!(all_tasks(&store, "p").await.len(), number);
+        assert_eq!(store.task_counts(&[plan_id("p")]).await.unwrap()[0].tasks, number as u64);
+        assert_eq!(all_locks(&store).await.len(), number);
         assert_eq!(store.callbacks_count(0).await.unwrap(), number as u64);
     }
 }

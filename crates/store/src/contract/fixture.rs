@@ -1,15 +1,15 @@
-//! What the cases write: small records, rows, timers, messages, letters and keys, and a writer that keeps the numbers of its shard.
+//! What the cases write: small records, rows, timers, messages, letters, keys, plans, tasks and locks, and a writer that keeps the numbers of its shard.
 
 use crate::{
     Append, Batch, CallbackChange, CallbackFilter, CallbackRow, Commit, Error, Fence, Forgotten, Head, KeyChange, KeyRow, LetterChange,
-    LetterRow, OutboxChange, RunRow, ShardId, Store, TimerChange,
+    LetterRow, LockChange, LockRow, OutboxChange, PlanFilter, PlanRow, RunRow, ShardId, Store, TaskRow, TimerChange,
 };
 use bytes::Bytes;
 use std::time::Duration;
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{
-    EntityId, Envelope, Failure, Held, KeyName, LetterAbout, LetterHome, LetterId, Message, Payload, Record, Revision, RunId, Seq,
-    Snapshot, Status, StepId, Timer, TimerName, Timestamp, WorkflowName,
+    EntityId, Envelope, Failure, Held, KeyName, Lease, LetterAbout, LetterHome, LetterId, Message, Payload, PlanId, PlanStatus, Record,
+    Revision, RunId, Seq, Snapshot, Status, StepId, TaskStatus, TenantId, Timer, TimerName, Timestamp, WorkflowName,
 };
 
 /// A holder of a shard, whose batches follow on from each other.
@@ -98,7 +98,6 @@ pub(super) fn workflow(name: &str) -> WorkflowName {
 /// The row of a run that is under way, in shard 0.
 pub(super) fn row(id: &str) -> RunRow {
     RunRow {
-        task: None,
         shard: 0,
         run: run(id),
         workflow: workflow("orders/bill"),
@@ -109,6 +108,7 @@ pub(super) fn row(id: &str) -> RunRow {
         recover: Some(Recover::Host),
         started_at: time(7),
         ended_at: None,
+        task: None,
     }
 }
 
@@ -208,6 +208,60 @@ pub(super) fn callbacks(callbacks: impl IntoIterator<Item = CallbackChange>) -> 
     Batch { callbacks: callbacks.into_iter().collect(), ..Batch::default() }
 }
 
+pub(super) fn plan_id(id: &str) -> PlanId {
+    PlanId::new(id).unwrap()
+}
+
+/// The row of a plan in shard 0 that is under way and was created at that time.
+pub(super) fn plan_row(id: &str, created_at: i64) -> PlanRow {
+    PlanRow {
+        shard: 0,
+        plan: plan_id(id),
+        definition: "switch".into(),
+        status: PlanStatus::Running,
+        why: None,
+        created_at: time(created_at),
+        started_at: None,
+        ended_at: None,
+    }
+}
+
+pub(super) fn plans(plans: impl IntoIterator<Item = PlanRow>) -> Batch {
+    Batch { plans: plans.into_iter().collect(), ..Batch::default() }
+}
+
+/// The row of a run that is a task of that plan, and that has not begun.
+pub(super) fn task_row(id: &str, plan: &str) -> RunRow {
+    let task =
+        TaskRow { plan: plan_id(plan), status: TaskStatus::Pending, stage: None, completed: 0, checkpoint: None, pause_requested: false };
+    RunRow { status: Status::Ready, recover: None, tenant: Some("acme".into()), task: Some(task), ..row(id) }
+}
+
+pub(super) fn tenant(id: &str) -> TenantId {
+    TenantId::new(id).unwrap()
+}
+
+/// The lock of that tenant, which a task has, in shard 0.
+pub(super) fn lock_row(id: &str) -> LockRow {
+    let lease = Lease {
+        plan: plan_id("p"),
+        task: run("p/a"),
+        epoch: 1,
+        fence: 3,
+        lease: Duration::from_secs(9_000),
+        expires_at: time(9_000_000_007),
+    };
+    LockRow { shard: 0, tenant: tenant(id), lease, since: time(7), waiting: 0 }
+}
+
+pub(super) fn put_lock(row: &LockRow) -> LockChange {
+    LockChange::Put(Box::new(row.clone()))
+}
+
+pub(super) fn locks(locks: impl IntoIterator<Item = LockChange>) -> Batch {
+    Batch { locks: locks.into_iter().collect(), ..Batch::default() }
+}
+
 /// That journal, by its stored id, need not be kept: all of it, or what is before that entry.
 pub(super) fn forgotten(id: &str, before: Option<Seq>) -> Forgotten {
     Forgotten { entity: EntityId::from_stored(id).unwrap(), before }
@@ -277,4 +331,17 @@ pub(super) async fn all_keys(store: &impl Store) -> Vec<KeyRow> {
 
 pub(super) async fn all_callbacks(store: &impl Store) -> Vec<CallbackRow> {
     store.callbacks(&CallbackFilter::default(), None, usize::MAX).await.unwrap()
+}
+
+pub(super) async fn all_plans(store: &impl Store) -> Vec<PlanRow> {
+    store.plans(&PlanFilter::default(), None, usize::MAX).await.unwrap()
+}
+
+/// The tasks of that plan.
+pub(super) async fn all_tasks(store: &impl Store, plan: &str) -> Vec<RunRow> {
+    store.tasks(&plan_id(plan), None, usize::MAX).await.unwrap()
+}
+
+pub(super) async fn all_locks(store: &impl Store) -> Vec<LockRow> {
+    store.locks(None, usize::MAX).await.unwrap()
 }

@@ -127,7 +127,7 @@ pub async fn the_feed_skips_what_is_forgotten(harness: &impl Harness) {
 /// Names that begin alike and other kinds of entities are other journals.
 pub async fn other_journals_are_kept(harness: &impl Harness) {
     let store = harness.open().await;
-    let others = ["a", "key/a", "key:A", "key:a-1", "key:a/b", "key:aa", "letters:a", "limit:key/a"];
+    let others = ["a", "key/a", "key:A", "key:a-1", "key:a/b", "key:aa", "letters:a", "limit:key/a", "lock:a", "plan:a"];
     let mut writer = Writer::claim(&store, 0).await;
     writer.write(entries("key:a", 1..=3)).await;
     for id in others {

@@ -124,7 +124,8 @@ pub async fn journals_of_kinds_of_entities_do_not_mix(harness: &impl Harness) {
     let runs = ["bill", "key/bill", "workflow/bill", "limit", "letters", "limit/key/bill", "letters/bill"].map(entity);
     let limits = [LimitKey::of_key("bill").unwrap(), LimitKey::of_workflow(&workflow("bill"))].map(EntityId::Limit);
     let boxes = ["bill", "key/bill"].map(|name| EntityId::Letters(workflow(name)));
-    let all: Vec<_> = runs.into_iter().chain(limits).chain(boxes).collect();
+    let others = ["key:bill", "plan:bill", "plan:key/bill", "lock:bill", "lock:key/bill"].map(|id| EntityId::from_stored(id).unwrap());
+    let all: Vec<_> = runs.into_iter().chain(limits).chain(boxes).chain(others).collect();
     let kind = |place: usize| format!("EVENT_OF_{place}");
     let append = |(place, entity): (usize, &EntityId)| Append { entity: entity.clone(), record: Record { kind: kind(place), ..record(1) } };
     Writer::claim(&store, 0).await.write(events(all.iter().enumerate().map(append))).await;

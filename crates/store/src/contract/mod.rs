@@ -12,6 +12,7 @@
 //! | [`runs`], [`recover`], [`lists`] | rows are replaced, found by what a restart has to do, and listed newest first by filter |
 //! | [`timers`], [`outbox`], [`letters`] | what is put is there, in its order and in pages that meet; what is removed is gone |
 //! | [`keys`], [`callbacks`] | so it is with keys, which are found by what their names begin with, and with their ends that are to be told |
+//! | [`plans`], [`tasks`], [`locks`] | so it is with plans, with runs that are tasks, which are counted and found by plan and by tenant, and with locks |
 //! | [`forgotten`] | a journal that need not be kept is gone, or its beginning, and nothing else with it |
 //! | [`snapshots`] | the last saved fold of an entity comes back to the byte; what was saved before is gone |
 //! | [`feed`] | what is written can be followed in its order from any place, and no place is given twice |
@@ -69,13 +70,16 @@ pub mod journal;
 pub mod keys;
 pub mod letters;
 pub mod lists;
+pub mod locks;
 pub mod outbox;
+pub mod plans;
 pub mod recover;
 pub mod reopen;
 pub mod retention;
 pub mod runs;
 pub mod size;
 pub mod snapshots;
+pub mod tasks;
 pub mod timers;
 
 use crate::Store;
@@ -233,6 +237,39 @@ macro_rules! contract_tests {
                 callbacks_of_one_batch_change_in_order,
                 callbacks_stand_and_fall_with_their_events,
             }
+            plans {
+                a_plan_comes_back,
+                every_status_of_a_plan_comes_back,
+                a_plan_is_replaced,
+                the_last_of_several_rows_of_a_plan_stays,
+                plans_come_newest_first,
+                filters_of_plans_apply_alone_and_together,
+                pages_of_plans_meet,
+                a_page_of_plans_begins_after_any_place,
+                plans_stand_and_fall_with_their_events,
+            }
+            tasks {
+                a_task_comes_back,
+                every_status_of_a_task_comes_back,
+                a_task_is_replaced,
+                tasks_of_a_plan_come_in_the_order_of_their_ids,
+                pages_of_tasks_meet,
+                tasks_are_counted_by_status,
+                counts_follow_the_tasks,
+                the_latest_task_of_a_tenant_is_found,
+                a_task_that_is_swept_is_gone,
+                plans_and_tasks_are_apart,
+                tasks_stand_and_fall_with_their_events,
+            }
+            locks {
+                a_lock_comes_back,
+                a_lock_is_replaced,
+                several_locks_are_found_at_once,
+                pages_of_locks_meet,
+                a_lock_that_is_removed_is_gone,
+                locks_of_one_batch_change_in_order,
+                locks_stand_and_fall_with_their_events,
+            }
             forgotten {
                 the_beginning_of_a_journal_is_forgotten,
                 a_whole_journal_is_forgotten_with_its_snapshot,
@@ -327,13 +364,16 @@ mod tests {
             ("keys", include_str!("keys.rs")),
             ("letters", include_str!("letters.rs")),
             ("lists", include_str!("lists.rs")),
+            ("locks", include_str!("locks.rs")),
             ("outbox", include_str!("outbox.rs")),
+            ("plans", include_str!("plans.rs")),
             ("recover", include_str!("recover.rs")),
             ("reopen", include_str!("reopen.rs")),
             ("retention", include_str!("retention.rs")),
             ("runs", include_str!("runs.rs")),
             ("size", include_str!("size.rs")),
             ("snapshots", include_str!("snapshots.rs")),
+            ("tasks", include_str!("tasks.rs")),
             ("timers", include_str!("timers.rs")),
         ];
         let declared: Vec<_> = list.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect();

@@ -1,13 +1,16 @@
 //! The outbox: what was said and not yet settled, in the order of each sender.
 
 use super::Harness;
-use super::fixture::{Writer, add, all_messages, entity, envelope, event, events, messages, run, seqs, settle, step, workflow};
+use super::fixture::{
+    Writer, add, all_messages, entity, envelope, event, events, lock_row, messages, plan_id, run, seqs, settle, step, tenant, workflow,
+};
 use crate::{Batch, OutboxChange, Store};
 use std::time::Duration;
 use steadfast_kernel::random::Seed;
+use steadfast_kernel::run::Verb;
 use steadfast_kernel::{
-    EntityId, Envelope, Failure, Letter, LetterAbout, LimitKey, Limiting, Message, Origin, Parent, Payload, Recovery, RunOptions,
-    StartChild,
+    Conflict, EntityId, Envelope, Failure, Lease, Letter, LetterAbout, LimitKey, Limiting, Message, OnFailure, Origin, Parent, Payload,
+    Recovery, RunOptions, StartChild, TaskChanged, TaskOptions, TaskStatus, Wants,
 };
 
 fn failure() -> Failure {
@@ -57,11 +60,55 @@ fn every_kind() -> Vec<Message> {
     ]
 }
 
+/// Every kind of message between plans, tasks and locks.
+fn every_kind_of_plans() -> Vec<Message> {
+    let origin = Origin { by: Some("eve".into()), why: None, command: Some("c-2".into()) };
+    let lease = Lease { epoch: u32::MAX, fence: 1 << 40, ..lock_row("acme").lease };
+    let task = TaskOptions {
+        plan: plan_id("switch-17"),
+        tenant: tenant("acme/eu"),
+        stages: vec!["drain".into(), "sp\u{e4}ter".into()],
+        lease: Duration::from_secs(9_000),
+        on_failure: OnFailure::Release,
+        conflict: Conflict::Skip,
+    };
+    let start = start_child();
+    let changed = [Wants::Nothing, Wants::Turn, Wants::TurnAsked].into_iter().cycle().zip(TaskStatus::ALL);
+    let changed = changed.map(|(wants, status)| Message::TaskChanged(TaskChanged { epoch: 2, status, wants }));
+    changed
+        .chain([
+            Message::StartChild(StartChild {
+                options: RunOptions { task: Some(Box::new(task)), parent: None, ..start.options.clone() },
+                ..start
+            }),
+            Message::AdmitTask { epoch: u32::MAX },
+            Message::RecallTask { epoch: 0 },
+            Message::OperateTask { verb: Verb::RollBack, origin: origin.clone() },
+            Message::AcquireLock { epoch: 1, plan: plan_id("switch-17"), lease: Duration::from_millis(1), waits: true },
+            Message::AcquireLock { epoch: 1, plan: plan_id("switch-17"), lease: Duration::from_secs(9_000), waits: false },
+            Message::LockGranted(Box::new(lease)),
+            Message::LockRefused { epoch: 3, holder: "switch-16:switch-16/acme".into() },
+            Message::ConfirmLock { fence: 7, seen: 1 << 40 },
+            Message::RenewLock { fence: 1 << 40, seen: 0 },
+            Message::ReleaseLock { fence: None },
+            Message::ReleaseLock { fence: Some(7) },
+            Message::LockLost { fence: 7, origin },
+            Message::LockLost { fence: 7, origin: Origin::default() },
+        ])
+        .collect()
+}
+
 /// All fields of messages of all kinds, between entities of all kinds.
 pub async fn every_message_comes_back(harness: &impl Harness) {
     let store = harness.open().await;
-    let hearers = [entity("b"), EntityId::Limit(LimitKey::of_workflow(&workflow("bill"))), EntityId::Letters(workflow("team/bill"))];
-    let sent = (1..).zip(every_kind()).zip(hearers.into_iter().cycle());
+    let hearers = [
+        entity("b"),
+        EntityId::Limit(LimitKey::of_workflow(&workflow("bill"))),
+        EntityId::Letters(workflow("team/bill")),
+        EntityId::Plan(plan_id("switch-17")),
+        EntityId::Lock(tenant("acme/eu")),
+    ];
+    let sent = (1..).zip([every_kind(), every_kind_of_plans()].concat()).zip(hearers.into_iter().cycle());
     let sent: Vec<_> = sent.map(|((seq, message), to)| Envelope { seq, to, message, ..envelope("a", 1) }).collect();
     Writer::claim(&store, 0).await.write(messages(sent.iter().map(add))).await;
     assert_eq!(all_messages(&store, 0).await, sent);
@@ -82,7 +129,14 @@ fn in_order() -> Vec<Envelope> {
         ("limit:key/a", 1),
         ("limit:key/a", 2),
         ("limit:workflow/a", 1),
+        ("lock", 1),
+        ("lock:a", 2),
+        ("lock:a", 10),
         ("m", 1_000_000),
+        ("plan/a", 1),
+        ("plan:a", 9),
+        ("plan:a", 10),
+        ("plan:a-1", 1),
     ];
     places.into_iter().map(|(from, seq)| envelope(from, seq)).collect()
 }

@@ -2,27 +2,32 @@
 
 use super::Harness;
 use super::fixture::{
-    Writer, add, all_callbacks, all_keys, all_letters, all_messages, all_timers, arm, callback, callbacks, disarm, ended, entity, envelope,
-    event, events, key, key_row, keys, letter, letter_id, letters, messages, put_callback, put_key, recover_ids, row, run, seqs, settle,
-    snapshot, snapshots, timer,
+    Writer, add, all_callbacks, all_keys, all_letters, all_locks, all_messages, all_plans, all_tasks, all_timers, arm, callback, callbacks,
+    disarm, ended, entity, envelope, event, events, key, key_row, keys, letter, letter_id, letters, lock_row, locks, messages, plan_id,
+    plan_row, plans, put_callback, put_key, put_lock, recover_ids, row, run, seqs, settle, snapshot, snapshots, task_row, tenant, timer,
 };
-use crate::{Batch, CallbackChange, Error, Head, KeyChange, LetterChange, Store};
+use crate::{Batch, CallbackChange, Error, Head, KeyChange, LetterChange, LockChange, Store};
 use steadfast_kernel::{Status, TimerName};
 
-/// Journal, row, timer, message, letter, key, callback, snapshot and number are there for the next handle.
+/// Journal, rows, timer, message, letter, key, callback, plan, task, lock, snapshot and number are there for the next handle.
 pub async fn everything_committed_is_there(harness: &impl Harness) {
     let store = harness.open().await;
     let armed = timer("a", TimerName::Deadline, 5);
-    let mut batch = Batch { runs: vec![row("a")], timers: vec![arm(0, &armed)], ..events([event("a", 1), event("a", 2)]) };
+    let mut batch =
+        Batch { runs: vec![row("a"), task_row("t", "p")], timers: vec![arm(0, &armed)], ..events([event("a", 1), event("a", 2)]) };
     batch.merge(messages([1, 2].map(|seq| add(&envelope("a", seq)))));
     batch.merge(letters([1, 2].map(|seq| LetterChange::Put(letter("bill", seq, 5)))));
     batch.merge(keys(["a", "b"].map(|name| put_key(&key_row(name)))));
     batch.merge(callbacks([1, 2].map(|revision| put_callback(&callback("c", revision, 5)))));
+    batch.merge(plans([plan_row("p", 5), plan_row("q", 6)]));
+    batch.merge(locks(["acme", "umbrella"].map(|id| put_lock(&lock_row(id)))));
     batch.merge(snapshots([snapshot("a", 2)]));
     let mut writer = Writer::claim(&store, 0).await;
     writer.write(batch).await;
     let mut gone = Batch { outbox: vec![settle(&envelope("a", 1))], ..letters([LetterChange::Remove(letter_id("bill", 1))]) };
     (gone.keys, gone.callbacks) = (vec![KeyChange::Remove(key("b"))], vec![CallbackChange::Remove(key("c"), 1)]);
+    gone.plans.push(plan_row("q", 4));
+    gone.locks.push(LockChange::Remove(tenant("umbrella")));
     writer.write(gone).await;
     drop(store);
     let store = harness.open().await;
@@ -34,6 +39,11 @@ pub async fn everything_committed_is_there(harness: &impl Harness) {
     assert_eq!(all_letters(&store).await, [letter("bill", 2, 5)]);
     assert_eq!(all_keys(&store).await, [key_row("a")]);
     assert_eq!(all_callbacks(&store).await, [callback("c", 2, 5)]);
+    assert_eq!(all_plans(&store).await, [plan_row("p", 5), plan_row("q", 4)]);
+    assert_eq!(all_tasks(&store, "p").await, [task_row("t", "p")]);
+    assert_eq!(store.task_counts(&[plan_id("p")]).await.unwrap().len(), 1);
+    assert_eq!(store.latest_task(&tenant("acme")).await.unwrap(), Some(task_row("t", "p")));
+    assert_eq!(all_locks(&store).await, [lock_row("acme")]);
     assert_eq!(store.snapshot(&entity("a")).await.unwrap(), Some(snapshot("a", 2)));
     assert_eq!(store.head(0).await.unwrap(), Head { term: 1, seq: 2 });
 }

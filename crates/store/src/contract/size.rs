@@ -2,14 +2,15 @@
 
 use super::Harness;
 use super::fixture::{
-    Writer, add, all_callbacks, all_keys, all_letters, all_messages, all_timers, arm, callback, callbacks, changes, entity, envelope,
-    event, events, forgotten, key_row, keys, letter, letters, messages, put_callback, put_key, record, row, rows, run, snapshot, step,
-    timer, workflow,
+    Writer, add, all_callbacks, all_keys, all_letters, all_locks, all_messages, all_plans, all_tasks, all_timers, arm, callback, callbacks,
+    changes, entity, envelope, event, events, forgotten, key_row, keys, letter, letters, lock_row, locks, messages, plan_id, plan_row,
+    plans, put_callback, put_key, put_lock, record, row, rows, run, snapshot, step, task_row, tenant, timer, workflow,
 };
 use crate::{
-    Append, Batch, CallbackCursor, CallbackFilter, KeyRow, LetterChange, LetterCursor, RunCursor, RunFilter, RunRow, Store, TimerKey,
+    Append, Batch, CallbackCursor, CallbackFilter, KeyRow, LetterChange, LetterCursor, LockRow, PlanCursor, PlanFilter, PlanRow, RunCursor,
+    RunFilter, RunRow, Store, TimerKey,
 };
-use steadfast_kernel::{Held, Letter, LetterAbout, Message, Payload, Record, StepId, TimerName};
+use steadfast_kernel::{Held, Lease, Letter, LetterAbout, Message, Payload, Record, StepId, TimerName};
 
 /// What an engine accepts by default as an input or output.
 const PAYLOAD_BYTES_MAX: usize = 4 << 20;
@@ -20,11 +21,9 @@ pub async fn a_batch_may_be_large(harness: &impl Harness) {
     let store = harness.open().await;
     let ids: Vec<String> = (0..MANY).map(|number| format!("run-{number:05}")).collect();
     let batch = Batch {
-        plans: Vec::new(),
-        locks: Vec::new(),
         fences: vec![],
         events: ids.iter().flat_map(|id| [event(id, 1), event(id, 2)]).collect(),
-        runs: ids.iter().map(|id| row(id)).collect(),
+        runs: ids.iter().map(|id| row(id)).chain(ids.iter().map(|id| task_row(&format!("p/{id}"), "p"))).collect(),
         timers: ids.iter().map(|id| arm(0, &timer(id, TimerName::Deadline, 5))).collect(),
         outbox: ids.iter().map(|id| add(&envelope(id, 1))).collect(),
         letters: (1..=MANY as u64).map(|seq| LetterChange::Put(letter("bill", seq, 5))).collect(),
@@ -32,13 +31,20 @@ pub async fn a_batch_may_be_large(harness: &impl Harness) {
         definitions: vec![],
         keys: ids.iter().map(|id| put_key(&key_row(id))).collect(),
         callbacks: ids.iter().map(|id| put_callback(&callback(id, 1, 5))).collect(),
+        plans: ids.iter().map(|id| plan_row(id, 5)).collect(),
+        locks: ids.iter().map(|id| put_lock(&lock_row(id))).collect(),
         forgotten: ids.iter().skip(1).step_by(2).map(|id| forgotten(id, Some(2))).collect(),
     };
     Writer::claim(&store, 0).await.write(batch).await;
     assert_eq!(store.commits(), 1);
     let recovered = store.to_recover(0, None, usize::MAX).await.unwrap();
     assert!(recovered.iter().map(|row| row.run.as_str()).eq(ids.iter().map(String::as_str)));
-    assert_eq!(store.runs(&RunFilter::default(), None, usize::MAX).await.unwrap().len(), MANY);
+    assert_eq!(store.runs(&RunFilter::default(), None, usize::MAX).await.unwrap().len(), 2 * MANY);
+    assert_eq!(all_tasks(&store, "p").await.len(), MANY);
+    assert_eq!(all_plans(&store).await.len(), MANY);
+    assert_eq!(all_locks(&store).await.len(), MANY);
+    let all: Vec<_> = ids.iter().map(|id| plan_id(id)).chain([plan_id("p")]).collect();
+    assert_eq!(store.task_counts(&all).await.unwrap().iter().map(|count| count.tasks).collect::<Vec<_>>(), [MANY as u64]);
     assert_eq!(all_timers(&store, 0).await.len(), MANY);
     assert_eq!(all_messages(&store, 0).await.len(), MANY);
     assert_eq!(all_letters(&store).await.len(), MANY);
@@ -59,12 +65,14 @@ pub async fn a_page_is_full_if_there_is_more(harness: &impl Harness) {
     let batch = Batch {
         fences: vec![],
         events: (1..=MANY as u64).map(|seq| event("a", seq)).collect(),
-        runs: ids.iter().map(|id| row(id)).collect(),
+        runs: ids.iter().map(|id| RunRow { task: task_row("a", "p").task, ..row(id) }).collect(),
         timers: ids.iter().map(|id| arm(0, &timer(id, TimerName::Deadline, 5))).collect(),
         outbox: ids.iter().map(|id| add(&envelope(id, 1))).collect(),
         letters: (1..=MANY as u64).map(|seq| LetterChange::Put(letter("bill", seq, 5))).collect(),
         keys: ids.iter().map(|id| put_key(&key_row(id))).collect(),
         callbacks: ids.iter().map(|id| put_callback(&callback(id, 1, 5))).collect(),
+        plans: ids.iter().map(|id| plan_row(id, 5)).collect(),
+        locks: ids.iter().map(|id| put_lock(&lock_row(id))).collect(),
         ..Batch::default()
     };
     Writer::claim(&store, 0).await.write(batch).await;
@@ -76,6 +84,9 @@ pub async fn a_page_is_full_if_there_is_more(harness: &impl Harness) {
     assert_eq!(store.letters(None, PAGE).await.unwrap().len(), PAGE);
     assert_eq!(store.keys_below("run-", None, PAGE).await.unwrap().len(), PAGE);
     assert_eq!(store.callbacks(&CallbackFilter::default(), None, PAGE).await.unwrap().len(), PAGE);
+    assert_eq!(store.plans(&PlanFilter::default(), None, PAGE).await.unwrap().len(), PAGE);
+    assert_eq!(store.tasks(&plan_id("p"), None, PAGE).await.unwrap().len(), PAGE);
+    assert_eq!(store.locks(None, PAGE).await.unwrap().len(), PAGE);
 }
 
 /// A long journal is read page by page, or at once.
@@ -128,10 +139,13 @@ pub async fn long_texts_come_back(harness: &impl Harness) {
     let long = "sp\u{e4}ter \u{1f980}\n".repeat(20_000);
     let record = Record { reason: Some(long.clone()), subject: Some(long.clone()), ..record(1) };
     let row = RunRow { text: Some(long.clone()), tenant: Some(long.clone()), ..row("a") };
-    let batch = Batch { runs: vec![row.clone()], ..events([Append { entity: entity("a"), record: record.clone() }]) };
+    let plan = PlanRow { definition: long.clone(), why: Some(long.clone()), ..plan_row("p", 5) };
+    let mut batch = Batch { runs: vec![row.clone()], ..events([Append { entity: entity("a"), record: record.clone() }]) };
+    batch.plans.push(plan.clone());
     Writer::claim(&store, 0).await.write(batch).await;
     assert!(store.journal(&entity("a"), 0, 9).await.unwrap() == [record], "what is this long is not shown");
     assert!(store.run(&run("a")).await.unwrap() == Some(row), "what is this long is not shown");
+    assert!(store.plan(&plan_id("p")).await.unwrap() == Some(plan), "what is this long is not shown");
 }
 
 /// The longest ids, which differ in their last character, everywhere that an id is part of a key.
@@ -143,12 +157,17 @@ pub async fn the_longest_ids_come_back(harness: &impl Harness) {
     let mut writer = Writer::claim(&store, 0).await;
     for id in &ids {
         writer.write(events([event(id, 1)])).await;
-        writer.write(rows([RunRow { workflow: workflow(id), ..row(id) }])).await;
+        writer
+            .write(rows([RunRow { workflow: workflow(id), tenant: Some(id.clone()), task: task_row("a", id).task, ..row(id) }]))
+            .await;
         writer.write(changes([arm(0, &timer(id, TimerName::Retry(long_step(id)), 5))])).await;
         writer.write(messages([add(&envelope(&format!("letters:{id}"), 1))])).await;
         writer.write(letters([LetterChange::Put(letter(id, 1, 5))])).await;
         writer.write(keys([put_key(&key_row(id))])).await;
         writer.write(callbacks([put_callback(&callback(id, 1, 5))])).await;
+        writer.write(plans([plan_row(id, 5)])).await;
+        let lease = Lease { plan: plan_id(id), task: run(id), ..lock_row(id).lease };
+        writer.write(locks([put_lock(&LockRow { lease, ..lock_row(id) })])).await;
     }
     let runs = store
         .runs(&RunFilter { workflow: Some(workflow(&ids[1])), ..RunFilter::default() }, None, 9)
@@ -163,6 +182,21 @@ pub async fn the_longest_ids_come_back(harness: &impl Harness) {
     assert_eq!(store.letters(Some(&after), 9).await.unwrap(), [letter(&ids[0], 1, 5)]);
     assert_eq!(store.keys_below(&ids[0][..127], Some(&key_row(&ids[0]).key), 9).await.unwrap(), [key_row(&ids[1])]);
     assert_eq!(store.keys_below(&ids[1], None, 9).await.unwrap(), [key_row(&ids[1])]);
+    assert_eq!(
+        store
+            .plans(&PlanFilter::default(), Some(&PlanCursor::from(&plan_row(&ids[1], 5))), 9)
+            .await
+            .unwrap(),
+        [plan_row(&ids[0], 5)]
+    );
+    assert_eq!(store.tasks(&plan_id(&ids[1]), None, 9).await.unwrap().len(), 1);
+    let latest = store.latest_task(&tenant(&ids[0])).await.unwrap().and_then(|row| row.task);
+    assert_eq!(latest.map(|task| task.plan), Some(plan_id(&ids[0])));
+    let last = store.locks(Some(&tenant(&ids[0])), 9).await.unwrap();
+    assert_eq!(
+        last.iter().map(|row| (row.tenant.as_str(), row.lease.plan.as_str())).collect::<Vec<_>>(),
+        [(ids[1].as_str(), ids[1].as_str())]
+    );
     let after = CallbackCursor::from(&callback(&ids[0], 1, 5));
     assert_eq!(store.callbacks(&CallbackFilter::default(), Some(&after), 9).await.unwrap(), [callback(&ids[1], 1, 5)]);
     for id in &ids {

@@ -41,7 +41,7 @@ pub async fn the_last_of_several_snapshots_of_a_batch_stays(harness: &impl Harne
 /// Runs, limits and letter boxes of alike names, and ids that begin alike.
 pub async fn snapshots_of_entities_are_apart(harness: &impl Harness) {
     let store = harness.open().await;
-    let ids = ["a", "a/1", "key/a", "limit:key/a", "limit:workflow/a", "letters:a"];
+    let ids = ["a", "a/1", "key/a", "limit:key/a", "limit:workflow/a", "letters:a", "plan:a", "lock:a"];
     let all: Vec<_> = ids.into_iter().zip(1..).map(|(id, seq)| snapshot(id, seq)).collect();
     Writer::claim(&store, 0).await.write(snapshots(all.clone())).await;
     for (id, expected) in ids.into_iter().zip(all) {

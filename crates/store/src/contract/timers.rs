@@ -1,7 +1,7 @@
 //! Timers: armed, replaced, disarmed, and listed in the order of their keys.
 
 use super::Harness;
-use super::fixture::{Writer, all_timers, arm, changes, disarm, key, step, time, timer};
+use super::fixture::{Writer, all_timers, arm, changes, disarm, key, step, tenant, time, timer};
 use crate::{Store, TimerKey};
 use steadfast_kernel::{EntityId, Timer, TimerName, Timestamp};
 
@@ -10,7 +10,12 @@ fn of_key(name: &str, timer_name: TimerName, due: i64) -> Timer {
     Timer { entity: EntityId::Key(key(name)), ..timer("a", timer_name, due) }
 }
 
-/// Timers that differ in one part of the key each, in the order that is due: (due, run or key as text, name), and names by kind before text.
+/// The timer of a lock.
+fn of_lock(id: &str, due: i64) -> Timer {
+    Timer { entity: EntityId::Lock(tenant(id)), ..timer("a", TimerName::Lease, due) }
+}
+
+/// Timers that differ in one part of the key each, in the order that is due: (due, run, key or lock as text, name), and names by kind before text.
 fn in_order() -> Vec<Timer> {
     let retry = |name| TimerName::Retry(step(name));
     let sleep = |name| TimerName::Sleep(step(name));
@@ -40,6 +45,10 @@ fn in_order() -> Vec<Timer> {
         of_key("a:1", TimerName::Callback(1), 5),
         timer("keya", TimerName::Deadline, 5),
         timer("l", TimerName::Deadline, 5),
+        timer("lock", TimerName::Deadline, 5),
+        of_lock("B", 5),
+        of_lock("a", 5),
+        timer("locka", TimerName::Deadline, 5),
         timer("A", retry("a"), 6),
         timer("c", sleep("a"), 1_000_000),
         Timer { due: Timestamp::MAX, ..timer("a", sleep("never"), 0) },

@@ -1,8 +1,8 @@
 //! Batches that follow on from each other are merged into one.
 
 use std::time::Duration;
-use steadfast_kernel::{Held, KeyName, Payload, RunId, Status, Target, TimerName, Timestamp, WorkflowName};
-use steadfast_store::{Batch, Fence, KeyChange, KeyRow, RunRow, ShardId, TimerChange};
+use steadfast_kernel::{Held, KeyName, Payload, PlanId, PlanStatus, RunId, Status, Target, TenantId, TimerName, Timestamp, WorkflowName};
+use steadfast_store::{Batch, Fence, KeyChange, KeyRow, LockChange, PlanRow, RunRow, ShardId, TimerChange};
 
 fn fence(shard: ShardId, term: u64, after: u64, upto: u64) -> Fence {
     Fence { shard, term, after, upto }
@@ -30,6 +30,7 @@ fn row(id: &str) -> RunRow {
         recover: None,
         started_at: Timestamp::EPOCH,
         ended_at: None,
+        task: None,
     }
 }
 
@@ -57,6 +58,34 @@ fn rows_and_timers_keep_their_order() {
     batch.merge(Batch { runs: vec![row("a")], timers: vec![disarm("a")], ..Batch::default() });
     assert_eq!(batch.runs, [row("b"), row("a")]);
     assert_eq!(batch.timers, [disarm("b"), disarm("a")]);
+}
+
+#[test]
+fn plans_and_locks_keep_their_order_and_have_a_size() {
+    let plan = |id: &str| PlanRow {
+        shard: 0,
+        plan: PlanId::new(id).unwrap(),
+        definition: "switch".into(),
+        status: PlanStatus::Ready,
+        why: None,
+        created_at: Timestamp::EPOCH,
+        started_at: None,
+        ended_at: None,
+    };
+    let remove = |id: &str| LockChange::Remove(TenantId::new(id).unwrap());
+    let mut batch = Batch { plans: vec![plan("b")], ..Batch::default() };
+    let mut last = 0;
+    for next in [
+        Batch { locks: vec![remove("b")], ..Batch::default() },
+        Batch { plans: vec![plan("a")], locks: vec![remove("a")], ..Batch::default() },
+    ] {
+        assert!(batch.size() > last);
+        last = batch.size();
+        batch.merge(next);
+    }
+    assert!(batch.size() > last);
+    assert_eq!(batch.plans, [plan("b"), plan("a")]);
+    assert_eq!(batch.locks, [remove("b"), remove("a")]);
 }
 
 #[test]
