@@ -1,7 +1,11 @@
 //! Every event survives being stored; what is damaged is named.
 
+mod plans;
+
 use super::*;
-use crate::{Code, Failure, Held, Limiting, Parent, Recovery, Target};
+use crate::random::Seed;
+use crate::{Code, Failure, Held, KeyName, LimitKey, Limiting, Parent, Recovery, RunId, RunOptions, Target, WorkflowName};
+use plans::{every_event_of_plans, task_options};
 
 fn step() -> StepId {
     StepId::new("left", "charge", 2).unwrap()
@@ -33,6 +37,7 @@ fn options() -> RunOptions {
         limits: vec![limit(LimitKey::of_workflow(&workflow()), 4), limit(LimitKey::of_key("card/7").unwrap(), 1)],
         parent: Some(Parent { run: run(), child: step(), detached: true }),
         definition: Some("1f".repeat(32)),
+        task: Some(Box::new(task_options())),
     }
 }
 
@@ -151,8 +156,8 @@ fn every_event() -> Vec<Event> {
         Event::RunRetried(Box::new(retried)),
         Event::RunRetried(Box::new(empty)),
         Event::RunContinued { input: Payload::json("20") },
-        Event::RunCancelRequested { origin: origin(), terminate: true },
-        Event::RunCancelRequested { origin: Origin { by: Some("ada".into()), ..Origin::default() }, terminate: false },
+        Event::RunCancelRequested { origin: origin(), terminate: true, undo: false },
+        Event::RunCancelRequested { origin: Origin { by: Some("ada".into()), ..Origin::default() }, terminate: false, undo: true },
         Event::RunCompensating { failure: Some(failure()) },
         Event::RunCompensating { failure: None },
         Event::UndoCompleted { step: step(), attempt: 1 },
@@ -172,7 +177,7 @@ fn every_event() -> Vec<Event> {
 }
 
 /// How many types of events there are.
-const TYPES: usize = 41;
+const TYPES: usize = 64;
 
 #[test]
 fn every_event_survives_being_stored() {
@@ -182,7 +187,7 @@ fn every_event_survives_being_stored() {
         .into_iter()
         .zip(heard)
         .cycle()
-        .zip(every_event().into_iter().chain(every_event_of_keys()))
+        .zip(every_event().into_iter().chain(every_event_of_keys()).chain(every_event_of_plans()))
     {
         let entry = Entry {
             seq: 4,
