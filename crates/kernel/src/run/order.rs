@@ -108,7 +108,11 @@ impl Run {
             Some(open) => open.is_not_interrupted()?,
             None => return Err("the run has ended".into()),
         }
-        if self.is_ready() { Err("the run waits for a slot, or for its turn".into()) } else { Ok(()) }
+        match self.is_ready() {
+            true if self.is_held_back() => Err("the run waits for its turn, or for its lock".into()),
+            true => Err("the run waits for a slot".into()),
+            false => Ok(()),
+        }
     }
 
     fn may_be_retried(&self) -> Result<(), String> {

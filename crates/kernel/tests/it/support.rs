@@ -171,7 +171,7 @@ pub(crate) fn signal_taken(wait: &str, signal: Seq) -> Event {
 }
 
 pub(crate) fn cancel_requested() -> Event {
-    Event::RunCancelRequested { origin: ada(), terminate: false }
+    Event::RunCancelRequested { origin: ada(), terminate: false, undo: false }
 }
 
 /// Nothing as the reason means that the run was called off.
@@ -449,7 +449,7 @@ pub(crate) fn deliver_signal(signal: Seq, name: &str) -> Effect {
 
 /// The code is to end; nothing as the reason means that the run was called off.
 pub(crate) fn deliver_stop(failure: Option<Failure>) -> Effect {
-    Effect::Deliver(Completion::Stopped { failure })
+    Effect::Deliver(Completion::Stopped { failure, undo: false })
 }
 
 pub(crate) fn decision(entries: impl Into<Vec<Entry>>, effects: impl Into<Vec<Effect>>) -> Decision {

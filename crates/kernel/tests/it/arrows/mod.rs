@@ -36,6 +36,8 @@ fn machine(id: &EntityId) -> &'static str {
         EntityId::Limit(_) => "limit",
         EntityId::Letters(_) => "letter box",
         EntityId::Key(_) => "key",
+        EntityId::Plan(_) => "plan",
+        EntityId::Lock(_) => "lock",
     }
 }
 
@@ -55,6 +57,13 @@ fn state(entity: Option<&Entity>) -> &'static str {
             (true, false) => "HELD_OWING",
             (false, false) => "OWING",
             (false, true) => "SPENT",
+        },
+        Some(Entity::Plan(plan)) => plan.status().as_str(),
+        Some(Entity::Lock(lock)) => match (lock.holder.is_some(), lock.line.is_empty()) {
+            (true, true) => "HELD",
+            (true, false) => "LINE",
+            (false, true) => "FREE",
+            (false, false) => "GIVEN",
         },
     }
 }
@@ -133,7 +142,7 @@ fn kind(entity: Option<&Entity>) -> String {
         Some(Entity::Limit(limit)) => format!("{status} {} {} {}", limit.held().min(4), limit.line.len().min(3), limit.slots.min(4)),
         Some(Entity::Letters(letters)) => format!("{status} {}", letters.letters.len().min(3)),
         Some(Entity::Key(key)) => format!("{status} {} {} {}", told_of(key), key.callbacks.len().min(2), key.letters.len().min(2)),
-        None => status.into(),
+        Some(Entity::Plan(_) | Entity::Lock(_)) | None => status.into(),
     }
 }
 

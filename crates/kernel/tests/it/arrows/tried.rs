@@ -25,6 +25,7 @@ pub(super) fn decided(id: &EntityId, entity: Option<&Entity>) -> Vec<Decision> {
         (EntityId::Limit(_), _) => of_limit(entity),
         (EntityId::Letters(_), _) => of_letters(entity),
         (EntityId::Key(_), _) => of_key(entity.and_then(Entity::key)),
+        (EntityId::Plan(_) | EntityId::Lock(_), _) => Vec::new(),
     };
     asked.into_iter().filter_map(|command| decide(id, entity, command, now()).ok()).collect()
 }
@@ -224,7 +225,7 @@ fn arrivals(run: Option<&Run>, open: &Open) -> Vec<Event> {
         run_paused(),
         run_resumed(),
         cancel_requested(),
-        Event::RunCancelRequested { origin: ada(), terminate: true },
+        Event::RunCancelRequested { origin: ada(), terminate: true, undo: false },
         run_retried(None, seq + 1, &[]),
         run_retried(None, 2, &[]),
         Event::SlotAcquired { key },

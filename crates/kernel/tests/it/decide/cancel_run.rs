@@ -14,7 +14,7 @@ fn a_request_is_recorded_and_the_code_is_told() {
 #[test]
 fn nobody_has_to_say_who_and_why() {
     let silent = Command::CancelRun(CancelRun { origin: Origin::default(), blocked: false });
-    let event = Event::RunCancelRequested { origin: Origin::default(), terminate: false };
+    let event = Event::RunCancelRequested { origin: Origin::default(), terminate: false, undo: false };
     let effects = [deliver_stop(None), answer(Answer::CancelRequested)];
     check(&open(), 70, silent, Ok(decision([entry(2, 70, event)], effects)));
 }
@@ -123,7 +123,7 @@ fn the_undoing_of_an_interrupted_run_goes_on() {
 
 #[test]
 fn the_same_command_again_is_answered_after_the_end_too() {
-    let request = Event::RunCancelRequested { origin: ada_with("c-1"), terminate: false };
+    let request = Event::RunCancelRequested { origin: ada_with("c-1"), terminate: false, undo: false };
     let over = history([run_started(), request, Event::RunCancelled]);
     let command = Command::CancelRun(CancelRun { origin: ada_with("c-1"), blocked: false });
     check(&over, 70, command, Ok(decision([], [answer(Answer::CancelRequested)])));

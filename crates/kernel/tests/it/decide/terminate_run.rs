@@ -3,7 +3,7 @@
 use super::*;
 
 fn requested() -> Event {
-    Event::RunCancelRequested { origin: ada(), terminate: true }
+    Event::RunCancelRequested { origin: ada(), terminate: true, undo: false }
 }
 
 fn ends(seq: u64) -> [Entry; 2] {
@@ -39,7 +39,8 @@ fn it_is_cancelled_and_what_was_to_be_undone_is_not() {
 #[test]
 fn the_same_command_again_is_answered() {
     let origin = ada_with("c-1");
-    let history = history([run_started(), Event::RunCancelRequested { origin: origin.clone(), terminate: true }, Event::RunCancelled]);
+    let history =
+        history([run_started(), Event::RunCancelRequested { origin: origin.clone(), terminate: true, undo: false }, Event::RunCancelled]);
     check(&history, 70, Command::TerminateRun(origin), Ok(decision([], [answer(Answer::Terminated)])));
     check(&history, 70, Command::TerminateRun(ada_with("c-2")), ended());
 }

@@ -76,7 +76,9 @@ pub(super) fn a_recorded_step_never_changes(journal: &[Entry]) -> TestCaseResult
                 TimerName::Sleep(sleep) if waits.remove(sleep).is_none() && set.contains(sleep) => drop(fired.insert(sleep)),
                 TimerName::Sleep(_) => {}
                 TimerName::Deadline => prop_assert!(false, "the deadline is abandoned"),
-                name @ (TimerName::Expiry | TimerName::Callback(_) | TimerName::Forget) => prop_assert!(false, "{name} is none of a run"),
+                name @ (TimerName::Expiry | TimerName::Callback(_) | TimerName::Forget | TimerName::Lease) => {
+                    prop_assert!(false, "{name} is none of a run")
+                }
             }
         }
     }

@@ -374,7 +374,7 @@ impl World {
             let name = match (command, effect) {
                 (_, Effect::StartAttempt { step, .. }) => TimerName::Retry(step.clone()),
                 (_, Effect::Deliver(Completion::TimerFired { sleep })) => TimerName::Sleep(sleep.clone()),
-                (_, Effect::Deliver(Completion::Stopped { failure: Some(_) })) => TimerName::Deadline,
+                (_, Effect::Deliver(Completion::Stopped { failure: Some(_), .. })) => TimerName::Deadline,
                 (Command::FireTimer(_), Effect::Close) => TimerName::Deadline,
                 _ => continue,
             };
@@ -433,7 +433,7 @@ impl Scenario {
             .then(|| child_of(&other_run("parent-1"), "child:checkout#1", false))
             .and_then(|options| options.parent);
         let recovery = if self.manual { manual().recovery } else { RunOptions::default().recovery };
-        RunOptions { tenant: Some("acme".into()), recovery, limits, parent, definition: None }
+        RunOptions { tenant: Some("acme".into()), recovery, limits, parent, ..RunOptions::default() }
     }
 }
 

@@ -1,10 +1,12 @@
 //! What forms an event can have: every field that may be there or not. A field that is new does not compile here until somebody has said what forms it has; then
 //! a journal has to be added that has them.
 
+mod plans;
+
 use std::collections::BTreeSet;
 use steadfast_kernel::{
-    Class, Code, Entry, Event, Failure, Held, Letter, LetterAbout, Limiting, Origin, Parent, Recovery, Retried, RunOptions, Target,
-    TimerName,
+    Class, Code, EntityId, Entry, Event, Failure, Held, Letter, LetterAbout, Limiting, Origin, Parent, Recovery, Retried, RunOptions,
+    Target, TimerName,
 };
 
 /// Every form that a golden journal must have.
@@ -19,6 +21,7 @@ pub(super) fn all() -> BTreeSet<String> {
         "options.limits",
         "options.parent",
         "options.definition",
+        "options.task",
         "STEP_COMPLETED.undoable",
         "RETRY_SCHEDULED.details",
         "SIGNAL_AWAITED.until",
@@ -29,6 +32,7 @@ pub(super) fn all() -> BTreeSet<String> {
         "SIGNAL_RECEIVED.why",
         "CHILD_STARTED.deadline",
         "RUN_CANCEL_REQUESTED.terminate",
+        "RUN_CANCEL_REQUESTED.undo",
         "RUN_COMPENSATING.failure",
         "RUN_RETRIED.from",
         "RUN_RETRIED.cuts",
@@ -58,6 +62,8 @@ pub(super) fn all() -> BTreeSet<String> {
         "abandoned sleep",
         "heard from a run",
         "heard from a limit",
+        "heard from a plan",
+        "heard from a lock",
         "letter about a step",
         "letter about an expiry",
         "target is an address",
@@ -67,8 +73,8 @@ pub(super) fn all() -> BTreeSet<String> {
     .map(String::from);
     let classes = [Class::Transient, Class::Permanent, Class::Poison].map(|class| format!("class {}", class.as_str()));
     let codes = Code::ALL.iter().map(|code| format!("code {code}"));
-    let both = either.iter().flat_map(|field| [present(field, true), present(field, false)]);
-    both.chain(single).chain(classes).chain(codes).collect()
+    let both = either.iter().chain(&plans::EITHER).flat_map(|field| [present(field, true), present(field, false)]);
+    both.chain(single).chain(plans::single()).chain(classes).chain(codes).collect()
 }
 
 fn present(field: &str, is_there: bool) -> String {
@@ -88,13 +94,20 @@ pub(super) fn facets(entry: &Entry) -> Vec<String> {
         TimerName::Sleep(_) => "abandoned sleep".to_string(),
         other => format!("abandoned {other}"),
     }));
-    facets.extend(
-        heard
-            .iter()
-            .map(|heard| format!("heard from a {}", if heard.from.run().is_some() { "run" } else { "limit" })),
-    );
+    facets.extend(heard.iter().map(|heard| format!("heard from a {}", whom(&heard.from))));
     facets.extend(of_event(event));
     facets
+}
+
+fn whom(from: &EntityId) -> &'static str {
+    match from {
+        EntityId::Run(_) => "run",
+        EntityId::Limit(_) => "limit",
+        EntityId::Letters(_) => "letter box",
+        EntityId::Key(_) => "key",
+        EntityId::Plan(_) => "plan",
+        EntityId::Lock(_) => "lock",
+    }
 }
 
 fn of_event(event: &Event) -> Vec<String> {
@@ -131,8 +144,9 @@ fn of_event(event: &Event) -> Vec<String> {
         | Event::LetterRedriven { letter: _, origin }
         | Event::LetterDropped { letter: _, origin } => of_origin(origin),
         Event::RunRetried(retried) => of_retried(retried),
-        Event::RunCancelRequested { origin, terminate } => {
-            [vec![present("RUN_CANCEL_REQUESTED.terminate", *terminate)], of_origin(origin)].concat()
+        Event::RunCancelRequested { origin, terminate, undo } => {
+            let fields = vec![present("RUN_CANCEL_REQUESTED.terminate", *terminate), present("RUN_CANCEL_REQUESTED.undo", *undo)];
+            [fields, of_origin(origin)].concat()
         }
         Event::RunCompensating { failure } => {
             [vec![present("RUN_COMPENSATING.failure", failure.is_some())], failure.as_ref().map(of_failure).unwrap_or_default()].concat()
@@ -156,6 +170,9 @@ fn of_event(event: &Event) -> Vec<String> {
         }
         Event::CallbackFailed { revision: _, attempt: _, of: _, delay: _, due_at: _, failure } => of_failure(failure),
         Event::CallbackSettled { revision: _, attempt: _, run } => vec![present("CALLBACK_SETTLED.run", run.is_some())],
+        Event::Task(event) => plans::of_task(event),
+        Event::Plan(event) => plans::of_plan(event),
+        Event::Lock(event) => plans::of_lock(event),
         Event::SlotAcquired { key: _ }
         | Event::StepStarted { step: _, attempt: _ }
         | Event::StepSkipped { step: _ }
@@ -177,7 +194,7 @@ fn of_event(event: &Event) -> Vec<String> {
 }
 
 fn of_options(options: &RunOptions) -> Vec<String> {
-    let RunOptions { tenant, recovery, limits, parent, definition } = options;
+    let RunOptions { tenant, recovery, limits, parent, definition, task } = options;
     limits.iter().for_each(|Limiting { key: _, slots: _ }| {});
     let mut facets = vec![
         present("options.tenant", tenant.is_some()),
@@ -185,7 +202,9 @@ fn of_options(options: &RunOptions) -> Vec<String> {
         present("options.limits", !limits.is_empty()),
         present("options.parent", parent.is_some()),
         present("options.definition", definition.is_some()),
+        present("options.task", task.is_some()),
     ];
+    facets.extend(task.as_deref().map(plans::of_task_options).into_iter().flatten());
     facets.extend(parent.iter().map(|Parent { run: _, child: _, detached }| present("parent.detached", *detached)));
     facets
 }

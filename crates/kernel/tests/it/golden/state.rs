@@ -1,12 +1,16 @@
 //! What a journal folds into, as text: a line per fact, so that the text stays as it is when the state is put together in another way. A field that is new does not
 //! compile here until somebody has said whether it is a fact of its own.
 
+mod plans;
+
 use std::fmt::{Debug, Display};
 use steadfast_kernel::key::{Callback, Failed, Held, Key};
 use steadfast_kernel::letter::LetterBox;
 use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::{Ended, Open, Phase, script};
-use steadfast_kernel::{Entity, EntityId, Entry, Envelope, Failure, Letter, LetterAbout, Message, Payload, Run, Timer, machine};
+use steadfast_kernel::{
+    Entity, EntityId, Entry, Envelope, Failure, Letter, LetterAbout, Message, Payload, Run, RunOptions, StartChild, Timer, machine,
+};
 
 /// What a journal comes to.
 pub(super) fn state(id: &EntityId, journal: &[Entry]) -> Entity {
@@ -28,6 +32,8 @@ pub(super) fn folded(id: &EntityId, journal: &[Entry]) -> String {
         Entity::Limit(limit) => facts.limit(&limit),
         Entity::Letters(letters) => facts.letters(&letters),
         Entity::Key(key) => facts.key(&key),
+        Entity::Plan(plan) => facts.plan(&plan),
+        Entity::Lock(lock) => facts.lock(&lock),
     }
     for Envelope { from: _, seq, to, message } in said {
         facts.say("said", format_args!("{seq} to {to}: {}", words(&message)));
@@ -71,6 +77,7 @@ impl Facts {
             details,
             note,
             past: _, // is what the script is
+            task: _, // told by itself
             phase,
         } = run;
         self.say("status", format_args!("{:?}", run.status()));
@@ -83,7 +90,8 @@ impl Facts {
         self.say("input", text(input));
         self.say("given", text(given));
         self.say("seed", seed.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
-        self.say("options", format_args!("{options:?}"));
+        self.say("options", words_of(options));
+        self.task(run);
         self.say("started at", started_at);
         self.say("place", format_args!("{seq} in life {epoch}"));
         self.each("this life began at", retried);
@@ -190,12 +198,23 @@ impl Facts {
     }
 }
 
+/// What makes a run a task is told by itself.
+fn words_of(options: &RunOptions) -> String {
+    let RunOptions { tenant, recovery, limits, parent, definition, task: _ } = options;
+    let rest = format!("limits: {limits:?}, parent: {parent:?}, definition: {definition:?}");
+    format!("RunOptions {{ tenant: {tenant:?}, recovery: {recovery:?}, {rest} }}")
+}
+
 /// A letter says what it is about in the words that it always had.
 fn words(message: &Message) -> String {
     match message {
         Message::PostLetter(Letter { about: LetterAbout::Step { run, step }, attempt, tenant, failure, payload }) => {
             let rest = format!("attempt: {attempt}, tenant: {tenant:?}, failure: {failure:?}, payload: {payload:?}");
             format!("PostLetter(Letter {{ run: {run:?}, step: {step:?}, {rest} }})")
+        }
+        Message::StartChild(StartChild { workflow, input, seed, deadline, options }) if options.task.is_none() => {
+            let rest = format!("seed: {seed:?}, deadline: {deadline:?}, options: {}", words_of(options));
+            format!("StartChild(StartChild {{ workflow: {workflow:?}, input: {input:?}, {rest} }})")
         }
         other => format!("{other:?}"),
     }
