@@ -6,12 +6,13 @@ use crate::template::Template;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
+use steadfast_kernel::plan::Settings;
 use steadfast_kernel::{Policy, Recovery, Timestamp, WorkflowName};
 
-/// A workflow as a file defines it.
+/// A workflow or a plan as a file defines it.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// The workflow's name.
+    /// The name of the workflow or plan.
     pub name: WorkflowName,
     /// What tells this version from all others: SHA-256 of the text, in hexadecimal.
     pub hash: String,
@@ -26,6 +27,8 @@ pub struct Definition {
     pub(crate) concurrency: Option<Concurrency>,
     pub(crate) steps: Vec<Step>,
     pub(crate) output: Option<Template>,
+    /// If it is a plan: how it goes about its tasks. Then its steps are stages.
+    pub(crate) plan: Option<Settings>,
 }
 
 /// Of all runs with the same key, so many may be under way at once.
@@ -49,6 +52,8 @@ pub(crate) struct Step {
     pub(crate) timeout: Option<Duration>,
     pub(crate) not_repeatable: bool,
     pub(crate) undo: Option<Undo>,
+    /// What a stage leaves for those after it: a map.
+    pub(crate) checkpoint: Option<Template>,
 }
 
 /// A branch per item of a list.
@@ -67,6 +72,21 @@ pub(crate) struct Undo {
 }
 
 impl Definition {
+    /// True for a plan.
+    pub fn is_plan(&self) -> bool {
+        self.plan.is_some()
+    }
+
+    /// What it is called in messages: `workflow` or `plan`.
+    pub fn what(&self) -> &'static str {
+        if self.is_plan() { "plan" } else { "workflow" }
+    }
+
+    /// How a plan goes about its tasks; nothing for a workflow.
+    pub fn settings(&self) -> Option<&Settings> {
+        self.plan.as_ref()
+    }
+
     /// Whether its runs go on by themselves after their process died.
     pub fn recovery(&self) -> Recovery {
         self.recovery
@@ -88,6 +108,7 @@ impl Definition {
                 .iter()
                 .map(|step| DescribedStep { name: step.name.clone(), kind: step.kind.name(), after: names(&step.after) });
         Description {
+            kind: self.what(),
             name: self.name.to_string(),
             version: self.hash.clone(),
             file: self.file.clone(),
@@ -108,7 +129,9 @@ impl Definition {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Description {
-    /// The workflow's name.
+    /// `workflow` or `plan`.
+    pub kind: &'static str,
+    /// Its name.
     pub name: String,
     /// What tells this version from all others.
     pub version: String,
@@ -117,12 +140,12 @@ pub struct Description {
     /// What it is for, in the words of its author.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its steps, in the order in which they stand in the file.
+    /// Its steps or stages, in the order in which they stand in the file.
     pub steps: Vec<DescribedStep>,
     /// The JSON Schema of its input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<serde_json::Value>,
-    /// How long a run may take in all.
+    /// How long a run may take in all; of a plan, how long it may take before it pauses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Workflows in YAML: parse, check, and carry out their steps.
+//! Workflows and plans in YAML: parse, check, and carry out their steps.
 //!
 //! A definition is one YAML document in a file; `docs/guide/definitions.md` describes every field. [`check`] reads one and explains every mistake in
 //! it. A [`Library`] reads a folder of them, keeps the versions that runs began with, and gives the engine the code of each workflow.
@@ -30,7 +30,7 @@ mod schema;
 mod suggest;
 mod template;
 
-pub use check::{STEPS_MAX, TEXT_BYTES_MAX, check};
+pub use check::{STAGES_MAX, STEPS_MAX, TEXT_BYTES_MAX, check};
 pub use definition::{Definition, DescribedStep, Description};
 pub use kinds::Settings;
 pub use library::{Broken, Changes, Defined, Library, Look};

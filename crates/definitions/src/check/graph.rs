@@ -1,6 +1,6 @@
 //! Which step comes after which.
 
-use super::step::Draft;
+use super::step::{Draft, Of};
 use crate::problem::Report;
 use crate::suggest;
 use std::collections::BTreeMap;
@@ -53,7 +53,11 @@ impl Graph {
             let fails = self.after[draft.index].iter().map(|index| &drafts[*index]).find(|before| before.always_fails());
             if let Some(fails) = fails {
                 let message = format!("{} is never reached: {}, which it comes after, always fails", draft.shown(), fails.shown());
-                report.wrong_with_help(draft.at, message, "give the failing step a `when`, or name other steps in `after`");
+                let help = match draft.of {
+                    Of::Workflow => "give the failing step a `when`, or name other steps in `after`",
+                    Of::Plan => "give the failing stage a `when`",
+                };
+                report.wrong_with_help(draft.at, message, help);
             }
         }
     }
@@ -68,7 +72,7 @@ fn names<'d>(drafts: &'d [Draft], report: &mut Report) -> BTreeMap<&'d str, usiz
             let line = drafts[*first].at.line;
             report.wrong_with_help(
                 draft.at,
-                format!("there are two steps `{name}`"),
+                format!("there are two {}s `{name}`", draft.of.word()),
                 format!("the other one is in line {line}; rename one"),
             );
         } else {

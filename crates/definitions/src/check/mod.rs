@@ -1,7 +1,9 @@
 //! From a text to a definition, or to everything that is wrong with it.
 
 mod graph;
+mod plan;
 mod step;
+mod steps;
 mod templates;
 mod workflow;
 
@@ -16,6 +18,9 @@ pub const TEXT_BYTES_MAX: usize = 1 << 20;
 
 /// The most steps of a workflow.
 pub const STEPS_MAX: usize = 1000;
+
+/// The most stages of a plan.
+pub const STAGES_MAX: usize = 100;
 
 /// Reads a definition and checks all of it.
 ///
@@ -41,13 +46,16 @@ fn read(file: &str, text: &str, report: &mut Report) -> Option<Definition> {
     }
     let document = parse(text, report)?;
     if document.is_null() {
-        report.wrong_with_help(At::START, "there is no definition in this file", "a definition begins with `workflow: NAME`");
+        report.wrong_with_help(
+            At::START,
+            "there is no definition in this file",
+            "a definition begins with `workflow: NAME` or `plan: NAME`",
+        );
         return None;
     }
     let has = |name: &str| matches!(&document.value, Value::Map(entries) if entries.iter().any(|(key, _)| key.name == name));
-    if has("workflow") || !has("plan") {
-        return workflow::read(&document, file, text, report);
+    if !has("workflow") && (has("plan") || has("stages")) {
+        return plan::read(&document, file, text, report);
     }
-    report.wrong(document.at, "plans are not known to this version; a definition begins with `workflow: NAME`");
-    None
+    workflow::read(&document, file, text, report)
 }

@@ -1,4 +1,4 @@
-//! The fields of a step.
+//! The fields of a step, and of a stage.
 
 use crate::definition::{Foreach, Undo};
 use crate::document::{At, Fields, Node, Value};
@@ -11,8 +11,49 @@ use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::StepId;
 
+/// What a step is part of. In a plan it is called a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    Workflow,
+    Plan,
+}
+
+impl Of {
+    /// What one of them is called.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Of::Workflow => "step",
+            Of::Plan => "stage",
+        }
+    }
+
+    /// The field that lists them.
+    pub(super) fn field(self) -> &'static str {
+        match self {
+            Of::Workflow => "steps",
+            Of::Plan => "stages",
+        }
+    }
+
+    /// What it is part of.
+    pub(super) fn whole(self) -> &'static str {
+        match self {
+            Of::Workflow => "workflow",
+            Of::Plan => "plan",
+        }
+    }
+
+    fn place(self, index: usize) -> Place {
+        match self {
+            Of::Workflow => Place::step(index),
+            Of::Plan => Place::stage(index),
+        }
+    }
+}
+
 /// A step as it was read: what is missing was reported.
 pub(super) struct Draft {
+    pub(super) of: Of,
     pub(super) at: At,
     pub(super) index: usize,
     pub(super) name: Option<String>,
@@ -24,12 +65,13 @@ pub(super) struct Draft {
     pub(super) timeout: Option<Duration>,
     pub(super) not_repeatable: bool,
     pub(super) undo: Option<Undo>,
+    pub(super) checkpoint: Option<Template>,
 }
 
 impl Draft {
     /// What it is called in messages.
     pub(super) fn shown(&self) -> String {
-        shown(self.name.as_deref(), self.index)
+        shown(self.of, self.name.as_deref(), self.index)
     }
 
     /// It fails whenever it is carried out, and it always is.
@@ -38,12 +80,14 @@ impl Draft {
     }
 }
 
-fn shown(name: Option<&str>, index: usize) -> String {
-    name.map_or_else(|| format!("step number {}", index + 1), |name| format!("step `{name}`"))
+fn shown(of: Of, name: Option<&str>, index: usize) -> String {
+    let word = of.word();
+    name.map_or_else(|| format!("{word} number {}", index + 1), |name| format!("{word} `{name}`"))
 }
 
-pub(super) fn read(node: &Node, index: usize, report: &mut Report) -> Draft {
+pub(super) fn read(of: Of, node: &Node, index: usize, report: &mut Report) -> Draft {
     let mut draft = Draft {
+        of,
         at: node.at,
         index,
         name: None,
@@ -55,14 +99,19 @@ pub(super) fn read(node: &Node, index: usize, report: &mut Report) -> Draft {
         timeout: None,
         not_repeatable: false,
         undo: None,
+        checkpoint: None,
     };
-    let Some(mut fields) = Fields::of(node, shown(None, index), report) else { return draft };
+    let Some(mut fields) = Fields::of(node, shown(of, None, index), report) else { return draft };
     draft.name = fields.need("name", report).and_then(|node| read_name(node, report));
     fields.what = draft.shown();
-    let place = Place::step(index);
-    draft.after = fields.take("after").and_then(|node| read_after(node, report));
-    draft.when = fields.take("when").map(|node| (node.at, read_when(node, place, report)));
-    draft.foreach = fields.take("foreach").and_then(|node| read_foreach(node, place, report));
+    let place = of.place(index);
+    if of == Of::Workflow {
+        draft.after = fields.take("after").and_then(|node| read_after(node, report));
+    }
+    draft.when = fields.take("when").map(|node| (node.at, read_when(of, node, place, report)));
+    if of == Of::Workflow {
+        draft.foreach = fields.take("foreach").and_then(|node| read_foreach(node, place, report));
+    }
     let place = place.each_item(draft.foreach.is_some());
     draft.kind = Kind::read(&mut fields, place, report);
     draft.retry = fields.take("retry").and_then(|node| Retry::read(node, report));
@@ -70,6 +119,13 @@ pub(super) fn read(node: &Node, index: usize, report: &mut Report) -> Draft {
     draft.not_repeatable = fields.truth("not_repeatable", report).unwrap_or(false);
     draft.undo = fields.take("undo").and_then(|node| read_undo(node, place.undo(), report));
     check_fit(&draft, &fields, report);
+    if of == Of::Workflow {
+        fields.refuse("checkpoint", "stages of plans have one; in a workflow the output of a step is steps.NAME.output", report);
+    } else {
+        draft.checkpoint = fields.take("checkpoint").and_then(|node| read_checkpoint(node, place, report));
+        fields.refuse("after", "stages run one after another, in the order in which they stand here", report);
+        fields.refuse("foreach", "the tenants are the list: every stage is done once for each of them", report);
+    }
     fields.end(report);
     draft
 }
@@ -112,10 +168,18 @@ fn read_after(node: &Node, report: &mut Report) -> Option<Vec<(At, String)>> {
     Some(items.iter().filter_map(|item| Some((item.at, item.text("after", report)?.to_string()))).collect())
 }
 
-fn read_when(node: &Node, place: Place, report: &mut Report) -> Template {
+/// A map, so that what several stages leave can be put together.
+fn read_checkpoint(node: &Node, place: Place, report: &mut Report) -> Option<Template> {
+    node.map("checkpoint", report)?;
+    Some(Template::read(node, place.kept(), report))
+}
+
+fn read_when(of: Of, node: &Node, place: Place, report: &mut Report) -> Template {
     let when = Template::read(node, place, report);
     match when.constant() {
-        Some(Json::Bool(false)) => report.wrong(node.at, "this step is never carried out: its `when` is always false"),
+        Some(Json::Bool(false)) => {
+            report.wrong(node.at, format!("this {} is never carried out: its `when` is always false", of.word()));
+        }
         Some(Json::Bool(true)) | None => {}
         Some(_) => report.wrong_with_help(node.at, "`when` is not true or false", "write a condition: \"{{ input.amount > 100 }}\""),
     }

@@ -19,8 +19,12 @@ pub(super) fn check(drafts: &[Draft], graph: &Graph, report: &mut Report) -> Vec
         if looked_up.is_some() {
             check_roots(at, place, &names.roots, report);
         }
-        if names.run.iter().any(|part| part.as_deref() != Some("id")) {
+        let only_id = |asked: &[Option<String>]| asked.iter().all(|part| part.as_deref() == Some("id"));
+        if !only_id(&names.run) {
             report.wrong(at, "of `run` there is only `run.id`");
+        }
+        if place.plan && !only_id(&names.plan) {
+            report.wrong(at, "of `plan` there is only `plan.id`");
         }
     }
     sees
@@ -30,7 +34,16 @@ fn check_roots(at: At, place: Place, roots: &BTreeSet<String>, report: &mut Repo
     let here = place.roots();
     for root in roots.iter().filter(|root| !here.contains(&root.as_str())) {
         let (message, help) = match root.as_str() {
+            "output" if place.plan => {
+                ("`output` is only known in `undo` and `checkpoint`".into(), Some("another stage's output is steps.NAME.output".into()))
+            }
             "output" => ("`output` is only known in `undo`".into(), Some("another step's output is steps.NAME.output".into())),
+            "vars" => (
+                "`vars` is not known in `checkpoint`: what is kept there must not change with the server's settings".into(),
+                Some("what the plan was given is `input`".into()),
+            ),
+            "tenant" | "plan" | "checkpoint" => (format!("`{root}` is only known in plans"), None),
+            "item" | "index" if place.plan => (format!("`{root}` is not known: stages have no `foreach`"), None),
             "attempt" => ("`attempt` is only known where attempts are made: in `http`, `run`, `set`, `fail` and `undo`".into(), None),
             "item" | "index" => (format!("`{root}` is only known in what a step with `foreach` does"), None),
             "steps" | "run" => (format!("`{root}` is not known yet: this is worked out before the run begins"), None),
@@ -62,8 +75,10 @@ impl LookUp<'_> {
                     let help = part
                         .as_ref()
                         .map_or_else(|| "write steps.NAME.output".to_string(), |part| format!("write steps.{name}.output.{part}"));
-                    report.wrong_with_help(self.at, format!("of a step only its output can be used: steps.{name}.output"), help);
+                    let what = if self.place.plan { "stage" } else { "step" };
+                    report.wrong_with_help(self.at, format!("of a {what} only its output can be used: steps.{name}.output"), help);
                 }
+                OfSteps::Unknown if self.place.plan => report.wrong(self.at, "name the stage: steps.NAME.output"),
                 OfSteps::Unknown => report.wrong(self.at, "name the step: steps.NAME.output"),
             }
         }
@@ -76,11 +91,14 @@ impl LookUp<'_> {
         match self.place.whose {
             Whose::Step(own) if own == found.index => {
                 let message = format!("{} cannot use its own output here", found.shown());
-                report.wrong_with_help(self.at, message, "in `undo` it is called `output`");
+                let help =
+                    if self.place.plan { "in `undo` and `checkpoint` it is called `output`" } else { "in `undo` it is called `output`" };
+                report.wrong_with_help(self.at, message, help);
             }
             Whose::Step(own) if !self.graph.is_before(found.index, own) => {
                 let message = format!("{} does not come after `{name}`, so it cannot use its output", self.drafts[own].shown());
-                report.wrong_with_help(self.at, message, format!("add `{name}` to its `after`"));
+                let help = if self.place.plan { format!("move `{name}` before it") } else { format!("add `{name}` to its `after`") };
+                report.wrong_with_help(self.at, message, help);
             }
             _ => return Some(Some(found.index)),
         }
@@ -94,7 +112,8 @@ impl LookUp<'_> {
             Some(split) => Some(format!("write steps['{split}'].output: in a template `-` is minus")),
             None => suggest::help(name, names.iter().copied()),
         };
-        report.add(self.at, format!("there is no step `{name}`"), help);
+        let what = if self.place.plan { "stage" } else { "step" };
+        report.add(self.at, format!("there is no {what} `{name}`"), help);
         if split.is_some() { None } else { Some(None) }
     }
 }

@@ -13,6 +13,7 @@ pub(crate) struct Fields<'a> {
     pub(crate) at: At,
     entries: &'a [(Key, Node)],
     known: Vec<&'static str>,
+    refused: Vec<&'static str>,
 }
 
 impl<'a> Fields<'a> {
@@ -20,7 +21,7 @@ impl<'a> Fields<'a> {
     pub(crate) fn of(node: &'a Node, what: impl Into<String>, report: &mut Report) -> Option<Self> {
         let what = what.into();
         match &node.value {
-            Value::Map(entries) => Some(Fields { what, at: node.at, entries, known: Vec::new() }),
+            Value::Map(entries) => Some(Fields { what, at: node.at, entries, known: Vec::new(), refused: Vec::new() }),
             _ => {
                 report.wrong(node.at, format!("{what} has to be a map of fields, but this is {}", node.what()));
                 None
@@ -91,10 +92,18 @@ impl<'a> Fields<'a> {
         Some(limit).filter(|limit| !limit.is_zero())
     }
 
+    /// A field that others have and that has no meaning here.
+    pub(crate) fn refuse(&mut self, name: &'static str, help: &str, report: &mut Report) {
+        if let Some((key, _)) = self.entries.iter().find(|(key, _)| key.name == name) {
+            report.wrong_with_help(key.at, format!("{} has no field `{name}`", self.what), help);
+            self.refused.push(name);
+        }
+    }
+
     /// What is left was not asked for.
     pub(crate) fn end(self, report: &mut Report) {
         for (key, _) in self.entries {
-            if !self.known.contains(&key.name.as_str()) {
+            if !self.known.contains(&key.name.as_str()) && !self.refused.contains(&key.name.as_str()) {
                 let help = suggest::help(&key.name, self.known.iter().copied());
                 report.add(key.at, format!("{} has no field `{}`", self.what, key.name), help);
             }

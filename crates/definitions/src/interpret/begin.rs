@@ -1,6 +1,6 @@
 //! The beginning and the end of a run: its terms, its input, its result.
 
-use super::{Play, decode, encode};
+use super::{Play, decode, encode, task};
 use crate::definition::{Concurrency, Definition};
 use crate::kinds::Tools;
 use crate::template::{Scope, value};
@@ -17,6 +17,9 @@ use steadfast_runtime::host::{Context, Terms};
 /// # Errors
 /// If the input is not what the definition asks for.
 pub(crate) fn terms(definition: &Definition, vars: &Value, input: &Payload) -> Result<Terms, Failure> {
+    if let Some(settings) = &definition.plan {
+        return task::terms(definition, settings, input);
+    }
     let input = checked(definition, input)?;
     let scope = Scope::default().with("input", value(&input)).with("vars", vars.clone());
     let limit = definition.concurrency.as_ref().map(|concurrency| limit(concurrency, &scope)).transpose()?;
@@ -25,6 +28,7 @@ pub(crate) fn terms(definition: &Definition, vars: &Value, input: &Payload) -> R
         deadline: definition.deadline,
         limits: limit.into_iter().collect(),
         definition: Some(definition.hash.clone()),
+        plan: None,
     })
 }
 
@@ -42,6 +46,9 @@ pub(crate) async fn begin(
     context: Context,
     input: Payload,
 ) -> Result<Payload, Failure> {
+    if definition.is_plan() {
+        return task::begin(definition, &vars, tools, context, input).await;
+    }
     if context.definition().is_none() {
         terms(&definition, &vars, &input)?; // a child whose terms were refused begins all the same, without any: here it is told why
     }

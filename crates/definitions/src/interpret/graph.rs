@@ -1,6 +1,7 @@
 //! The way through the graph: each step starts the moment all that it comes after are done.
 
 use super::{Outputs, Play};
+use crate::template::value;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use minijinja::Value;
@@ -40,6 +41,6 @@ impl Play {
     /// A step with what it sees, and its number for when it is done.
     fn take(self, index: usize, outputs: &Outputs) -> impl Future<Output = (usize, Result<Value, Failure>)> + Send + use<> {
         let scope = self.scope_of(self.step(index).sees.iter().copied(), outputs);
-        async move { (index, self.carry_out(index, scope).await) }
+        async move { (index, self.carry_out(index, scope).await.map(|output| value(&output.unwrap_or_default()))) }
     }
 }

@@ -3,11 +3,12 @@
 //! Every decision comes from what is on record (the input, the outputs of steps, what signals said) and from the definition, of which a run keeps
 //! its version; so it takes the same way again when it is replayed. `http`, `run`, `set` and `fail` are steps of the root branch under their own
 //! names; `wait`, `approve` and `start` have a branch of their name each, and so have the items of a `foreach`. One that cannot be begun, because a
-//! template of it fails, is a step with one failed attempt.
+//! template of it fails, is a step with one failed attempt. The stages of a plan are carried out as steps are.
 
 mod begin;
 mod graph;
 mod step;
+mod task;
 
 pub(crate) use begin::{begin, terms};
 

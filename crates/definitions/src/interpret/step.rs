@@ -6,7 +6,6 @@ use crate::kinds::{Approve, Call, Kind, Start};
 use crate::template::{Scope, invalid, value};
 use futures_util::future::{BoxFuture, ready};
 use futures_util::{FutureExt, StreamExt, stream};
-use minijinja::Value;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +16,8 @@ use steadfast_runtime::host::{CannotAsk, UndoFn, Until};
 const ITEMS_MAX: usize = 10_000;
 
 impl Play {
-    /// The output of a step, after all its attempts; null if it is skipped.
-    pub(super) async fn carry_out(&self, index: usize, scope: Scope) -> Result<Value, Failure> {
+    /// The output of a step, after all its attempts; nothing if it is skipped.
+    pub(super) async fn carry_out(&self, index: usize, scope: Scope) -> Result<Option<Json>, Failure> {
         let step = self.step(index);
         let wanted = match is_wanted(step, &scope) {
             Ok(wanted) => wanted,
@@ -26,13 +25,13 @@ impl Play {
         };
         if !wanted {
             self.context.skip(&step.name).map_err(|error| error.failure())?;
-            return Ok(Value::from(()));
+            return Ok(None);
         }
         let output = match &step.foreach {
             None => self.once(index, scope).await,
             Some(foreach) => self.for_each(index, foreach, scope).await,
         };
-        output.map(|output| value(&output))
+        output.map(Some)
     }
 
     async fn once(&self, index: usize, scope: Scope) -> Result<Json, Failure> {

@@ -1,4 +1,4 @@
-//! The code of a workflow that a definition says.
+//! The code of a workflow, or of the tasks of a plan, that a definition says.
 
 use super::Library;
 use crate::definition::Definition;
@@ -40,8 +40,10 @@ impl host::Code for Defined {
     fn terms(&self, input: &Payload) -> Result<host::Terms, Failure> {
         match self.library.current(&self.name) {
             Some(definition) => interpret::terms(&definition, &self.library.0.vars, input),
-            None => Err(Failure::permanent(format!("the definition of {} is gone; runs under way go on, but none is started", self.name))
-                .code(Code::NotFound)),
+            None => {
+                let message = format!("the definition of {} is gone; runs under way go on, but none is started", self.name);
+                Err(Failure::permanent(message).code(Code::NotFound))
+            }
         }
     }
 

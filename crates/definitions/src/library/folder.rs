@@ -46,7 +46,7 @@ pub(super) fn look(folder: &Path, used: &BTreeMap<String, WorkflowName>) -> io::
             Err(error) => Err(vec![problem(&file, format!("the file cannot be read: {error}"))]),
         };
         let checked = checked.and_then(|definition| match look.found.get(&definition.name) {
-            Some(other) => Err(vec![problem(&file, format!("the workflow {} is defined by {} already", definition.name, other.file))]),
+            Some(other) => Err(vec![problem(&file, twice(&definition, other))]),
             None => Ok(definition),
         });
         match checked {
@@ -63,10 +63,22 @@ pub(super) fn look(folder: &Path, used: &BTreeMap<String, WorkflowName>) -> io::
     Ok(look)
 }
 
-/// The workflow that a broken file is about, if some line of it still says so.
+/// Workflows and plans have their names in common: two files of one name are a mistake.
+fn twice(definition: &Definition, other: &Definition) -> String {
+    let (name, file) = (&definition.name, &other.file);
+    match (definition.what(), other.what()) {
+        (what, other) if what == other => format!("the {what} {name} is defined by {file} already"),
+        (what, other) => format!("the {what} {name} has the name of a {other}, which is defined by {file}"),
+    }
+}
+
+/// The workflow or plan that a broken file is about, if some line of it still says so.
 fn named(text: &[u8]) -> Option<WorkflowName> {
     let text = String::from_utf8_lossy(text);
-    let said = text.lines().find_map(|line| line.trim_start_matches('\u{feff}').strip_prefix("workflow:"))?;
+    let said = text.lines().map(|line| line.trim_start_matches('\u{feff}'));
+    let said = said
+        .filter_map(|line| line.strip_prefix("workflow:").or_else(|| line.strip_prefix("plan:")))
+        .next()?;
     let said = said.split_once(" #").map_or(said, |(said, _)| said).trim();
     WorkflowName::new(said.trim_matches(['"', '\''])).ok()
 }

@@ -19,6 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_kernel::WorkflowName;
+use steadfast_runtime::Registered;
 
 /// The definitions of a folder. Clones are the same library.
 ///
@@ -169,7 +170,16 @@ impl Library {
         self.0.shelves.read().current.values().map(|definition| definition.describe()).collect()
     }
 
-    /// The code of a workflow, to be registered with the engine once: it follows the library.
+    /// How the engine is to know the workflow or plan of that name: by the current version, or else by the one that was current last.
+    ///
+    /// The code follows the library, so that this is needed once, and again when the name is defined as the other kind.
+    pub fn registered(&self, name: &WorkflowName) -> Registered {
+        let code = Arc::new(self.code(name));
+        let is_plan = self.0.shelves.read().last.get(name).is_some_and(|definition| definition.is_plan());
+        if is_plan { Registered::plan(code) } else { Registered::new(code) }
+    }
+
+    /// The code of a workflow or of the tasks of a plan, to be registered with the engine once: it follows the library.
     pub fn code(&self, name: &WorkflowName) -> Defined {
         Defined { library: self.clone(), name: name.clone() }
     }

@@ -21,6 +21,8 @@ pub(crate) struct Names {
     pub(crate) steps: Vec<OfSteps>,
     /// What it asks of `run`.
     pub(crate) run: Vec<Option<String>>,
+    /// What it asks of `plan`.
+    pub(crate) plan: Vec<Option<String>>,
 }
 
 /// What is asked of `steps`.
@@ -49,10 +51,12 @@ impl Names {
         roots.retain(|root| !ENGINE.globals().any(|(global, _)| global == root));
         check_filters(scanned)?;
         let of = |root: &'static str| scanned.paths.iter().filter(move |path| path.parts[0] == root);
+        let part = |path: &Path| path.parts.get(1).cloned();
         Ok(Names {
             roots,
             steps: of("steps").map(OfSteps::from).collect(),
-            run: of("run").map(|path| path.parts.get(1).cloned()).collect(),
+            run: of("run").map(part).collect(),
+            plan: of("plan").map(part).collect(),
         })
     }
 }

@@ -3,7 +3,7 @@
 use super::names::Names;
 use crate::document::At;
 
-/// Where a template stands. Everywhere it sees `input` and `vars`.
+/// Where a template stands. Everywhere it sees `input`, and `vars` unless what it gives is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) whose: Whose,
@@ -13,6 +13,10 @@ pub(crate) struct Place {
     pub(crate) undo: bool,
     /// It is rendered for each item of a list.
     pub(crate) item: bool,
+    /// It belongs to a plan, and sees whose task it is and what the stages before it have left.
+    pub(crate) plan: bool,
+    /// It says what a stage leaves for those after it. It sees what the stage returned, and nothing that is not on record.
+    pub(crate) kept: bool,
 }
 
 /// Whose template it is.
@@ -35,11 +39,19 @@ pub(crate) struct Use {
 }
 
 impl Place {
-    pub(crate) const START: Place = Place { whose: Whose::Start, attempt: false, undo: false, item: false };
-    pub(crate) const END: Place = Place { whose: Whose::End, attempt: false, undo: false, item: false };
+    pub(crate) const START: Place = Place { whose: Whose::Start, attempt: false, undo: false, item: false, plan: false, kept: false };
+    pub(crate) const END: Place = Place { whose: Whose::End, ..Place::START };
 
     pub(crate) fn step(index: usize) -> Self {
         Place { whose: Whose::Step(index), ..Place::START }
+    }
+
+    pub(crate) fn stage(index: usize) -> Self {
+        Place { plan: true, ..Place::step(index) }
+    }
+
+    pub(crate) fn kept(self) -> Self {
+        Place { kept: true, ..self }
     }
 
     pub(crate) fn each_attempt(self) -> Self {
@@ -59,11 +71,14 @@ impl Place {
         let (started, steps) = (self.whose != Whose::Start, self.whose != Whose::Start);
         let all = [
             ("input", true),
-            ("vars", true),
+            ("vars", !self.kept),
             ("steps", steps),
             ("run", started),
+            ("tenant", self.plan),
+            ("plan", self.plan),
+            ("checkpoint", self.plan),
             ("attempt", self.attempt),
-            ("output", self.undo),
+            ("output", self.undo || self.kept),
             ("item", self.item),
             ("index", self.item),
         ];

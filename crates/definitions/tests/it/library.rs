@@ -123,7 +123,8 @@ fn a_description_says_what_people_want_to_know() {
     let version = described[0]["version"].as_str().unwrap();
     assert_eq!(version.len(), 64);
     let steps = json!([{"name": "one", "kind": "set", "after": []}, {"name": "two", "kind": "wait", "after": ["one"]}, {"name": "three", "kind": "set", "after": []}]);
-    let expected = json!([{"name": "a", "version": version, "file": "a.yaml", "description": "It ships.", "steps": steps, "input": {"type": "object"}, "deadlineMs": 7_200_000}]);
+    let expected = json!([{"kind": "workflow",
+            "name": "a", "version": version, "file": "a.yaml", "description": "It ships.", "steps": steps, "input": {"type": "object"}, "deadlineMs": 7_200_000}]);
     assert_eq!(described, expected);
 }
 

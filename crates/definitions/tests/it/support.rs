@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value as Json, json};
 use std::fs;
-use std::sync::Arc;
 use std::time::Duration;
 use steadfast::testing::{Lab, LabBuilder};
 use steadfast::{Engine, Error, Failure, Run, Status};
@@ -40,13 +39,10 @@ impl Shelf {
         Shelf { folder, library }
     }
 
-    /// All workflows, as they are registered.
+    /// All workflows and plans, as they are registered.
     pub(crate) fn registered(&self) -> Vec<(String, Registered)> {
         let names = self.library.names();
-        names
-            .iter()
-            .map(|name| (name.to_string(), Registered::new(Arc::new(self.library.code(name)))))
-            .collect()
+        names.iter().map(|name| (name.to_string(), self.library.registered(name))).collect()
     }
 
     /// An engine in real time, for what talks to the world outside.

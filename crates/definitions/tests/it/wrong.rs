@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use steadfast_definitions::{STEPS_MAX, TEXT_BYTES_MAX, check};
+use steadfast_definitions::{STAGES_MAX, STEPS_MAX, TEXT_BYTES_MAX, check};
 
 fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wrong");
@@ -47,15 +47,23 @@ fn texts_and_steps_have_a_bound() {
     assert!(
         said("many.yaml", &format!("workflow: a\nsteps:\n{}", steps(STEPS_MAX + 1))).contains("has 1001 steps, at most 1000 are allowed")
     );
+    assert!(check("most.yaml", &format!("plan: a\nstages:\n{}", steps(STAGES_MAX))).is_ok());
+    assert_eq!(
+        said("many.yaml", &format!("plan: a\nstages:\n{}", steps(STAGES_MAX + 1))),
+        "many.yaml:3:3: the plan has 101 stages, at most 100 are allowed\n"
+    );
 }
 
 #[test]
 fn no_text_makes_the_check_panic() {
-    let good = "workflow: a\ninput: { type: object }\nretry: { base: 1s, on: { NOT_FOUND: { base: 2s } } }\nsteps:\n  - name: a\n    when: \"{{ input.x }}\"\n    http: { url: \"https://x.example/{{ attempt }}\", body: [1, { a: \"{{ input['b'] }}\" }] }\n    undo: { run: { command: [a, \"{{ output.body }}\"], exit: { transient: [1] } } }\n  - { name: b, wait: { until: \"{{ steps.a.output.t }}\" } }\noutput: \"{{ steps['a'].output }}\"\n";
-    assert!(check("good.yaml", good).is_ok());
-    for cut in 0..good.len() {
-        let _may_be_right = check("cut.yaml", &good[..cut]);
-        let _may_be_right = check("gap.yaml", &format!("{}{}", &good[..cut], &good[(cut + 7).min(good.len())..]));
+    let workflow = "workflow: a\ninput: { type: object }\nretry: { base: 1s, on: { NOT_FOUND: { base: 2s } } }\nsteps:\n  - name: a\n    when: \"{{ input.x }}\"\n    http: { url: \"https://x.example/{{ attempt }}\", body: [1, { a: \"{{ input['b'] }}\" }] }\n    undo: { run: { command: [a, \"{{ output.body }}\"], exit: { transient: [1] } } }\n  - { name: b, wait: { until: \"{{ steps.a.output.t }}\" } }\noutput: \"{{ steps['a'].output }}\"\n";
+    let plan = "plan: a\ncanary: 1\nstop_when: { failed_percent: 20 }\nlease: 10m\nstages:\n  - name: a\n    run: { command: [a, \"{{ tenant }}\", \"{{ plan.id }}\"] }\n    checkpoint: { x: \"{{ output.json['y'] }}\" }\n  - { name: b, when: \"{{ checkpoint.x }}\", approve: {} }\n";
+    for good in [workflow, plan] {
+        assert!(check("good.yaml", good).is_ok());
+        for cut in 0..good.len() {
+            let _may_be_right = check("cut.yaml", &good[..cut]);
+            let _may_be_right = check("gap.yaml", &format!("{}{}", &good[..cut], &good[(cut + 7).min(good.len())..]));
+        }
     }
     let deep = format!("workflow: a\nsteps:\n  - name: a\n    set: {}{}", "[".repeat(5000), "]".repeat(5000));
     assert!(!said("deep.yaml", &deep).is_empty());
