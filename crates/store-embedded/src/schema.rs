@@ -126,7 +126,7 @@ mod tests {
     /// Files are compared with what the SQLite of today makes of an altered table, so all of them have to make the same of it.
     #[test]
     fn an_altered_table_has_the_definition_that_files_have() {
-        let added = ", plan TEXT, task_status TEXT, stage INTEGER, completed INTEGER, checkpoint INTEGER, pause_requested INTEGER";
+        let added = ", plan TEXT, task_status TEXT, stage INTEGER, completed INTEGER, checkpoint INTEGER, pause_requested INTEGER, begun_at INTEGER";
         let after = "ended_at   INTEGER";
         let runs = runs::SCHEMA[0].replace(after, &format!("{after}{added}"));
         assert!(expected(4).unwrap().contains(&runs), "{:#?}", expected(4).unwrap());

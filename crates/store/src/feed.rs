@@ -1,6 +1,6 @@
 //! The order of writing over all entities, for those who follow what happens.
 
-use steadfast_kernel::{EntityId, Record};
+use steadfast_kernel::{EntityId, PlanId, Record};
 
 /// A place in the order of writing. Places rise; there may be gaps. Before the first entry is the default, zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,6 +15,8 @@ pub struct Fed {
     pub entity: EntityId,
     /// Whose work the run is; nothing for what is not a run.
     pub tenant: Option<String>,
+    /// The plan that the run is a task of; nothing if it is none.
+    pub plan: Option<PlanId>,
     /// The entry.
     pub record: Record,
 }

@@ -96,6 +96,8 @@ pub struct TaskRow {
     pub checkpoint: Option<u32>,
     /// It pauses, or has paused, because somebody wants it.
     pub pause_requested: bool,
+    /// When it first began.
+    pub started_at: Option<Timestamp>,
 }
 
 impl TaskRow {
@@ -109,6 +111,7 @@ impl TaskRow {
             completed: u32::try_from(task.completed.len()).unwrap_or(u32::MAX),
             checkpoint: task.checkpoint.as_ref().map(|checkpoint| checkpoint.index),
             pause_requested: run.open().is_some_and(|open| open.paused.is_some()),
+            started_at: task.started_at,
         })
     }
 }

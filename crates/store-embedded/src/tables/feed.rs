@@ -3,7 +3,7 @@
 use super::events::record;
 use super::{count, integer, limit as rows, parsed};
 use rusqlite::{Connection, Row};
-use steadfast_kernel::EntityId;
+use steadfast_kernel::{EntityId, PlanId};
 use steadfast_store::{Fed, Position};
 
 pub(crate) const SCHEMA: &[&str] = &["CREATE TABLE places (
@@ -12,11 +12,11 @@ pub(crate) const SCHEMA: &[&str] = &["CREATE TABLE places (
 
 const LAST: &str = "SELECT max(coalesce((SELECT max(position) FROM events), 0), coalesce((SELECT max(last) FROM places), 0))";
 
-const ALL: &str = "SELECT e.*, r.tenant FROM events AS e LEFT JOIN runs AS r ON r.run = e.entity
+const ALL: &str = "SELECT e.*, r.tenant, r.plan FROM events AS e LEFT JOIN runs AS r ON r.run = e.entity
 WHERE e.position > ?1 AND NOT EXISTS (SELECT 1 FROM swept WHERE run = e.entity) ORDER BY e.position LIMIT ?2";
 
 /// An entity's positions stand in the index of its sequences, as those of all rows do.
-const OF_ENTITY: &str = "SELECT e.*, r.tenant FROM events AS e LEFT JOIN runs AS r ON r.run = e.entity
+const OF_ENTITY: &str = "SELECT e.*, r.tenant, r.plan FROM events AS e LEFT JOIN runs AS r ON r.run = e.entity
 WHERE e.entity = ?3 AND e.position > ?1 AND NOT EXISTS (SELECT 1 FROM swept WHERE run = ?3) ORDER BY e.seq LIMIT ?2";
 
 /// The place of what was written last.
@@ -48,6 +48,7 @@ fn fed(row: &Row<'_>) -> rusqlite::Result<Fed> {
         position: Position(count(row, "position")?),
         entity: parsed(row, "entity", EntityId::from_stored)?,
         tenant: row.get("tenant")?,
+        plan: row.get::<_, Option<String>>("plan")?.and_then(|plan| PlanId::new(plan).ok()),
         record: record(row)?,
     })
 }

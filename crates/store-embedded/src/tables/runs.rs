@@ -50,13 +50,13 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 
 /// As [`CHANGE`], of a task.
 const CHANGE_TASK: &str = "UPDATE runs SET status = ?5, wait = ?6, text = ?7, recover = ?8, ended_at = ?10,
-  task_status = ?12, stage = ?13, completed = ?14, checkpoint = ?15, pause_requested = ?16
+  task_status = ?12, stage = ?13, completed = ?14, checkpoint = ?15, pause_requested = ?16, begun_at = ?17
 WHERE started_at = ?9 AND run = ?1 AND shard = ?2 AND workflow = ?3 AND tenant IS ?4 AND plan = ?11";
 
 /// A task is put less often than other runs, so one statement is enough.
 const PUT_TASK: &str = "INSERT OR REPLACE INTO runs (run, shard, workflow, tenant, status, wait, text, recover, started_at, ended_at,
-  plan, task_status, stage, completed, checkpoint, pause_requested)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+  plan, task_status, stage, completed, checkpoint, pause_requested, begun_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
 
 const GET: &str = "SELECT * FROM runs WHERE run = ?1";
 
@@ -98,8 +98,8 @@ pub(crate) fn put(db: &Connection, rows: &[RunRow], begun: &BTreeSet<&RunId>) ->
 
 /// Puts the row of a task, of which the columns of every run are given.
 fn put_task(db: &Connection, run: &[&dyn ToSql], task: &TaskRow) -> rusqlite::Result<()> {
-    let (plan, status) = (task.plan.as_str(), task.status.as_str());
-    let task: [&dyn ToSql; 6] = [&plan, &status, &task.stage, &task.completed, &task.checkpoint, &task.pause_requested];
+    let (plan, status, begun_at) = (task.plan.as_str(), task.status.as_str(), task.started_at.map(Timestamp::as_micros));
+    let task: [&dyn ToSql; 7] = [&plan, &status, &task.stage, &task.completed, &task.checkpoint, &task.pause_requested, &begun_at];
     let all = [run, &task].concat();
     if db.prepare_cached(CHANGE_TASK)?.execute(&all[..])? == 0 {
         db.prepare_cached(PUT_TASK)?.execute(&all[..])?;

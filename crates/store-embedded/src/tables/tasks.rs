@@ -5,7 +5,7 @@ use super::{count, limit as rows, parsed};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::collections::BTreeSet;
-use steadfast_kernel::{PlanId, RunId, TaskStatus, TenantId};
+use steadfast_kernel::{PlanId, RunId, TaskStatus, TenantId, Timestamp};
 use steadfast_store::{RunRow, TaskCount, TaskRow};
 
 pub(crate) const SCHEMA: &[&str] = &[
@@ -15,6 +15,7 @@ pub(crate) const SCHEMA: &[&str] = &[
     "ALTER TABLE runs ADD COLUMN completed INTEGER",       // how many stages are done
     "ALTER TABLE runs ADD COLUMN checkpoint INTEGER",      // the last stage of its checkpoint
     "ALTER TABLE runs ADD COLUMN pause_requested INTEGER", // 1 if somebody wants it to pause
+    "ALTER TABLE runs ADD COLUMN begun_at INTEGER",        // when its first stage could begin, in microseconds
     "CREATE INDEX runs_plan ON runs (plan, run) WHERE plan IS NOT NULL",
     "CREATE INDEX runs_task_status ON runs (plan, task_status) WHERE plan IS NOT NULL",
     "CREATE INDEX runs_task_tenant ON runs (tenant, started_at, run) WHERE plan IS NOT NULL",
@@ -65,6 +66,7 @@ pub(super) fn of_row(row: &Row<'_>) -> rusqlite::Result<Option<TaskRow>> {
         completed: row.get("completed")?,
         checkpoint: row.get("checkpoint")?,
         pause_requested: row.get("pause_requested")?,
+        started_at: row.get::<_, Option<i64>>("begun_at")?.map(Timestamp::from_micros),
     }))
 }
 

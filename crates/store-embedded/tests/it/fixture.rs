@@ -152,6 +152,7 @@ pub(crate) fn task() -> RunRow {
             completed: 2,
             checkpoint: Some(1),
             pause_requested: true,
+            started_at: Some(Timestamp::from_micros(AT + 2_000_000)),
         }),
     }
 }

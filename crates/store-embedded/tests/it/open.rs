@@ -119,7 +119,7 @@ async fn a_newer_store_is_refused() {
 /// What came with the fourth version of the schema.
 const OF_4: &str = "DROP VIEW open_plans; DROP VIEW open_tasks; DROP VIEW held_locks; DROP TABLE plans; DROP TABLE locks;
 DROP INDEX runs_plan; DROP INDEX runs_task_status; DROP INDEX runs_task_tenant;
-ALTER TABLE runs DROP COLUMN pause_requested; ALTER TABLE runs DROP COLUMN checkpoint; ALTER TABLE runs DROP COLUMN completed;
+ALTER TABLE runs DROP COLUMN begun_at; ALTER TABLE runs DROP COLUMN pause_requested; ALTER TABLE runs DROP COLUMN checkpoint; ALTER TABLE runs DROP COLUMN completed;
 ALTER TABLE runs DROP COLUMN stage; ALTER TABLE runs DROP COLUMN task_status; ALTER TABLE runs DROP COLUMN plan;";
 
 /// What came with the third.

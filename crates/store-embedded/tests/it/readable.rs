@@ -64,8 +64,11 @@ async fn what_is_not_an_event_is_a_plain_row() {
     let task = ["switch-17/acme", "switch-17", "PAUSED"];
     assert_eq!(line(&person, "SELECT run, plan, task_status FROM runs WHERE plan IS NOT NULL", 3), task);
     assert_eq!(
-        value::<String>(&person, "SELECT concat_ws(' ', stage, completed, checkpoint, pause_requested) FROM runs WHERE plan IS NOT NULL"),
-        "2 2 1 1"
+        value::<String>(
+            &person,
+            "SELECT concat_ws(' ', stage, completed, checkpoint, pause_requested, begun_at - started_at) FROM runs WHERE plan IS NOT NULL"
+        ),
+        "2 2 1 1 1000000"
     );
     assert_eq!(line(&person, "SELECT plan, definition, status, why FROM plans", 4), ["switch-17", "switch", "PAUSED", "the line is down"]);
     assert_eq!(line(&person, "SELECT tenant, plan, task FROM locks", 3), ["acme", "switch-17", "switch-17/acme"]);

@@ -2,8 +2,8 @@
 
 use super::Harness;
 use super::fixture::{Writer, ended, entity, event, events, row, rows, run, time};
-use crate::{Batch, Fed, Position, RunRow, Store, Sweep, Swept};
-use steadfast_kernel::{EntityId, Seq, Status};
+use crate::{Batch, Fed, Position, RunRow, Store, Sweep, Swept, TaskRow};
+use steadfast_kernel::{EntityId, PlanId, Seq, Status, TaskStatus};
 
 /// Everything after a place, as text.
 async fn fed(store: &impl Store, after: Position, entity: Option<&EntityId>) -> Vec<String> {
@@ -69,14 +69,29 @@ pub async fn one_entity_can_be_followed(harness: &impl Harness) {
     assert_eq!(fed(&store, Position(0), Some(&entity("b"))).await, [""; 0]);
 }
 
-/// The tenant stands in the row of the run.
+/// The tenant, and the plan of a task, stand in the row of the run.
 pub async fn a_run_comes_with_its_tenant(harness: &impl Harness) {
     let store = harness.open().await;
     let acme = RunRow { tenant: Some("acme".into()), ..row("a") };
-    let batch = Batch { events: vec![event("a", 1), event("b", 1)], ..rows([acme, row("b")]) };
-    Writer::claim(&store, 0).await.write(batch).await;
-    let tenants: Vec<_> = store.feed(Position(0), None, 9).await.unwrap().into_iter().map(|fed| fed.tenant).collect();
-    assert_eq!(tenants, [Some("acme".to_string()), None]);
+    let (plan, status) = (PlanId::new("p").unwrap(), TaskStatus::Running);
+    let task = TaskRow {
+        plan: plan.clone(),
+        status,
+        stage: Some(1),
+        completed: 1,
+        checkpoint: Some(0),
+        pause_requested: true,
+        started_at: Some(time(8)),
+    };
+    let task = RunRow { tenant: Some("umbrella".into()), task: Some(task), ..row("p/umbrella") };
+    let events = vec![event("a", 1), event("b", 1), event("p/umbrella", 1)];
+    Writer::claim(&store, 0).await.write(Batch { events, ..rows([acme, row("b"), task]) }).await;
+    for entity in [None, Some(entity("p/umbrella"))] {
+        let fed = store.feed(Position(0), entity.as_ref(), 9).await.unwrap();
+        let whose: Vec<_> = fed.into_iter().map(|fed| (fed.tenant, fed.plan)).collect();
+        let all = [(Some("acme".to_string()), None), (None, None), (Some("umbrella".to_string()), Some(plan.clone()))];
+        assert_eq!(whose, if entity.is_some() { &all[2..] } else { &all[..] });
+    }
 }
 
 /// A batch that failed left nothing, and those after it have places that nobody saw before.

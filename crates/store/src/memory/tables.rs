@@ -165,9 +165,10 @@ impl Tables {
         let wanted = later.filter(|(_, (of, _))| entity.is_none_or(|entity| entity == of));
         let whole = wanted.filter(|(_, (of, _))| !of.run().is_some_and(|run| self.half_swept.contains_key(run)));
         let fed = |(position, key): (&Position, &(EntityId, Seq))| {
-            let tenant = key.0.run().and_then(|run| self.runs.get(run)).and_then(|row| row.tenant.clone());
+            let row = key.0.run().and_then(|run| self.runs.get(run));
+            let (tenant, plan) = (row.and_then(|row| row.tenant.clone()), row.and_then(|row| Some(row.task.as_ref()?.plan.clone())));
             let (_, record) = self.events.get(key)?;
-            Some(Fed { position: *position, entity: key.0.clone(), tenant, record: record.clone() })
+            Some(Fed { position: *position, entity: key.0.clone(), tenant, plan, record: record.clone() })
         };
         whole.filter_map(fed).take(limit).collect()
     }

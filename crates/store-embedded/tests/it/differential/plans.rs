@@ -134,6 +134,7 @@ impl Chance {
             completed: self.small(),
             checkpoint: self.maybe(Self::small),
             pause_requested: self.below(2) == 0,
+            started_at: self.maybe(Self::time),
         }
     }
 
