@@ -3,6 +3,7 @@
 //! Nothing is queued for anybody. A follower remembers its place, reads on from there in the store, and is woken when there may be more; one that is slow only falls
 //! behind. Who follows one entity is woken when that entity was written; those who follow all share what was read last, so that many of them cost one read.
 
+mod ends;
 mod followers;
 mod tail;
 
@@ -14,7 +15,7 @@ use crate::error::Error;
 use crate::metrics;
 use followers::Watch;
 use std::sync::{Arc, Weak};
-use steadfast_kernel::{EntityId, Entry};
+use steadfast_kernel::{EntityId, Entry, PlanId};
 pub use steadfast_store::Position;
 use steadfast_store::Store;
 
@@ -39,6 +40,10 @@ pub struct Fed {
     pub entity: EntityId,
     /// Whose work the run is; nothing for what is not a run.
     pub tenant: Option<String>,
+    /// The plan that the run is a task of; nothing if it is none.
+    pub plan: Option<PlanId>,
+    /// It is the end of a task that was being rolled back.
+    pub rolled_back: bool,
     /// The entry.
     pub entry: Entry,
 }

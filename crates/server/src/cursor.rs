@@ -2,8 +2,8 @@
 
 use crate::problem::Problem;
 use data_encoding::BASE64URL_NOPAD;
-use steadfast_kernel::{KeyName, LetterId, RunId, Timestamp};
-use steadfast_store::{CallbackCursor, LetterCursor, Position, RunCursor};
+use steadfast_kernel::{KeyName, LetterId, PlanId, RunId, TenantId, Timestamp};
+use steadfast_store::{CallbackCursor, LetterCursor, PlanCursor, Position, RunCursor};
 
 /// A place in a list.
 pub(crate) trait Cursor: Sized {
@@ -51,6 +51,32 @@ impl Cursor for LetterCursor {
     fn read(text: &str) -> Option<Self> {
         let (added_at, letter) = text.split_once('.')?;
         Some(LetterCursor { added_at: Timestamp::from_micros(added_at.parse().ok()?), letter: LetterId::parse(letter)? })
+    }
+}
+
+impl Cursor for PlanCursor {
+    const LIST: u8 = b'p';
+
+    fn write(&self) -> String {
+        format!("{}.{}", self.created_at.as_micros(), self.plan)
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let (created_at, plan) = text.split_once('.')?;
+        Some(PlanCursor { created_at: Timestamp::from_micros(created_at.parse().ok()?), plan: PlanId::new(plan).ok()? })
+    }
+}
+
+/// Locks are listed by tenant.
+impl Cursor for TenantId {
+    const LIST: u8 = b't';
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        TenantId::new(text).ok()
     }
 }
 
@@ -107,6 +133,11 @@ mod tests {
         let end = CallbackCursor { ended_at: Timestamp::from_micros(17), key: KeyName::new("a:b/c.5").unwrap(), revision: 3 };
         assert_eq!(decode::<CallbackCursor>("cursor", &encode(&end)).unwrap(), end);
         assert_eq!(decode::<KeyName>("cursor", &encode(&end.key)).unwrap(), end.key);
+        let plan = PlanCursor { created_at: Timestamp::from_micros(17), plan: PlanId::new("a/b.5").unwrap() };
+        assert_eq!(decode::<PlanCursor>("cursor", &encode(&plan)).unwrap(), plan);
+        assert!(decode::<PlanCursor>("cursor", &text).is_err());
+        let tenant = TenantId::new("acme/eu").unwrap();
+        assert_eq!(decode::<TenantId>("cursor", &encode(&tenant)).unwrap(), tenant);
         for foreign in ["", "7", "r17.a", "é", "cmF"] {
             assert!(decode::<RunCursor>("cursor", foreign).is_err(), "{foreign}");
         }

@@ -23,6 +23,7 @@ pub(crate) struct Problem {
     detail: String,
     retry_after: Option<Duration>,
     dependencies: Option<Vec<shapes::Dependency>>,
+    locked: Option<Vec<shapes::Locked>>,
 }
 
 /// The titles of the pages, from their index.
@@ -44,7 +45,7 @@ impl Problem {
         let retry_after = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE]
             .contains(&status)
             .then_some(COME_BACK);
-        Problem { code, status, detail: detail.into(), retry_after, dependencies: None }
+        Problem { code, status, detail: detail.into(), retry_after, dependencies: None, locked: None }
     }
 
     pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
@@ -67,6 +68,7 @@ impl Problem {
             instance: Some(instance.into()),
             code: self.code.into(),
             dependencies: self.dependencies,
+            locked: self.locked,
         };
         let mut response = match reader {
             Reader::Person => pages::problem(&document),
@@ -99,14 +101,29 @@ fn status(code: &str) -> StatusCode {
         }
         code::UNAUTHORISED => StatusCode::UNAUTHORIZED,
         code::HOST_NOT_ALLOWED | code::KEY_OWNED => StatusCode::FORBIDDEN,
-        code::UNKNOWN_WORKFLOW | code::RUN_NOT_FOUND | code::LETTER_NOT_FOUND | code::KEY_NOT_FOUND | code::NO_SUCH_PATH => {
-            StatusCode::NOT_FOUND
-        }
+        code::UNKNOWN_WORKFLOW
+        | code::UNKNOWN_PLAN
+        | code::RUN_NOT_FOUND
+        | code::PLAN_NOT_FOUND
+        | code::TASK_NOT_FOUND
+        | code::CHECKPOINT_NOT_FOUND
+        | code::LOCK_NOT_FOUND
+        | code::LETTER_NOT_FOUND
+        | code::KEY_NOT_FOUND
+        | code::NO_SUCH_PATH => StatusCode::NOT_FOUND,
         code::METHOD_NOT_ALLOWED => StatusCode::METHOD_NOT_ALLOWED,
-        code::RUN_EXISTS | code::RUN_ENDED | code::STALE | code::NOT_ASKED | code::WRONG_STATUS | code::KEY_CHANGED => StatusCode::CONFLICT,
+        code::RUN_EXISTS
+        | code::RUN_ENDED
+        | code::STALE
+        | code::NOT_ASKED
+        | code::WRONG_STATUS
+        | code::KEY_CHANGED
+        | code::PLAN_EXISTS
+        | code::PLAN_STATUS
+        | code::TENANTS_LOCKED => StatusCode::CONFLICT,
         code::PAYLOAD_TOO_LARGE => StatusCode::PAYLOAD_TOO_LARGE,
         code::MEDIA_TYPE => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        code::STEP_NOT_FOUND | code::INVALID_INPUT | code::CALLBACK_NOT_ALLOWED => StatusCode::UNPROCESSABLE_ENTITY,
+        code::STEP_NOT_FOUND | code::INVALID_INPUT | code::INVALID_PLAN | code::CALLBACK_NOT_ALLOWED => StatusCode::UNPROCESSABLE_ENTITY,
         code::TOO_MANY_SIGNALS | code::TOO_MANY_ENDS | code::BUSY | code::TOO_MANY_REQUESTS => StatusCode::TOO_MANY_REQUESTS,
         code::INTERNAL | code::JOURNAL_BROKEN => StatusCode::INTERNAL_SERVER_ERROR,
         _ => StatusCode::SERVICE_UNAVAILABLE, // the store, the engine, a time that is over: all of them may pass
@@ -116,7 +133,11 @@ fn status(code: &str) -> StatusCode {
 impl From<runtime::Error> for Problem {
     fn from(error: runtime::Error) -> Self {
         let problem = Problem::new(error.code(), detail(&error));
-        Problem { retry_after: error.retry_after().or(problem.retry_after), ..problem }
+        let locked = match &error {
+            runtime::Error::Refused(Refusal::TenantsLocked { locked, .. }) => Some(locked.iter().map(Into::into).collect()),
+            _ => None,
+        };
+        Problem { retry_after: error.retry_after().or(problem.retry_after), locked, ..problem }
     }
 }
 
@@ -127,6 +148,9 @@ fn detail(error: &runtime::Error) -> String {
         runtime::Error::Refused(Refusal::Ended { .. }) => "; retry it to have it go on, or start another one",
         runtime::Error::Refused(Refusal::LetterNotFound { .. }) => "; GET /v1/letters lists those that there are",
         runtime::Error::Refused(Refusal::KeyNotFound { .. }) => "; GET /v1/keys lists those that there are",
+        runtime::Error::Refused(Refusal::PlanNotFound { .. }) => "; GET /v1/plans lists those that there are",
+        runtime::Error::Refused(Refusal::LockNotFound { .. }) => "; GET /v1/locks lists those that somebody has",
+        runtime::Error::UnknownPlan { .. } => "; GET /v1/workflows tells more about them",
         runtime::Error::UnknownWorkflow { .. } => "; GET /v1/workflows tells more about them",
         runtime::Error::Store(_) => "; see to the store and start the server again",
         _ => "",

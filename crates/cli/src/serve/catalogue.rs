@@ -46,12 +46,14 @@ impl Catalogue {
         Some(Workflow {
             versions: self.versions(&name, &described.version),
             name: described.name,
+            kind: "workflow".into(), // the server knows which are plans
             source: "definition".into(),
             recovery: recovery.into(),
             slots: None,
             description: described.description,
             input: described.input.and_then(|schema| serde_json::value::to_raw_value(&schema).ok()).map(Data),
             steps: described.steps.into_iter().map(|step| step.name).collect(),
+            plan: None,
         })
     }
 }

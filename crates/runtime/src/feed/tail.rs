@@ -1,6 +1,6 @@
 //! What was written last, read once for all who follow everything.
 
-use super::{Fed, PAGE};
+use super::{Fed, PAGE, ends};
 use crate::error::Error;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -97,7 +97,11 @@ pub(super) async fn read(store: &dyn Store, after: Position, entity: Option<&Ent
     let mut items = Vec::with_capacity(rows.len());
     for row in rows {
         match Entry::try_from(&row.record) {
-            Ok(entry) => items.push(Arc::new(Fed { position: row.position, entity: row.entity, tenant: row.tenant, entry })),
+            Ok(entry) => {
+                let rolled_back = row.plan.is_some() && ends::a_roll_back(store, &row.entity, &entry).await?;
+                let (tenant, plan) = (row.tenant, row.plan);
+                items.push(Arc::new(Fed { position: row.position, entity: row.entity, tenant, plan, rolled_back, entry }));
+            }
             Err(error) => tracing::error!(entity = %row.entity, seq = row.record.seq, %error, "an entry of the feed cannot be read"),
         }
     }
@@ -106,7 +110,8 @@ pub(super) async fn read(store: &dyn Store, after: Position, entity: Option<&Ent
 
 /// About how many bytes it takes.
 fn size(fed: &Fed) -> usize {
-    use steadfast_kernel::Event;
+    use steadfast_kernel::plan::PlanEvent;
+    use steadfast_kernel::{Event, TaskEvent};
     let payload = match &fed.entry.event {
         Event::RunStarted { input: payload, .. }
         | Event::StepCompleted { output: payload, .. }
@@ -117,6 +122,16 @@ fn size(fed: &Fed) -> usize {
         | Event::RunContinued { input: payload }
         | Event::RunCompleted { output: payload } => payload.len(),
         Event::LetterAdded(letter) => letter.payload.len(),
+        Event::Task(event) => match &**event {
+            TaskEvent::CheckpointSaved { data, .. } => data.len(),
+            _ => 0,
+        },
+        Event::Plan(event) => match &**event {
+            PlanEvent::Created(created) => {
+                created.input.len() + created.tenants.iter().map(|tenant| tenant.as_str().len() + 32).sum::<usize>()
+            }
+            _ => 0,
+        },
         Event::KeyPut(held) | Event::KeyRenewed { restated: Some(held), .. } => held.size(),
         _ => 0,
     };
@@ -131,7 +146,8 @@ mod tests {
     fn page(places: std::ops::RangeInclusive<u64>) -> Page {
         let fed = |place| {
             let entry = Entry::new(place, 1, Timestamp::from_micros(0), Event::RunInterrupted);
-            Arc::new(Fed { position: Position(place), entity: (&RunId::new("a").unwrap()).into(), tenant: None, entry })
+            let entity = (&RunId::new("a").unwrap()).into();
+            Arc::new(Fed { position: Position(place), entity, tenant: None, plan: None, rolled_back: false, entry })
         };
         let upto = Position(*places.end());
         Page { items: places.map(fed).collect(), upto, more: false }

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
-use steadfast_kernel::{self as kernel, EntityId, KeyName, LetterId, RunId, check_prefix, code};
+use steadfast_kernel::{self as kernel, EntityId, KeyName, LetterId, PlanId, RunId, TenantId, check_prefix, code};
 use steadfast_runtime::clock::{Clock, SystemClock};
 use steadfast_runtime::{Error, Fed, Feed, Follow, Position};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -34,10 +34,12 @@ pub(super) struct Asked {
     types: Option<String>,
     /// Only what happens to things of that kind: run, plan, task, lock, key or letter.
     kind: Option<String>,
-    /// Only what happens to the thing of that id; a run, unless `kind` says otherwise.
+    /// Only what happens to the thing of that id; a run or task, unless `kind` says otherwise. That of a lock is its tenant.
     id: Option<String>,
     /// Only what is that tenant's.
     tenant: Option<String>,
+    /// Only what happens to that plan and to its tasks.
+    plan: Option<String>,
     /// Only what happens to keys whose names begin so, and to their dead letters.
     #[param(example = "session:")]
     prefix: Option<String>,
@@ -45,7 +47,7 @@ pub(super) struct Asked {
 
 /// Everything that happens, as it happens: server-sent events whose data is `{kind, id, event}`. The order is that of the journal for each thing. The
 /// `id` of an event is a cursor: a reader that comes back with it in `Last-Event-ID` (or `after`) misses nothing. A reader that does not read is
-/// cut off.
+/// cut off. What happens to a task of a plan has the kind `task`, and types of its own where every run has them (`TASK_CREATED` for `RUN_STARTED`, …).
 #[utoipa::path(get, path = "/v1/events", tag = "events",
     params(Asked, ("Last-Event-ID" = Option<String>, Header, description = "The cursor of the last event that was seen; it goes before `after`.")),
     responses(
@@ -88,13 +90,14 @@ struct Filter {
     kind: Option<String>,
     id: Option<String>,
     tenant: Option<String>,
+    plan: Option<PlanId>,
     prefix: Option<String>,
     /// Where the engine itself can leave out the rest.
     entity: Option<EntityId>,
 }
 
 impl Filter {
-    fn new(Asked { types, kind, id, tenant, prefix, .. }: Asked) -> Result<Self, Problem> {
+    fn new(Asked { types, kind, id, tenant, plan, prefix, .. }: Asked) -> Result<Self, Problem> {
         let types: Vec<String> = types.iter().flat_map(|types| types.split(',')).map(str::to_string).collect();
         for kind in &types {
             known("types", kind, &Event::TYPES)?;
@@ -106,7 +109,9 @@ impl Filter {
             check_prefix(prefix)?;
         }
         let entity = match (kind.as_deref(), &id) {
-            (None | Some("run"), Some(id)) => Some(EntityId::Run(RunId::new(id)?)),
+            (None | Some("run" | "task"), Some(id)) => Some(EntityId::Run(RunId::new(id)?)),
+            (Some("plan"), Some(id)) => Some(EntityId::Plan(PlanId::new(id)?)),
+            (Some("lock"), Some(id)) => Some(EntityId::Lock(TenantId::new(id)?)),
             (Some("key"), Some(id)) => Some(EntityId::Key(KeyName::new(id)?)),
             (Some("letter"), Some(id)) => {
                 let letter = LetterId::parse(id)
@@ -115,25 +120,42 @@ impl Filter {
             }
             _ => None,
         };
-        Ok(Filter { types, kind, id, tenant, prefix, entity })
+        let plan = plan.map(PlanId::new).transpose()?;
+        Ok(Filter { types, kind, id, tenant, plan, prefix, entity })
     }
 
     /// What is said of it, if it is wanted.
     fn take(&self, fed: &Fed) -> Option<Change> {
-        let wanted = self.types.is_empty() || self.types.iter().any(|kind| kind == fed.entry.event.kind());
-        let tenant = match &fed.entry.event {
-            kernel::Event::LetterAdded(letter) => letter.tenant.as_ref(),
-            _ => fed.tenant.as_ref(),
-        };
-        if !wanted || self.tenant.as_ref().is_some_and(|asked| tenant != Some(asked)) {
+        let wanted = self.types.is_empty() || self.types.iter().any(|kind| kind == Change::event_type(fed));
+        if !wanted || self.tenant.as_deref().is_some_and(|asked| tenant(fed) != Some(asked)) {
+            return None;
+        }
+        if self.plan.as_ref().is_some_and(|asked| plan(fed) != Some(asked)) {
             return None;
         }
         if self.prefix.as_ref().is_some_and(|prefix| !begins(&fed.entity, prefix)) {
             return None;
         }
-        let change = Change::of(&fed.entity, &fed.entry)?;
+        let change = Change::of(fed)?;
         let fits = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
         (fits(&self.kind, &change.kind) && fits(&self.id, &change.id)).then_some(change)
+    }
+}
+
+/// Whose it is.
+fn tenant(fed: &Fed) -> Option<&str> {
+    match (&fed.entry.event, &fed.entity) {
+        (kernel::Event::LetterAdded(letter), _) => letter.tenant.as_deref(),
+        (_, EntityId::Lock(tenant)) => Some(tenant.as_str()),
+        _ => fed.tenant.as_deref(),
+    }
+}
+
+/// The plan that it is, or is a task of.
+fn plan(fed: &Fed) -> Option<&PlanId> {
+    match &fed.entity {
+        EntityId::Plan(plan) => Some(plan),
+        _ => fed.plan.as_ref(),
     }
 }
 

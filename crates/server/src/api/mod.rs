@@ -3,9 +3,12 @@
 mod feed;
 mod keys;
 mod letters;
+mod locks;
 mod openapi;
+mod plans;
 mod runs;
 mod status;
+mod tenants;
 mod workflows;
 
 pub use openapi::openapi;
@@ -39,6 +42,23 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(runs::retry::retry))
         .routes(routes!(runs::operate::signal))
         .routes(routes!(runs::operate::replay))
+        .routes(routes!(plans::create::create, plans::list::list))
+        .routes(routes!(plans::show::show))
+        .routes(routes!(plans::show::events))
+        .routes(routes!(plans::operate::start))
+        .routes(routes!(plans::operate::pause))
+        .routes(routes!(plans::operate::resume))
+        .routes(routes!(plans::operate::cancel))
+        .routes(routes!(plans::operate::rollback))
+        .routes(routes!(tenants::look::task))
+        .routes(routes!(tenants::look::checkpoint))
+        .routes(routes!(tenants::operate::retry))
+        .routes(routes!(tenants::operate::pause))
+        .routes(routes!(tenants::operate::resume))
+        .routes(routes!(tenants::operate::cancel))
+        .routes(routes!(tenants::operate::rollback))
+        .routes(routes!(locks::list))
+        .routes(routes!(locks::break_one))
         .routes(routes!(keys::look::list))
         .routes(routes!(keys::look::show, keys::change::put, keys::change::delete))
         .routes(routes!(keys::change::renew))

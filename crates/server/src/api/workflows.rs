@@ -2,13 +2,15 @@
 
 use crate::app::App;
 use crate::ask::{Nothing, Query};
-use crate::shapes::{Workflow, Workflows, recovery};
+use crate::shapes::{PlanTerms, Workflow, Workflows, recovery};
 use axum::Json;
 use axum::extract::State;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use steadfast_kernel::{Payload, WorkflowName};
+use steadfast_runtime::{PlanSpec, Registered};
 
-/// Every workflow that can be started here: registered by code, or read from a definition, with its versions.
+/// Every workflow that can be started here, and every plan that can be created: registered by code, or read from a definition, with its versions.
 #[utoipa::path(get, path = "/v1/workflows", tag = "workflows", responses(
     (status = 200, description = "In the order of their names.", body = Workflows),
     (status = 400, description = "A parameter cannot be understood."),
@@ -18,22 +20,46 @@ pub(super) async fn list(State(app): State<Arc<App>>, _: Query<Nothing>) -> Json
 }
 
 impl App {
-    /// Every workflow that can be started here, in the order of their names.
+    /// Every workflow that can be started here, and every plan that can be created, in the order of their names.
     pub(crate) fn workflows(&self) -> Vec<Workflow> {
         let is_gone = |name: &str| self.catalogue.as_ref().is_some_and(|catalogue| catalogue.defines(name)); // unless it is described below
-        let registered = self.engine.workflows().into_iter().filter(|(name, _)| !is_gone(name.as_str()));
-        let registered = registered.map(|(name, registered)| Workflow {
-            name: name.to_string(),
-            source: "code".into(),
-            recovery: recovery(registered.recovery).into(),
-            slots: registered.slots,
-            description: None,
-            input: None,
-            steps: Vec::new(),
-            versions: Vec::new(),
-        });
+        let all = self.engine.workflows();
+        let plans: BTreeMap<&str, &Registered> = all
+            .iter()
+            .filter(|(_, registered)| registered.is_plan)
+            .map(|(name, registered)| (name.as_str(), registered))
+            .collect();
+        let registered = all
+            .iter()
+            .filter(|(name, _)| !is_gone(name.as_str()))
+            .map(|(name, registered)| code(name, registered));
         let described = self.catalogue.iter().flat_map(|catalogue| catalogue.describe());
         let by_name: BTreeMap<String, Workflow> = registered.chain(described).map(|workflow| (workflow.name.clone(), workflow)).collect();
-        by_name.into_values().collect()
+        let known = by_name.into_values().map(|workflow| match plans.get(workflow.name.as_str()) {
+            Some(registered) => Workflow { kind: "plan".into(), plan: terms(registered), ..workflow },
+            None => workflow,
+        });
+        known.collect()
     }
+}
+
+fn code(name: &WorkflowName, registered: &Registered) -> Workflow {
+    Workflow {
+        name: name.to_string(),
+        kind: "workflow".into(),
+        source: "code".into(),
+        recovery: recovery(registered.recovery).into(),
+        slots: registered.slots,
+        description: None,
+        input: None,
+        steps: Vec::new(),
+        plan: None,
+        versions: Vec::new(),
+    }
+}
+
+/// What goes for plans that are created without vars; nothing if there can be none.
+fn terms(registered: &Registered) -> Option<PlanTerms> {
+    let PlanSpec { stages, settings } = *registered.code.terms(&Payload::json("{}")).ok()?.plan?;
+    Some(PlanTerms { stages, settings: (&settings).into() })
 }

@@ -8,6 +8,6 @@ mod runs;
 
 pub(crate) use body::{Body, Optional};
 pub(crate) use origin::Command;
-pub(crate) use path::{KeyPath, LetterPath, RunPath, SignalPath, canonical};
+pub(crate) use path::{KeyPath, LetterPath, PlanPath, RunPath, SignalPath, TenantPath, canonical};
 pub(crate) use query::{Nothing, Query, nearest, within};
 pub(crate) use runs::Narrow;

@@ -1,26 +1,29 @@
 //! Ids in paths. They may have slashes, written as they are or as `%2F`.
 //!
 //! A path is brought into one form before it is routed: everything after `/v1/runs/` is the id, unless its last part is the name of a verb, which then is
-//! the verb, whatever the method, and `…/signals/NAME` is a signal, whatever its name; and so for keys and letters. A run whose id ends like that (`orders/retry`) is reached with its slashes written as `%2F`.
+//! the verb, whatever the method, and `…/signals/NAME` is a signal, whatever its name; and so for plans, tenants, keys and letters. A run whose id ends like that (`orders/retry`) is reached with its slashes written as `%2F`.
 
 use crate::problem::Problem;
 use axum::extract::{FromRequestParts, RawPathParams};
 use http::request::Parts;
-use steadfast_kernel::{KeyName, LetterId, RunId};
+use steadfast_kernel::{KeyName, LetterId, PlanId, RunId, TenantId};
 
-const RUN_VERBS: [&str; 7] = ["events", "result", "pause", "resume", "cancel", "retry", "replay"];
-const KEY_VERBS: [&str; 1] = ["renew"];
-const LETTER_VERBS: [&str; 1] = ["redrive"];
+const RUNS: &str = "/v1/runs/";
+
+/// What ids come after, and the verbs that come after those.
+const KINDS: [(&str, &[&str]); 6] = [
+    (RUNS, &["events", "result", "pause", "resume", "cancel", "retry", "replay"]),
+    ("/v1/plans/", &["events", "start", "pause", "resume", "cancel", "rollback"]),
+    ("/v1/tenants/", &["task", "checkpoint", "retry", "pause", "resume", "cancel", "rollback"]),
+    ("/v1/locks/", &[]),
+    ("/v1/keys/", &["renew"]),
+    ("/v1/letters/", &["redrive"]),
+];
 
 /// The path in its one form, where it is not yet.
 pub(crate) fn canonical(path: &str) -> Option<String> {
-    if let Some(rest) = path.strip_prefix("/v1/runs/") {
-        return joined("/v1/runs/", rest, &RUN_VERBS);
-    }
-    if let Some(rest) = path.strip_prefix("/v1/keys/") {
-        return joined("/v1/keys/", rest, &KEY_VERBS);
-    }
-    path.strip_prefix("/v1/letters/").and_then(|rest| joined("/v1/letters/", rest, &LETTER_VERBS))
+    let (prefix, rest, verbs) = KINDS.iter().find_map(|(prefix, verbs)| Some((*prefix, path.strip_prefix(prefix)?, *verbs)))?;
+    joined(prefix, rest, verbs)
 }
 
 fn joined(prefix: &str, rest: &str, verbs: &[&str]) -> Option<String> {
@@ -28,11 +31,14 @@ fn joined(prefix: &str, rest: &str, verbs: &[&str]) -> Option<String> {
         return None;
     }
     let parts: Vec<&str> = rest.split('/').collect();
-    let signals = parts.iter().rposition(|part| *part == "signals").filter(|at| (1..parts.len() - 1).contains(at));
+    let signals = parts
+        .iter()
+        .rposition(|part| *part == "signals")
+        .filter(|at| prefix == RUNS && (1..parts.len() - 1).contains(at));
     let (id, verb) = match (parts.last(), signals) {
-        (_, Some(at)) if verbs.len() > 1 && at == parts.len() - 2 => (&parts[..at], format!("/signals/{}", parts[at + 1])), // a signal may be called like a verb
+        (_, Some(at)) if at == parts.len() - 2 => (&parts[..at], format!("/signals/{}", parts[at + 1])), // a signal may be called like a verb
         (Some(last), _) if verbs.contains(last) => (&parts[..parts.len() - 1], format!("/{last}")),
-        (_, Some(at)) if verbs.len() > 1 => (&parts[..at], format!("/signals/{}", parts[at + 1..].join("%2F"))),
+        (_, Some(at)) => (&parts[..at], format!("/signals/{}", parts[at + 1..].join("%2F"))),
         _ => (&parts[..], String::new()),
     };
     Some(format!("{prefix}{}{verb}", id.join("%2F")))
@@ -66,6 +72,28 @@ impl<S: Sync> FromRequestParts<S> for SignalPath {
         let (run, name) = (RunId::new(part(parts, "id").await?)?, part(parts, "name").await?);
         steadfast_kernel::check_signal(&name)?;
         Ok(SignalPath(run, name))
+    }
+}
+
+/// The plan that a path names.
+pub(crate) struct PlanPath(pub(crate) PlanId);
+
+impl<S: Sync> FromRequestParts<S> for PlanPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Ok(PlanPath(PlanId::new(part(parts, "id").await?)?))
+    }
+}
+
+/// The tenant that a path names.
+pub(crate) struct TenantPath(pub(crate) TenantId);
+
+impl<S: Sync> FromRequestParts<S> for TenantPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Ok(TenantPath(TenantId::new(part(parts, "tenant").await?)?))
     }
 }
 
@@ -121,6 +149,15 @@ mod tests {
             ("/v1/keys/a/pause", Some("/v1/keys/a%2Fpause")),
             ("/v1/keys/a/signals/go", Some("/v1/keys/a%2Fsignals%2Fgo")),
             ("/v1/letters/key:a/b.1/redrive", Some("/v1/letters/key:a%2Fb.1/redrive")),
+            ("/v1/plans/eu/switch/rollback", Some("/v1/plans/eu%2Fswitch/rollback")),
+            ("/v1/plans/switch", None),
+            ("/v1/plans/a/signals/go", Some("/v1/plans/a%2Fsignals%2Fgo")),
+            ("/v1/plans/a/retry", Some("/v1/plans/a%2Fretry")),
+            ("/v1/tenants/acme/task", Some("/v1/tenants/acme/task")),
+            ("/v1/tenants/acme/eu/checkpoint", Some("/v1/tenants/acme%2Feu/checkpoint")),
+            ("/v1/tenants/acme%2Ftask/task", Some("/v1/tenants/acme%2Ftask/task")),
+            ("/v1/locks/acme/eu", Some("/v1/locks/acme%2Feu")),
+            ("/v1/locks/acme/task", Some("/v1/locks/acme%2Ftask")),
             ("/v1/runs", None),
             ("/v1/workflows/x/y", None),
         ] {

@@ -1,13 +1,16 @@
 //! The journal in public: one event, with what people ask for first beside it.
 
+mod plans;
+mod types;
+
 use super::step::step_name;
 use super::time::millis;
-use super::{Data, Failure, OnExpire, Time};
+use super::{Data, Failure, Locked, OnExpire, Time};
 use serde::{Deserialize, Serialize};
 use steadfast_kernel::{self as kernel, Entry, Held, LetterAbout, Origin, StepId};
 use utoipa::ToSchema;
 
-/// An event of a run, a key or a dead letter.
+/// An event of a run, a plan, a task, a lock, a key or a dead letter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
@@ -132,6 +135,33 @@ payload! {
     ended_at: Time,
     /// The directory that a key ended with.
     with: String,
+    /// The plan.
+    plan: String,
+    /// Where a task stands.
+    status: String,
+    /// The names of the stages of a plan, in order.
+    stages: Vec<String>,
+    /// The stage it is about.
+    stage: String,
+    /// Which one, counted from 0.
+    index: u32,
+    /// What the stages so far have left for those after them.
+    #[schema(value_type = Data)]
+    context_data: Data,
+    /// Whom a plan is for, in order.
+    tenants: Vec<String>,
+    /// Whom it leaves out, and who has their lock.
+    skipped: Vec<Locked>,
+    /// How many tasks of a plan may be under way at once.
+    max_concurrency: u32,
+    /// Why a plan is paused.
+    cause: String,
+    /// What was done is to be undone.
+    undo: bool,
+    /// Who has a lock: `PLAN:TASK`.
+    holder: String,
+    /// The number of a holding.
+    fence: u64,
 }
 
 impl EventPayload {
@@ -176,6 +206,8 @@ impl EventPayload {
                 tenant: options.tenant.clone(),
                 parent: options.parent.as_ref().map(|parent| parent.run.to_string()),
                 definition: options.definition.clone(),
+                plan: options.task.as_ref().map(|task| task.plan.to_string()),
+                stages: options.task.as_ref().map(|task| task.stages.clone()),
                 ..none()
             },
             E::SlotAcquired { key } => EventPayload { key: Some(key.to_string()), ..none() },
@@ -217,9 +249,11 @@ impl EventPayload {
             E::ChildEnded { child, outcome: Err(failure) } => Self::about(child).failed(failure),
             E::ChildTaken { child } => Self::about(child),
             E::RunPaused { origin } | E::RunResumed { origin } => Self::asked(origin),
-            E::RunCancelRequested { origin, terminate } => {
-                EventPayload { terminate: Some(*terminate).filter(|terminate| *terminate), ..Self::asked(origin) }
-            }
+            E::RunCancelRequested { origin, terminate, undo } => EventPayload {
+                terminate: Some(*terminate).filter(|terminate| *terminate),
+                undo: Some(*undo).filter(|undo| *undo),
+                ..Self::asked(origin)
+            },
             E::RunInterrupted | E::RunCancelled => none(),
             E::RunRetried(retried) => {
                 let texts = |steps: &[StepId]| Some(steps.iter().map(ToString::to_string).collect());
@@ -269,88 +303,14 @@ impl EventPayload {
             E::LetterRedriven { letter, origin } | E::LetterDropped { letter, origin } => {
                 EventPayload { letter: Some(*letter), ..Self::asked(origin) }
             }
+            E::Task(event) => Self::of_task(event),
+            E::Plan(event) => Self::of_plan(event),
+            E::Lock(event) => Self::of_lock(event),
         }
     }
 }
 
 impl Event {
-    /// Every type of event, those of plans, tasks, locks and keys included.
-    pub const TYPES: [&str; 73] = [
-        "RUN_STARTED",
-        "STEP_STARTED",
-        "STEP_COMPLETED",
-        "STEP_FAILED",
-        "STEP_SKIPPED",
-        "RETRY_SCHEDULED",
-        "TIMER_SET",
-        "TIMER_FIRED",
-        "SIGNAL_AWAITED",
-        "SIGNAL_RECEIVED",
-        "SIGNAL_TAKEN",
-        "RUN_CANCEL_REQUESTED",
-        "RUN_COMPENSATING",
-        "UNDO_COMPLETED",
-        "UNDO_FAILED",
-        "RUN_CANCELLED",
-        "RUN_COMPLETED",
-        "RUN_FAILED",
-        "SLOT_ACQUIRED",
-        "STEP_HEARTBEAT",
-        "PROGRESS_NOTED",
-        "CHILD_STARTED",
-        "CHILD_ENDED",
-        "CHILD_TAKEN",
-        "RUN_PAUSED",
-        "RUN_RESUMED",
-        "RUN_INTERRUPTED",
-        "RUN_RETRIED",
-        "RUN_CONTINUED",
-        "SLOT_REQUESTED",
-        "SLOT_GRANTED",
-        "SLOT_RELEASED",
-        "LETTER_ADDED",
-        "LETTER_REDRIVEN",
-        "LETTER_DROPPED",
-        "PLAN_CREATED",
-        "PLAN_STARTED",
-        "PLAN_PAUSED",
-        "PLAN_RESUMED",
-        "PLAN_COMPLETED",
-        "PLAN_FAILED",
-        "PLAN_CANCELLED",
-        "TASK_CREATED",
-        "TASK_STARTED",
-        "TASK_PROGRESS",
-        "STAGE_STARTED",
-        "STAGE_COMPLETED",
-        "STAGE_FAILED",
-        "CHECKPOINT_SAVED",
-        "TASK_PAUSED",
-        "TASK_RESUMED",
-        "TASK_INTERRUPTED",
-        "TASK_COMPLETED",
-        "TASK_FAILED",
-        "TASK_CANCELLED",
-        "TASK_RETRY_STARTED",
-        "TASK_ROLLING_BACK",
-        "TASK_ROLLED_BACK",
-        "TASK_ROLLBACK_FAILED",
-        "TASK_HANDED_OVER",
-        "LOCK_ACQUIRED",
-        "LOCK_RENEWED",
-        "LOCK_RELEASED",
-        "LOCK_LOST",
-        "LOCK_BROKEN",
-        "KEY_PUT",
-        "KEY_RENEWED",
-        "KEY_DELETED",
-        "KEY_EXPIRED",
-        "CALLBACK_FAILED",
-        "CALLBACK_SETTLED",
-        "DEGRADED",
-        "RESTORED",
-    ];
-
     /// What an entry of the journal of that run, or of what else it is, says in public.
     pub fn of(run: &str, entry: &Entry) -> Self {
         let payload = EventPayload::of(&entry.event);

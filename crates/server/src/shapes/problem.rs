@@ -1,6 +1,6 @@
 //! What every error looks like: an RFC 9457 problem document.
 
-use super::Dependency;
+use super::{Dependency, Locked};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -27,4 +27,7 @@ pub struct Problem {
     /// What the server depends on, where that is what was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependencies: Option<Vec<Dependency>>,
+    /// Tenants whose locks others have, where that is why; all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locked: Option<Vec<Locked>>,
 }

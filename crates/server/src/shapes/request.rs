@@ -32,6 +32,57 @@ pub struct StartRun {
     pub wait_ms: Option<u64>,
 }
 
+/// Create a plan, or find the one of that id. Nothing of it begins before it is started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CreatePlan {
+    /// The name of its definition.
+    #[schema(examples("switch"), pattern = r"^[A-Za-z0-9._/-]{1,128}$")]
+    pub definition: String,
+    /// Whom it is for, in order; one who is named twice is one.
+    #[schema(min_items = 1, max_items = 10000)]
+    pub tenants: Vec<String>,
+    /// How many tasks may be under way at once; as the definition says if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub max_concurrency: Option<u32>,
+    /// The id; one is made if it is left out. It makes the creation idempotent: the same again is the same plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(examples("switch-17"), pattern = r"^[A-Za-z0-9._/-]{1,128}$")]
+    pub id: Option<String>,
+    /// What all of its tasks are given: a JSON object; an empty one if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<std::collections::BTreeMap<String, Data>>)]
+    pub vars: Option<Data>,
+    /// Why; kept on record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 4096)]
+    pub reason: Option<String>,
+}
+
+/// Begin another life of a tenant's task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RetryTask {
+    /// Go on after the last stage that is done; if not, all stages begin again.
+    #[serde(default = "yes")]
+    pub from_checkpoint: bool,
+    /// Why; kept on record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 4096)]
+    pub reason: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Default for RetryTask {
+    fn default() -> Self {
+        RetryTask { from_checkpoint: true, reason: None }
+    }
+}
+
 /// Why something is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -1,7 +1,7 @@
 //! Runs: in full, in lists, and their result.
 
 use super::time::millis;
-use super::{Data, Failure, Step, Time, Wait};
+use super::{Data, Failure, RunTask, Step, Time, Wait};
 use serde::{Deserialize, Serialize};
 use steadfast_kernel as kernel;
 use steadfast_runtime::RunView;
@@ -120,6 +120,9 @@ pub struct Run {
     pub note: Option<String>,
     /// How many events its journal has.
     pub events: u64,
+    /// What makes it a task of a plan; nothing if it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<RunTask>,
     /// Its steps in the order of their beginning; only where a single run is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<Vec<Step>>,
@@ -175,6 +178,7 @@ impl From<&RunView> for Run {
                 .collect(),
             note: view.note.clone(),
             events: view.seq,
+            task: view.task.as_deref().map(RunTask::from),
             steps: None,
         }
     }

@@ -70,6 +70,18 @@ pub enum Wait {
         /// How many are to have one before it, itself included; nothing where that is not known.
         position: Option<u64>,
     },
+    /// It needs its tenant's lock before it begins.
+    Lock {
+        /// Whose lock.
+        tenant_id: String,
+        /// Who has it, `PLAN:TASK`; nothing where that is not known.
+        holder: Option<String>,
+    },
+    /// Its plan has not let it begin yet.
+    Plan {
+        /// The plan.
+        plan_id: String,
+    },
     /// Another run, which it has started, has to end.
     Child {
         /// The child.
@@ -95,8 +107,18 @@ pub enum Wait {
 
 impl Wait {
     /// The public names of the reasons.
-    pub const REASONS: [&str; 10] =
-        ["BACKOFF", "TIMER", "SIGNAL", "APPROVAL", "IN_DOUBT", "PAUSED", "SLOT", "CHILD", "NO_WORKER", "MISMATCH"];
+    pub const REASONS: [&str; 12] =
+        ["BACKOFF", "TIMER", "SIGNAL", "APPROVAL", "IN_DOUBT", "PAUSED", "SLOT", "LOCK", "PLAN", "CHILD", "NO_WORKER", "MISMATCH"];
+}
+
+impl Wait {
+    /// The same, with who has the lock that it waits for where the run itself does not know.
+    pub(crate) fn held_by(self, known: Option<&String>) -> Self {
+        match self {
+            Wait::Lock { tenant_id, holder } => Wait::Lock { tenant_id, holder: holder.or_else(|| known.cloned()) },
+            other => other,
+        }
+    }
 }
 
 impl From<&kernel::Wait> for Wait {
@@ -116,6 +138,8 @@ impl From<&kernel::Wait> for Wait {
             }
             kernel::Wait::Paused { by, why, since } => Wait::Paused { by: by.clone(), why: why.clone(), since: Time(*since) },
             kernel::Wait::Slot { key, position } => Wait::Slot { key: key.to_string(), position: position.map(|position| position as u64) },
+            kernel::Wait::Lock { tenant, holder } => Wait::Lock { tenant_id: tenant.to_string(), holder: holder.clone() },
+            kernel::Wait::Plan { plan } => Wait::Plan { plan_id: plan.to_string() },
             kernel::Wait::Child { run } => Wait::Child { run: run.to_string() },
             kernel::Wait::NoWorker { workflow, version } => Wait::NoWorker { workflow: workflow.to_string(), version: version.clone() },
             kernel::Wait::Mismatch { at, expected, found } => Wait::Mismatch { at: *at, expected: expected.clone(), found: found.clone() },

@@ -1,6 +1,6 @@
 //! Workflows that can be started here.
 
-use super::{Data, Time};
+use super::{Data, PlanSettings, Time};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -18,6 +18,10 @@ pub struct Workflows {
 pub struct Workflow {
     /// Its name.
     pub name: String,
+    /// What it is: a `workflow`, whose runs can be started, or a `plan`.
+    #[serde(default = "workflow")]
+    #[schema(examples("workflow"))]
+    pub kind: String,
     /// Where it comes from: `code` or `definition`.
     pub source: String,
     /// Whether its runs go on by themselves after their process died: `automatic` or `manual`.
@@ -34,9 +38,27 @@ pub struct Workflow {
     /// The names of its steps, in the order of the definition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
+    /// What goes for its plans, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanTerms>,
     /// The versions of its definition, newest first; the first is the one that new runs get.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<Version>,
+}
+
+fn workflow() -> String {
+    "workflow".into()
+}
+
+/// What goes for the plans of a definition that are created now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanTerms {
+    /// The names of its stages, in order.
+    pub stages: Vec<String>,
+    /// How it goes about its tasks.
+    #[serde(flatten)]
+    pub settings: PlanSettings,
 }
 
 /// A version of a definition.

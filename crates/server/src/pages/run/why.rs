@@ -67,7 +67,9 @@ fn waits(wait: &Wait, now: Timestamp) -> Markup {
             @if let Some(why) = why { ": " span.message { (why) } } ". Nothing new is begun until it is resumed."
         },
         Wait::Child { run } => html! { "It waits for the end of " a href={ "/runs/" (run) } { (run) } "." },
-        Wait::Slot { .. } | Wait::NoWorker { .. } | Wait::Mismatch { .. } => html! { (words::sentence(&wait.to_string())) "." },
+        Wait::Slot { .. } | Wait::Lock { .. } | Wait::Plan { .. } | Wait::NoWorker { .. } | Wait::Mismatch { .. } => {
+            html! { (words::sentence(&wait.to_string())) "." }
+        }
     }
 }
 

@@ -1,0 +1,4 @@
+//! Tenants: their latest task, looked at and operated.
+
+pub(super) mod look;
+pub(super) mod operate;
