@@ -232,8 +232,15 @@ pub(super) fn plans(plans: impl IntoIterator<Item = PlanRow>) -> Batch {
 
 /// The row of a run that is a task of that plan, and that has not begun.
 pub(super) fn task_row(id: &str, plan: &str) -> RunRow {
-    let task =
-        TaskRow { plan: plan_id(plan), status: TaskStatus::Pending, stage: None, completed: 0, checkpoint: None, pause_requested: false };
+    let task = TaskRow {
+        plan: plan_id(plan),
+        status: TaskStatus::Pending,
+        stage: None,
+        completed: 0,
+        checkpoint: None,
+        pause_requested: false,
+        started_at: None,
+    };
     RunRow { status: Status::Ready, recover: None, tenant: Some("acme".into()), task: Some(task), ..row(id) }
 }
 

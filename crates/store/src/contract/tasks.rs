@@ -8,6 +8,7 @@ use steadfast_kernel::{Status, TaskStatus};
 /// A task with everything.
 fn full(id: &str) -> RunRow {
     let task = TaskRow {
+        started_at: Some(steadfast_kernel::Timestamp::from_micros(17)),
         plan: plan_id("team/switch.17_a-b"),
         status: TaskStatus::Paused,
         stage: Some(u32::MAX),

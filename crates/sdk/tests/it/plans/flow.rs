@@ -8,7 +8,13 @@ use steadfast::{Cause, HOUR, PlanStatus, TaskStatus};
 async fn every_tenant_goes_through_every_stage_once() {
     let (world, store) = (World::default(), Memory::new());
     let engine = engine(&store).plan(world.plan(&["drain", "switch", "verify"])).start().await.unwrap();
-    let plan = engine.create_plan("switch").id("all").tenants(["a", "b", "c"]).vars(&serde_json::json!({"to": "blue"})).await.unwrap();
+    let plan = engine
+        .create_plan("switch")
+        .id("all")
+        .tenants(["a", "b", "c"])
+        .vars(&serde_json::json!({"to": "blue"}))
+        .await
+        .unwrap();
     let info = plan.info().await.unwrap();
     assert_eq!((info.status, info.progress[&TaskStatus::Pending]), (PlanStatus::Ready, 3));
     assert_eq!(info.tasks.iter().map(ToString::to_string).collect::<Vec<_>>(), ["all/a", "all/b", "all/c"]);
@@ -31,7 +37,13 @@ async fn after_a_crash_in_stage_5_of_10_a_person_finds_the_tenant_and_retries_fr
     let (world, store) = (World::default(), Memory::new());
     world.script("acme", "s5", &[How::Hangs]);
     let first = engine(&store).plan(world.plan(&TEN)).start().await.unwrap();
-    let plan = first.create_plan("switch").id("night").tenants(["acme", "b", "c", "d"]).max_concurrency(1).await.unwrap();
+    let plan = first
+        .create_plan("switch")
+        .id("night")
+        .tenants(["acme", "b", "c", "d"])
+        .max_concurrency(1)
+        .await
+        .unwrap();
     plan.start().await.unwrap();
     crate::support::until("it is in stage 5", async || world.times("acme/s5") == 1).await;
     drop((plan, first));
@@ -69,7 +81,10 @@ async fn a_failed_task_keeps_its_lock_and_its_checkpoint_and_the_others_go_on() 
     let ended = plan.ended().await.unwrap();
     assert_eq!((ended.status, ended.why.as_deref()), (PlanStatus::Failed, Some("1 of 3 tasks have failed")));
     let task = engine.task_status_by_tenant("b").await.unwrap();
-    assert_eq!((task.status, task.stage.clone().unwrap().1.as_str(), task.checkpoint.as_ref().unwrap().index), (TaskStatus::Failed, "s3", 1));
+    assert_eq!(
+        (task.status, task.stage.clone().unwrap().1.as_str(), task.checkpoint.as_ref().unwrap().index),
+        (TaskStatus::Failed, "s3", 1)
+    );
     assert_eq!(task.failure.unwrap().message, "b/s3 is broken");
     let locks = engine.locks().await.unwrap();
     assert_eq!(locks.iter().map(|lock| (lock.tenant.as_str(), lock.lease.holder())).collect::<Vec<_>>(), [("b", "fails:fails/b".into())]);

@@ -75,7 +75,12 @@ async fn a_paused_task_survives_a_restart_as_paused() {
 #[tokio::test(start_paused = true)]
 async fn one_that_waits_for_a_person_still_waits_after_a_restart() {
     let store = Memory::new();
-    let ask = || Plan::new("switch").stage("s1", |_| async { Ok::<_, Failure>(()) }).approve("ok", ["operator"], None).wait("cool-down", HOUR);
+    let ask = || {
+        Plan::new("switch")
+            .stage("s1", |_| async { Ok::<_, Failure>(()) })
+            .approve("ok", ["operator"], None)
+            .wait("cool-down", HOUR)
+    };
     let first = engine(&store).plan(ask()).start().await.unwrap();
     let plan = started(&first, "asks", &["a"]).await;
     task_is(&first, "a", TaskStatus::Waiting).await;
@@ -84,7 +89,13 @@ async fn one_that_waits_for_a_person_still_waits_after_a_restart() {
     plan_is(&second.plan("asks").unwrap(), PlanStatus::Paused).await;
     let task = task_is(&second, "a", TaskStatus::Waiting).await;
     assert!(matches!(&task.waits[0], Wait::Approval { name, roles, .. } if name == "ok" && roles == &["operator"]), "{task:?}");
-    second.task_of("a").await.unwrap().signal("ok", &serde_json::json!({"approved": true})).await.unwrap();
+    second
+        .task_of("a")
+        .await
+        .unwrap()
+        .signal("ok", &serde_json::json!({"approved": true}))
+        .await
+        .unwrap();
     task_is(&second, "a", TaskStatus::Completed).await;
     assert_eq!(second.plan("asks").unwrap().ended().await.unwrap().status, PlanStatus::Completed);
 }
@@ -95,7 +106,13 @@ async fn a_no_fails_the_stage() {
     let engine = engine(&store).plan(Plan::new("switch").approve("ok", [] as [&str; 0], None)).start().await.unwrap();
     let plan = started(&engine, "no", &["a"]).await;
     task_is(&engine, "a", TaskStatus::Waiting).await;
-    engine.task_of("a").await.unwrap().signal("ok", &serde_json::json!({"approved": false})).await.unwrap();
+    engine
+        .task_of("a")
+        .await
+        .unwrap()
+        .signal("ok", &serde_json::json!({"approved": false}))
+        .await
+        .unwrap();
     assert_eq!(plan.ended().await.unwrap().status, PlanStatus::Failed);
     let task = engine.task_status_by_tenant("a").await.unwrap();
     assert_eq!(task.failure.unwrap().message, "ok was not approved");
@@ -206,7 +223,9 @@ async fn the_same_command_again_is_one() {
     assert!(plan.is_new());
     assert!(!create().await.unwrap().is_new());
     assert_eq!(plan.info().await.unwrap().tasks.len(), 2, "one who is named twice is one");
-    for other in [engine.create_plan("switch").id("once").tenants(["a"]), create().max_concurrency(7), create().vars(&serde_json::json!({"x": 1}))] {
+    for other in
+        [engine.create_plan("switch").id("once").tenants(["a"]), create().max_concurrency(7), create().vars(&serde_json::json!({"x": 1}))]
+    {
         assert_eq!(other.await.err().unwrap().code(), "SF0123");
     }
     plan.start().id("go").await.unwrap();
@@ -238,7 +257,13 @@ async fn what_cannot_be_is_refused_and_says_what_to_do() {
     let twice = World::default();
     assert!(super::engine(&Memory::new()).plan(twice.plan(&["s1", "s1"])).start().await.is_err());
     assert!(super::engine(&Memory::new()).plan(twice.plan(&[])).start().await.is_err());
-    assert!(super::engine(&Memory::new()).plan(Plan::new("x").retry(steadfast::Policy::default())).start().await.is_err());
+    assert!(
+        super::engine(&Memory::new())
+            .plan(Plan::new("x").retry(steadfast::Policy::default()))
+            .start()
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test(start_paused = true)]
