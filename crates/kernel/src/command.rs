@@ -93,6 +93,8 @@ pub struct TakeTurn {
     pub proposals: Vec<Proposal>,
     /// How many attempts are in flight once this turn is committed, as far as the host knows.
     pub in_flight: u32,
+    /// Those of them that begin only once this turn is committed, and the run is not paused.
+    pub asked: u32,
     /// Those of them whose failure was reported before and not yet answered: the engine knows which of them are to be retried.
     pub unanswered: Vec<(StepId, Attempt)>,
     /// What the code no longer waits for; a child is named as a sleep is.
@@ -125,6 +127,8 @@ pub struct ReportFailure {
     pub asked_at: Timestamp,
     /// How many attempts of the run are still in flight, as far as the host knows.
     pub in_flight: u32,
+    /// Those of them that begin only if the run is not paused.
+    pub asked: u32,
     /// Those of them whose failure was reported before and not yet answered: the engine knows which of them are to be retried.
     pub unanswered: Vec<(StepId, Attempt)>,
     /// What the attempt said last of how far it had come.

@@ -26,6 +26,8 @@ pub struct Entry {
     pub at: Timestamp,
     /// How many attempts are in flight after it; only on what ends a report of the host.
     pub in_flight: Option<u32>,
+    /// How many attempts begin when the run is resumed; only on what ends a report of the host.
+    pub held: u32,
     /// What the code no longer waits for, and what must not fire any more; only on what ends a turn. A child is named as a sleep is.
     pub abandoned: Vec<TimerName>,
     /// The message that it came of, if it came of one.
@@ -46,7 +48,7 @@ pub struct Heard {
 impl Entry {
     /// An entry that says nothing but the event.
     pub fn new(seq: Seq, epoch: Epoch, at: Timestamp, event: Event) -> Self {
-        Entry { seq, epoch, at, in_flight: None, abandoned: Vec::new(), heard: None, event }
+        Entry { seq, epoch, at, in_flight: None, held: 0, abandoned: Vec::new(), heard: None, event }
     }
 }
 

@@ -114,6 +114,11 @@ pub enum Message {
         /// How far the task has come.
         seen: Seq,
     },
+    /// Task to lock: it is not to be renewed; likewise.
+    DenyLock {
+        /// Of this holding.
+        fence: u64,
+    },
     /// Task to lock: it does not need it any more, or no longer waits for it.
     ReleaseLock {
         /// Of this holding, if it knows of one.
@@ -255,6 +260,7 @@ impl Message {
             Message::LockRefused { .. } => "LOCK_REFUSED",
             Message::ConfirmLock { .. } => "CONFIRM_LOCK",
             Message::RenewLock { .. } => "RENEW_LOCK",
+            Message::DenyLock { .. } => "DENY_LOCK",
             Message::ReleaseLock { .. } => "RELEASE_LOCK",
             Message::LockLost { .. } => "LOCK_LOST",
             Message::SettleLetter { .. } => "SETTLE_LETTER",
@@ -326,6 +332,7 @@ impl Message {
             Message::ConfirmLock { fence, seen } | Message::RenewLock { fence, seen } => {
                 (body.fence, body.after) = (Some(*fence), Some(*seen))
             }
+            Message::DenyLock { fence } => body.fence = Some(*fence),
             Message::ReleaseLock { fence } => body.fence = *fence,
             Message::LockLost { fence, origin } => {
                 body.fence = Some(*fence);
@@ -392,6 +399,7 @@ impl Message {
             "LOCK_REFUSED" => Message::LockRefused { epoch: body.epoch?, holder: body.holder? },
             "CONFIRM_LOCK" => Message::ConfirmLock { fence: body.fence?, seen: body.after? },
             "RENEW_LOCK" => Message::RenewLock { fence: body.fence?, seen: body.after? },
+            "DENY_LOCK" => Message::DenyLock { fence: body.fence? },
             "RELEASE_LOCK" => Message::ReleaseLock { fence: body.fence },
             "LOCK_LOST" => Message::LockLost { fence: body.fence?, origin: origin() },
             "SETTLE_LETTER" => Message::SettleLetter { step: step()?, after: body.after? },

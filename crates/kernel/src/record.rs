@@ -146,6 +146,8 @@ struct Body {
     plan: Option<Vec<u8>>,
     #[prost(bytes = "vec", optional, tag = "43")]
     lock: Option<Vec<u8>>,
+    #[prost(uint32, optional, tag = "44")]
+    held_back: Option<u32>,
 }
 
 impl From<&Entry> for Record {
@@ -154,6 +156,7 @@ impl From<&Entry> for Record {
         let heard = entry.heard.as_ref();
         let mut body = Body {
             in_flight: entry.in_flight,
+            held_back: Some(entry.held).filter(|held| *held > 0),
             abandoned,
             heard_from: heard.map(|heard| heard.from.to_string()),
             heard_seq: heard.map(|heard| heard.seq),
@@ -325,7 +328,7 @@ impl TryFrom<&Record> for Entry {
         let unreadable = |why: String| Unreadable { seq: record.seq, kind: record.kind.clone(), why };
         let body = Body::decode(record.body.clone()).map_err(|error| unreadable(error.to_string()))?;
         let wrong = |missing: &str| unreadable(format!("{missing} is missing or wrong"));
-        let in_flight = body.in_flight;
+        let (in_flight, held) = (body.in_flight, body.held_back.unwrap_or_default());
         let abandoned = body
             .abandoned
             .iter()
@@ -336,7 +339,7 @@ impl TryFrom<&Record> for Entry {
             _ => None,
         };
         let event = read::event(record, body).map_err(wrong)?;
-        Ok(Entry { seq: record.seq, epoch: record.epoch, at: record.at, in_flight, abandoned, heard, event })
+        Ok(Entry { seq: record.seq, epoch: record.epoch, at: record.at, in_flight, held, abandoned, heard, event })
     }
 }
 

@@ -80,8 +80,8 @@ pub use steadfast_kernel::plan::{Cause, StopWhen};
 pub use steadfast_kernel::run::{Ended, Preview, RetryContext};
 pub use steadfast_kernel::{
     Checkpoint, Class, Code, Conflict, EntityId, Entry, Event, Failure, FailureError, Jitter, KeyName, LimitKey, MaxRetriesExceeded,
-    OnFailure, PlanId, PlanStatus, Policy, Recovery, Revision, RunId, Status, StepId, Strategy, Target, TaskStatus, TenantId, Timestamp,
-    Wait,
+    OnFailure, PlanId, PlanStatus, Policy, Recovery, Revision, RunId, Status, StepId, Strategy, Target, TaskEvent, TaskStatus, TenantId,
+    Timestamp, Wait,
 };
 pub use steadfast_macros::workflow;
 pub use steadfast_runtime::clock::{Clock, SystemClock, VirtualClock};

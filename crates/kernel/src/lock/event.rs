@@ -21,6 +21,11 @@ pub enum LockEvent {
         /// How far the task had come.
         seen: Seq,
     },
+    /// Its holder is at work, as far as is known, and gives no sign of life: it is not renewed this time.
+    Suspected {
+        /// Of this holding.
+        fence: u64,
+    },
     /// A task does not need it any more, or no longer waits for it.
     Released {
         /// The task.
@@ -49,6 +54,7 @@ impl LockEvent {
             LockEvent::Requested(_) => "LOCK_REQUESTED",
             LockEvent::Acquired(_) => "LOCK_ACQUIRED",
             LockEvent::Renewed { .. } => "LOCK_RENEWED",
+            LockEvent::Suspected { .. } => "LOCK_SUSPECTED",
             LockEvent::Released { .. } => "LOCK_RELEASED",
             LockEvent::Lost { .. } => "LOCK_LOST",
             LockEvent::Broken { .. } => "LOCK_BROKEN",

@@ -26,7 +26,7 @@ fn said(lock: Option<&Lock>, entry: &Entry) -> Vec<(EntityId, Message)> {
         LockEvent::Acquired(lease) => vec![((&lease.task).into(), Message::LockGranted(Box::new(lease.clone())))],
         LockEvent::Lost { fence } => lost(*fence, &Origin::default()),
         LockEvent::Broken { fence, origin } => lost(*fence, origin),
-        LockEvent::Requested(_) | LockEvent::Renewed { .. } | LockEvent::Released { .. } => Vec::new(),
+        LockEvent::Requested(_) | LockEvent::Renewed { .. } | LockEvent::Suspected { .. } | LockEvent::Released { .. } => Vec::new(),
     }
 }
 
@@ -66,12 +66,16 @@ fn change(lock: &mut Lock, entry: &Entry, event: &LockEvent) -> Result<(), &'sta
             }
             lock.line.remove(0);
             lock.fence = lease.fence;
-            lock.holder = Some(Holder { lease: lease.clone(), since: entry.at, renewed_at: entry.at, revision: entry.seq, seen: 0 });
+            lock.holder = Some(Holder { lease: lease.clone(), since: entry.at, asked_at: entry.at, revision: entry.seq, seen: 0 });
         }
         LockEvent::Renewed { fence, expires_at, seen } => {
             let holder = lock.holder.as_mut().filter(|holder| holder.lease.fence == *fence).ok_or("it is not held")?;
             let Lease { expires_at: until, .. } = &mut holder.lease;
-            (*until, holder.renewed_at, holder.revision, holder.seen) = (*expires_at, entry.at, entry.seq, *seen);
+            (*until, holder.asked_at, holder.revision, holder.seen) = (*expires_at, entry.at, entry.seq, *seen);
+        }
+        LockEvent::Suspected { fence } => {
+            let holder = lock.holder.as_mut().filter(|holder| holder.lease.fence == *fence).ok_or("it is not held")?;
+            (holder.asked_at, holder.revision) = (entry.at, entry.seq);
         }
         LockEvent::Released { fence: Some(fence), .. } if is_held(lock, *fence) => lock.holder = None,
         LockEvent::Released { fence: Some(_), .. } => return Err("it is not held"),

@@ -4,6 +4,7 @@
 //!   free          --AcquireLock-------> held   LOCK_ACQUIRED
 //!   held by other --AcquireLock, waits> held   LOCK_REQUESTED | (does not wait: told who has it, no event)
 //!   held          --RenewLock---------> held   LOCK_RENEWED | (not the holder, or another fence: no event)
+//!   held          --DenyLock----------> held   LOCK_SUSPECTED | (likewise: no event)
 //!   held          --ReleaseLock-------> free   LOCK_RELEASED, LOCK_ACQUIRED by who is next | (not the holder: no event)
 //!   held          --FireTimer---------> held   (the holder is asked whether it is to be renewed: no event)
 //!   held          --FireTimer, over---> free   LOCK_LOST, LOCK_ACQUIRED by who is next
@@ -55,8 +56,8 @@ pub struct Holder {
     pub lease: Lease,
     /// Since when.
     pub since: Timestamp,
-    /// When it was renewed last, or taken.
-    pub renewed_at: Timestamp,
+    /// When it was taken, or its holder was last asked whether it is to be renewed.
+    pub asked_at: Timestamp,
     /// The sequence of the event that says so.
     pub revision: Seq,
     /// How far the task had come then.
@@ -90,7 +91,7 @@ impl Lock {
     /// When the holder is asked whether it is to be renewed, or the holding is over.
     pub fn timer(&self) -> Option<Timer> {
         let holder = self.holder.as_ref()?;
-        let due = holder.renewed_at.saturating_add(holder.lease.lease / 3).min(holder.lease.expires_at);
+        let due = holder.asked_at.saturating_add(holder.lease.lease / 3).min(holder.lease.expires_at);
         Some(Timer { entity: EntityId::Lock(self.tenant.clone()), name: TimerName::Lease, due, revision: holder.revision })
     }
 }
@@ -124,17 +125,15 @@ fn fire_timer(lock: &Lock, revision: Seq, now: Timestamp) -> Decision {
     let Some(holder) = lock.holder.as_ref().filter(|holder| holder.revision == revision) else {
         return Decision::answer(Answer::Superseded);
     };
-    let Lease { task, fence, lease, expires_at, .. } = &holder.lease;
+    let Lease { task, fence, expires_at, .. } = &holder.lease;
     if *expires_at <= now {
         let entries = follow_up(&lock.tenant, Some(lock), vec![LockEvent::Lost { fence: *fence }], now);
         return decision(&lock.tenant, Some(lock), entries, Answer::Superseded);
     }
-    let due = now.saturating_add(*lease / 3).min(*expires_at); // asked again then, if nothing came of it
     let me = EntityId::Lock(lock.tenant.clone());
     let message = Message::ConfirmLock { fence: *fence, seen: holder.seen };
-    let ask = Envelope { from: me.clone(), seq: 0, to: task.into(), message };
-    let again = Timer { entity: me, name: TimerName::Lease, due, revision };
-    Decision { entries: Vec::new(), effects: vec![Effect::Arm(again), Effect::Bounce(Box::new(ask))] }
+    let ask = Envelope { from: me, seq: 0, to: task.into(), message };
+    Decision { entries: Vec::new(), effects: vec![Effect::Bounce(Box::new(ask))] }
 }
 
 fn hear(tenant: &TenantId, lock: Option<&Lock>, envelope: Envelope, now: Timestamp) -> Decision {
@@ -164,6 +163,12 @@ fn hear(tenant: &TenantId, lock: Option<&Lock>, envelope: Envelope, now: Timesta
             let renewed = |lease: &Lease| LockEvent::Renewed { fence, expires_at: now.saturating_add(lease.lease), seen };
             lease.map(renewed).into_iter().collect()
         }
+        Message::DenyLock { fence } => held
+            .filter(holds)
+            .filter(|lease| lease.fence == fence)
+            .map(|_| LockEvent::Suspected { fence })
+            .into_iter()
+            .collect(),
         Message::ReleaseLock { fence } => {
             let lease = held.filter(holds).filter(|lease| fence.is_none_or(|fence| fence == lease.fence));
             let waits = lock.is_some_and(|lock| lock.line.iter().any(|waiter| waiter.task == *task));

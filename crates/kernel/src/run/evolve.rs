@@ -146,7 +146,7 @@ fn apply(run: &mut Run, entry: &Entry) {
     }
     let Phase::Open(open) = &mut run.phase else { return };
     if let Some(in_flight) = entry.in_flight {
-        open.in_flight = in_flight;
+        (open.in_flight, open.held) = (in_flight, entry.held);
     }
     if let Some(gone_on) = goes_on(open, entry)
         && let Some(deadline) = &mut run.deadline
@@ -258,6 +258,7 @@ fn goes_on(open: &mut Open, entry: &Entry) -> Option<Duration> {
 pub(super) fn go_on(open: &mut Open, now: Timestamp) -> Option<Duration> {
     let still = open.still_since()?;
     (open.paused, open.interrupted) = (None, None);
+    open.in_flight += std::mem::take(&mut open.held);
     let later = |due: &mut Timestamp, since: Timestamp| *due = due.saturating_add(now.saturating_since(still.max(since)));
     for step in open.steps.values_mut() {
         if let Step::Backoff { due_at, since, .. } = step {

@@ -24,7 +24,7 @@ pub(super) fn decide(id: &RunId, state: Option<&Run>, envelope: Envelope, now: T
         (Some(run), Message::LockGranted(lease)) => task::locked(run, &from, *lease, now),
         (Some(run), Message::LockRefused { epoch, holder }) => task::refused(run, epoch, &holder, now),
         (Some(run), Message::LockLost { fence, origin }) => task::lock_lost(run, fence, origin, now),
-        (Some(run), Message::ConfirmLock { fence, seen }) => task::confirm(run, &from, fence, seen),
+        (run, Message::ConfirmLock { fence, seen }) => Some(task::confirm(id, run, &from, fence, seen)),
         (Some(run), Message::GrantSlot { epoch }) => acquire(run, &from, epoch, now),
         (Some(run), Message::CancelChild { origin }) if is_parent(run, &from) => {
             cancel::decide(run, CancelRun { origin, blocked: false }, now).ok()

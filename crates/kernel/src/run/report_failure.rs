@@ -3,7 +3,7 @@
 
 use super::{Decision, Phase, Run};
 use crate::random::Stream;
-use crate::{Answer, Completion, Effect, Event, Refusal, ReportFailure, Timer, TimerName, Timestamp, Verdict};
+use crate::{Answer, Completion, Effect, Entry, Event, Refusal, ReportFailure, Timer, TimerName, Timestamp, Verdict};
 
 pub(super) fn decide(run: &Run, report: ReportFailure, now: Timestamp) -> Result<Decision, Refusal> {
     let Phase::Open(open) = &run.phase else { return Err(Refusal::Ended { run: run.id.clone() }) };
@@ -22,14 +22,15 @@ pub(super) fn decide(run: &Run, report: ReportFailure, now: Timestamp) -> Result
 
 /// While the run stands still no timer is armed; it is when the run goes on.
 fn judge(run: &Run, stands_still: bool, report: ReportFailure, now: Timestamp) -> Decision {
-    let ReportFailure { step, attempt, failure, policy, asked_at, in_flight, details, .. } = report;
+    let ReportFailure { step, attempt, failure, policy, asked_at, in_flight, asked, details, .. } = report;
     let out_of_time = [run.deadline_seen_from(now), policy.deadline_at(asked_at)].into_iter().flatten().min();
     let draw = Stream::new(&run.seed, step.as_str(), "backoff").at(u64::from(attempt));
     match policy.after(attempt, &failure, now, out_of_time, draw) {
         Verdict::RetryIn { delay, of } => {
             let due_at = now.saturating_add(delay);
             let event = Event::RetryScheduled { step: step.clone(), attempt: attempt + 1, of, delay, due_at, failure, details };
-            let entry = run.entry(0, now, Some(in_flight), event);
+            let held = if stands_still { asked } else { 0 };
+            let entry = Entry { held, ..run.entry(0, now, Some(in_flight.saturating_sub(held)), event) };
             let timer = Timer { entity: run.id.clone().into(), name: TimerName::Retry(step), due: due_at, revision: entry.seq };
             let armed = (!stands_still).then_some(Effect::Arm(timer));
             Decision { entries: vec![entry], effects: armed.into_iter().chain([Effect::Answer(Answer::RetryScheduled)]).collect() }

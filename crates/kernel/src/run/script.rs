@@ -2,8 +2,9 @@
 
 use super::Run;
 use super::evolve::{is_verb, next_seed, opens_an_epoch};
+use super::order::is_of_the_code;
 use super::signal::answers_a_question;
-use crate::{Entry, Event, Retried, Seq};
+use crate::{Entry, Event, Retried, Seq, TaskEvent};
 use std::collections::BTreeSet;
 
 /// What of a journal still counts in the last life of its run, in order: its beginning, what was carried over, and what has happened since.
@@ -19,7 +20,21 @@ pub fn script(journal: Vec<Entry>) -> Vec<Entry> {
             script.push(entry);
         }
     }
+    begin_in_time(&mut script);
     script
+}
+
+/// The code begins when its run has all it waits for, not when the run was made: that is the first time that it knows.
+fn begin_in_time(script: &mut [Entry]) {
+    let Some((first, rest)) = script.split_first_mut() else { return };
+    let before = rest.iter().take_while(|entry| !is_of_the_code(&entry.event));
+    for entry in before.filter(|entry| lets_begin(&entry.event)) {
+        first.at = first.at.max(entry.at);
+    }
+}
+
+fn lets_begin(event: &Event) -> bool {
+    matches!(event, Event::SlotAcquired { .. }) || matches!(event, Event::Task(event) if **event == TaskEvent::Started)
 }
 
 /// The same, from what [`Run::past`] says has to be read of it: the entries that were kept, and all from the one by which the run went on.
@@ -32,6 +47,7 @@ pub fn script_from(run: &Run, entries: Vec<Entry>) -> Vec<Entry> {
 }
 
 fn carry_over(script: &mut Vec<Entry>, retried: &Retried) {
+    begin_in_time(script);
     let discards = |entry: &Entry| retried.discards(&entry.event, entry.seq);
     let spent: BTreeSet<Seq> = script.iter().filter(|entry| discards(entry)).filter_map(taken).collect();
     let kept: BTreeSet<Seq> = script.iter().filter(|entry| !discards(entry)).filter_map(taken).collect();

@@ -167,6 +167,8 @@ pub enum Phase {
 pub struct Open {
     /// How many attempts were in flight after the host's last report; at the start the code itself counts as one.
     pub in_flight: u32,
+    /// How many attempts begin when the run goes on.
+    pub held: u32,
     /// Every step on record.
     pub steps: BTreeMap<StepId, Step>,
     /// The sequence of the event that says so, of every step that is not repeatable and was about to begin.

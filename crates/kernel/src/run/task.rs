@@ -12,8 +12,8 @@ use super::evolve::evolve;
 use super::turn::disarm_all;
 use super::{Decision, Ended, Open, Phase, Run, Stage, Status, Verb, cancel, pause, roll_back};
 use crate::{
-    CancelRun, Checkpoint, Effect, EntityId, Entry, Envelope, Epoch, Event, Lease, Message, OnFailure, Origin, Retried, Seq, TaskChanged,
-    TaskEvent, TaskOptions, TaskStatus, Timestamp, Wants,
+    CancelRun, Checkpoint, Effect, EntityId, Entry, Envelope, Epoch, Event, Lease, Message, OnFailure, Origin, Retried, RunId, Seq,
+    TaskChanged, TaskEvent, TaskOptions, TaskStatus, Timestamp, Wants,
 };
 use serde::{Deserialize, Serialize};
 
@@ -272,11 +272,15 @@ pub(super) fn lock_lost(run: &Run, fence: u64, origin: Origin, now: Timestamp) -
 }
 
 /// Whether the lock is still to be its own: not if it seems to be at work and has not come any further.
-pub(super) fn confirm(run: &Run, from: &EntityId, fence: u64, seen: Seq) -> Option<Decision> {
-    let task = run.task()?;
-    let holds = task.lock.as_ref().is_some_and(|lock| lock.fence == fence);
-    let is_stuck = run.status() == Status::Running && run.seq <= seen;
-    (holds && !is_stuck).then(|| bounce(run, from.clone(), Message::RenewLock { fence, seen: run.seq }))
+pub(super) fn confirm(id: &RunId, run: Option<&Run>, from: &EntityId, fence: u64, seen: Seq) -> Decision {
+    let holds = |run: &&Run| run.task().is_some_and(|task| task.lock.as_ref().is_some_and(|lock| lock.fence == fence));
+    let is_stuck = |run: &Run| run.status() == Status::Running && run.seq <= seen;
+    let message = match run.filter(holds) {
+        Some(run) if !is_stuck(run) => Message::RenewLock { fence, seen: run.seq },
+        _ => Message::DenyLock { fence },
+    };
+    let envelope = Envelope { from: EntityId::from(id), seq: 0, to: from.clone(), message };
+    Decision { entries: Vec::new(), effects: vec![Effect::Bounce(Box::new(envelope))] }
 }
 
 /// What its plan wants of all of its tasks. It is told where this one stands if nothing comes of it.

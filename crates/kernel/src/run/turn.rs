@@ -25,7 +25,8 @@ pub(super) fn decide(run: &Run, command: TakeTurn) -> Result<Decision, Refusal> 
         decision.entries.push(entry);
     }
     if let Some(last) = decision.entries.last_mut() {
-        last.in_flight = Some(open.still_in_flight(command.in_flight, &command.unanswered));
+        last.held = if open.stands_still() { command.asked } else { 0 };
+        last.in_flight = Some(open.still_in_flight(command.in_flight, &command.unanswered).saturating_sub(last.held));
         if !open.stands_still() {
             decision.effects.extend(command.abandoned.iter().cloned().map(Effect::Disarm));
         }

@@ -145,7 +145,7 @@ impl Opening {
         if let (Some((at, seq)), [first, rest @ ..]) = (run.retried, &mut script[..])
             && rest.iter().all(|entry| entry.seq > seq || replay::is_arrival(&entry.event))
         {
-            first.at = at; // nothing that the code was told is kept: it begins now
+            first.at = first.at.max(at); // nothing that the code was told is kept: it begins now
         }
         Opening {
             run: run.id.clone(),

@@ -310,7 +310,8 @@ impl Session {
         };
         let in_flight = if then == Then::End { 0 } else { workflow.board.in_flight(None) };
         let unanswered = workflow.board.unanswered(None);
-        let command = TakeTurn { epoch: self.epoch, proposals, in_flight, unanswered, abandoned };
+        let asked_for = if then == Then::End { 0 } else { workflow.board.asked() };
+        let command = TakeTurn { epoch: self.epoch, proposals, in_flight, asked: asked_for, unanswered, abandoned };
         self.say(Says::Turn(command.clone()));
         self.turn = Some(Turn { command, asked, then });
     }

@@ -180,7 +180,7 @@ impl Board {
 
     /// What is to be reported about a step whose attempt has failed.
     pub(in crate::host) fn failure(&self, epoch: Epoch, step: &StepId, now: Timestamp) -> Option<ReportFailure> {
-        let in_flight = self.in_flight(Some(step));
+        let (in_flight, asked) = (self.in_flight(Some(step)), self.asked());
         let inner = self.inner.lock();
         let op = inner.ops.get(&Key::of_attempts(step))?;
         let (State::Failed(attempt, failure), Ask::Step { policy, asked_at, .. }) = (&op.state, &op.ask) else { return None };
@@ -195,6 +195,7 @@ impl Board {
             policy,
             asked_at: later(*asked_at, inner.still_since, now),
             in_flight,
+            asked,
             unanswered: Vec::new(),
         })
     }
@@ -270,6 +271,12 @@ impl Board {
             let resting = matches!(op.state, State::Waiting | State::Delivered(_) | State::InDoubt { ask_a_person: true, .. });
             key.attempted().is_some_and(|step| Some(&step) != except) && !resting
         };
+        u32::try_from(self.inner.lock().ops.iter().filter(counts).count()).unwrap_or(u32::MAX)
+    }
+
+    /// Those of them that have not begun: they do when what asks for them is on record and the run is not paused.
+    pub(in crate::host) fn asked(&self) -> u32 {
+        let counts = |(key, op): &(&Key, &Op)| key.attempted().is_some() && matches!(op.state, State::Asked(_));
         u32::try_from(self.inner.lock().ops.iter().filter(counts).count()).unwrap_or(u32::MAX)
     }
 
