@@ -84,6 +84,8 @@ pub enum Message {
     AcquireLock {
         /// The epoch in which it asks.
         epoch: Epoch,
+        /// The sequence of the event by which it asks.
+        asked: Seq,
         /// Its plan.
         plan: PlanId,
         /// For how long it is to hold without being renewed.
@@ -92,11 +94,16 @@ pub enum Message {
         waits: bool,
     },
     /// Lock to task: it is yours.
-    LockGranted(Box<Lease>),
+    LockGranted {
+        /// The holding.
+        lease: Box<Lease>,
+        /// The sequence of the event by which it asked.
+        asked: Seq,
+    },
     /// Lock to task: another one has it, and it did not want to wait.
     LockRefused {
-        /// The epoch in which it asked.
-        epoch: Epoch,
+        /// The sequence of the event by which it asked.
+        asked: Seq,
         /// Who has it.
         holder: String,
     },
@@ -149,6 +156,8 @@ pub struct TaskChanged {
     pub status: TaskStatus,
     /// What it wants of the plan.
     pub wants: Wants,
+    /// The last message of the plan that it has heard.
+    pub heard: u64,
 }
 
 /// What a task wants of its plan.
@@ -256,7 +265,7 @@ impl Message {
             Message::RecallTask { .. } => "RECALL_TASK",
             Message::OperateTask { .. } => "OPERATE_TASK",
             Message::AcquireLock { .. } => "ACQUIRE_LOCK",
-            Message::LockGranted(_) => "LOCK_GRANTED",
+            Message::LockGranted { .. } => "LOCK_GRANTED",
             Message::LockRefused { .. } => "LOCK_REFUSED",
             Message::ConfirmLock { .. } => "CONFIRM_LOCK",
             Message::RenewLock { .. } => "RENEW_LOCK",
@@ -310,7 +319,8 @@ impl Message {
                 body.failure = Some(failure.into());
                 body.payload = Some(payload.into());
             }
-            Message::TaskChanged(TaskChanged { epoch, status, wants }) => {
+            Message::TaskChanged(TaskChanged { epoch, status, wants, heard }) => {
+                body.after = Some(*heard);
                 (body.epoch, body.status) = (Some(*epoch), Some(status.as_str().to_string()));
                 body.wants = match wants {
                     Wants::Nothing => None,
@@ -323,12 +333,13 @@ impl Message {
                 body.verb = serde_json::to_string(verb).ok();
                 (body.by, body.why, body.command) = (origin.by.clone(), origin.why.clone(), origin.command.clone());
             }
-            Message::AcquireLock { epoch, plan, lease, waits } => {
+            Message::AcquireLock { epoch, asked, plan, lease, waits } => {
+                body.after = Some(*asked);
                 (body.epoch, body.plan, body.waits) = (Some(*epoch), Some(plan.to_string()), Some(*waits));
                 body.lease_us = Some(u64::try_from(lease.as_micros()).unwrap_or(u64::MAX));
             }
-            Message::LockGranted(lease) => body.lease = serde_json::to_vec(lease).ok(),
-            Message::LockRefused { epoch, holder } => (body.epoch, body.holder) = (Some(*epoch), Some(holder.clone())),
+            Message::LockGranted { lease, asked } => (body.lease, body.after) = (serde_json::to_vec(lease).ok(), Some(*asked)),
+            Message::LockRefused { asked, holder } => (body.after, body.holder) = (Some(*asked), Some(holder.clone())),
             Message::ConfirmLock { fence, seen } | Message::RenewLock { fence, seen } => {
                 (body.fence, body.after) = (Some(*fence), Some(*seen))
             }
@@ -385,18 +396,20 @@ impl Message {
                     Some(2) => Wants::TurnAsked,
                     Some(_) => return None,
                 },
+                heard: body.after?,
             }),
             "ADMIT_TASK" => Message::AdmitTask { epoch: body.epoch? },
             "RECALL_TASK" => Message::RecallTask { epoch: body.epoch? },
             "OPERATE_TASK" => Message::OperateTask { verb: serde_json::from_str(body.verb.as_deref()?).ok()?, origin: origin() },
             "ACQUIRE_LOCK" => Message::AcquireLock {
                 epoch: body.epoch?,
+                asked: body.after?,
                 plan: PlanId::new(body.plan.as_deref()?).ok()?,
                 lease: body.lease_us.map(Duration::from_micros)?,
                 waits: body.waits?,
             },
-            "LOCK_GRANTED" => Message::LockGranted(serde_json::from_slice(body.lease.as_deref()?).ok()?),
-            "LOCK_REFUSED" => Message::LockRefused { epoch: body.epoch?, holder: body.holder? },
+            "LOCK_GRANTED" => Message::LockGranted { lease: serde_json::from_slice(body.lease.as_deref()?).ok()?, asked: body.after? },
+            "LOCK_REFUSED" => Message::LockRefused { asked: body.after?, holder: body.holder? },
             "CONFIRM_LOCK" => Message::ConfirmLock { fence: body.fence?, seen: body.after? },
             "RENEW_LOCK" => Message::RenewLock { fence: body.fence?, seen: body.after? },
             "DENY_LOCK" => Message::DenyLock { fence: body.fence? },

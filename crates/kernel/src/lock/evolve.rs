@@ -23,7 +23,10 @@ fn said(lock: Option<&Lock>, entry: &Entry) -> Vec<(EntityId, Message)> {
         holder.map(|task| (task, Message::LockLost { fence, origin: origin.clone() })).into_iter().collect()
     };
     match &**event {
-        LockEvent::Acquired(lease) => vec![((&lease.task).into(), Message::LockGranted(Box::new(lease.clone())))],
+        LockEvent::Acquired(lease) => {
+            let asked = lock.and_then(|lock| lock.line.first()).map_or(0, |first| first.asked);
+            vec![((&lease.task).into(), Message::LockGranted { lease: Box::new(lease.clone()), asked })]
+        }
         LockEvent::Lost { fence } => lost(*fence, &Origin::default()),
         LockEvent::Broken { fence, origin } => lost(*fence, origin),
         LockEvent::Requested(_) | LockEvent::Renewed { .. } | LockEvent::Suspected { .. } | LockEvent::Released { .. } => Vec::new(),

@@ -74,6 +74,8 @@ pub struct Waiter {
     pub plan: PlanId,
     /// The epoch in which it asked.
     pub epoch: Epoch,
+    /// The sequence of the event by which it asked: it may ask again in the same epoch.
+    pub asked: Seq,
     /// For how long it is to hold without being renewed.
     pub lease: Duration,
 }
@@ -142,12 +144,12 @@ fn hear(tenant: &TenantId, lock: Option<&Lock>, envelope: Envelope, now: Timesta
     let holds = |lease: &&Lease| lease.task == *task;
     let held = lock.and_then(Lock::held);
     let events = match message {
-        Message::AcquireLock { epoch, plan, lease, waits } => {
-            let asks = Waiter { task: task.clone(), plan, epoch, lease };
+        Message::AcquireLock { epoch, asked, plan, lease, waits } => {
+            let asks = Waiter { task: task.clone(), plan, epoch, asked, lease };
             let is_over = lock.is_some_and(|lock| lock.is_over(now));
             match held.filter(|held| !is_over && held.task != *task) {
                 Some(other) if !waits => {
-                    let refused = Message::LockRefused { epoch, holder: other.holder() };
+                    let refused = Message::LockRefused { asked, holder: other.holder() };
                     let answer = Envelope { from: EntityId::Lock(tenant.clone()), seq: 0, to: from, message: refused };
                     return Decision { entries: Vec::new(), effects: vec![Effect::Bounce(Box::new(answer))] };
                 }
@@ -171,7 +173,7 @@ fn hear(tenant: &TenantId, lock: Option<&Lock>, envelope: Envelope, now: Timesta
             .collect(),
         Message::ReleaseLock { fence } => {
             let lease = held.filter(holds).filter(|lease| fence.is_none_or(|fence| fence == lease.fence));
-            let waits = lock.is_some_and(|lock| lock.line.iter().any(|waiter| waiter.task == *task));
+            let waits = fence.is_none() && lock.is_some_and(|lock| lock.line.iter().any(|waiter| waiter.task == *task));
             let released = |lease: &Lease| LockEvent::Released { task: task.clone(), fence: Some(lease.fence) };
             let gone = || LockEvent::Released { task: task.clone(), fence: None };
             lease.map(released).or_else(|| waits.then(gone)).into_iter().collect()
@@ -202,7 +204,7 @@ fn follow_up(tenant: &TenantId, lock: Option<&Lock>, events: Vec<LockEvent>, now
         .as_ref()
         .filter(|lock| lock.holder.is_none())
         .and_then(|lock| Some((lock.fence, lock.line.first()?.clone())));
-    if let Some((fence, Waiter { task, plan, epoch, lease })) = first {
+    if let Some((fence, Waiter { task, plan, epoch, lease, .. })) = first {
         let lease = Lease { plan, task, epoch, fence: fence + 1, lease, expires_at: now.saturating_add(lease) };
         add(&mut next, LockEvent::Acquired(lease));
     }

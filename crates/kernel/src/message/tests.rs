@@ -22,16 +22,16 @@ fn every_message_of_plans() -> Vec<Message> {
     let expires_at = Timestamp::from_micros(1_700_000_000_000_001);
     let held = Lease { plan: plan(), task: run(), epoch: 3, fence: 1 << 60, lease, expires_at };
     let wants = [Wants::Nothing, Wants::Turn, Wants::TurnAsked].into_iter().cycle();
-    let changed = |(status, wants)| Message::TaskChanged(TaskChanged { epoch: 2, status, wants });
+    let changed = |(status, wants)| Message::TaskChanged(TaskChanged { epoch: 2, status, wants, heard: 1 << 60 });
     let verbs = [Verb::Pause, Verb::Resume, Verb::Cancel, Verb::RollBack];
     let operated = verbs.map(|verb| Message::OperateTask { verb, origin: origin.clone() });
     let others = [
         Message::AdmitTask { epoch: 2 },
         Message::RecallTask { epoch: 2 },
-        Message::AcquireLock { epoch: 2, plan: plan(), lease, waits: true },
-        Message::AcquireLock { epoch: 2, plan: plan(), lease, waits: false },
-        Message::LockGranted(Box::new(held)),
-        Message::LockRefused { epoch: 2, holder: "switch-16:switch-16/acme".into() },
+        Message::AcquireLock { epoch: 2, asked: 9, plan: plan(), lease, waits: true },
+        Message::AcquireLock { epoch: 2, asked: 9, plan: plan(), lease, waits: false },
+        Message::LockGranted { lease: Box::new(held), asked: 9 },
+        Message::LockRefused { asked: 9, holder: "switch-16:switch-16/acme".into() },
         Message::ConfirmLock { fence: 7, seen: 0 },
         Message::RenewLock { fence: 7, seen: 12 },
         Message::ReleaseLock { fence: Some(7) },

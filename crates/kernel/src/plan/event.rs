@@ -45,6 +45,8 @@ pub enum PlanEvent {
         status: TaskStatus,
         /// What it wants.
         wants: Wants,
+        /// The last message of the plan that it had heard.
+        heard: u64,
     },
     /// A task may begin.
     TaskAdmitted {

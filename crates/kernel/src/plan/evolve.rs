@@ -7,7 +7,7 @@ use crate::{
     EntityId, Entry, Envelope, Event, Message, Origin, PlanId, Recovery, RunId, RunOptions, StartChild, TaskOptions, TaskStatus, TenantId,
     Wants, task_id,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Folds one entry into the state, and tells what it says to tasks.
 ///
@@ -19,6 +19,13 @@ pub fn advance(id: &PlanId, plan: Option<Plan>, entry: &Entry) -> Result<(Plan, 
     let mut plan = evolve(id, plan, entry)?;
     let said = envelopes(&EntityId::Plan(id.clone()), plan.numbered_from() + before, said(&plan, entry, told));
     plan.sent += said.len() as u64;
+    for Envelope { seq, to, message, .. } in &said {
+        if let (Message::OperateTask { verb: Verb::Cancel | Verb::RollBack, .. }, Some(place)) =
+            (message, to.run().and_then(|run| plan.places.get(run)))
+        {
+            plan.tasks[*place].told = *seq;
+        }
+    }
     Ok((plan, said))
 }
 
@@ -124,6 +131,7 @@ fn create(id: &PlanId, entry: &Entry, created: &PlanCreated) -> Plan {
         begun: false,
         heard: 0,
         wants: Wants::Nothing,
+        told: 0,
     };
     let tasks: Vec<Task> = created.tenants.iter().map(new).collect();
     Plan {
@@ -136,7 +144,7 @@ fn create(id: &PlanId, entry: &Entry, created: &PlanCreated) -> Plan {
         started_at: None,
         phase: Phase::New,
         places: tasks.iter().enumerate().map(|(place, task)| (task.run.clone(), place)).collect(),
-        counts: BTreeMap::from([(TaskStatus::Pending, tasks.len())]),
+        counts: (!tasks.is_empty()).then_some((TaskStatus::Pending, tasks.len())).into_iter().collect(),
         silent: (0..tasks.len()).collect(),
         tasks,
         waiting: BTreeSet::new(),
@@ -174,7 +182,8 @@ fn change(plan: &mut Plan, entry: &Entry, event: &PlanEvent) -> Result<(), &'sta
         }
         PlanEvent::Resumed { origin } => {
             match plan.phase {
-                Phase::Paused { .. } | Phase::Ended { .. } => {}
+                Phase::Paused { .. } => {}
+                Phase::Ended { .. } => plan.deadline = None, // it was for what has ended
                 _ => return Err("the plan is not paused"),
             }
             remember(plan, Verb::Resume, origin);
@@ -189,10 +198,13 @@ fn change(plan: &mut Plan, entry: &Entry, event: &PlanEvent) -> Result<(), &'sta
                 plan.silent.extend(plan.places.get(&task));
             }
         }
-        PlanEvent::TaskChanged { task, epoch, status, wants } => {
+        PlanEvent::TaskChanged { task, epoch, status, wants, heard } => {
             let place = plan.task(task).ok_or("it is no task of the plan")?.0;
-            let heard = entry.heard.as_ref().map_or(0, |heard| heard.seq);
-            hear(plan, place, heard, (*epoch, *status, *wants));
+            let seq = entry.heard.as_ref().map_or(0, |heard| heard.seq);
+            if *heard >= plan.tasks[place].told {
+                plan.silent.remove(&place);
+            }
+            hear(plan, place, seq, (*epoch, *status, *wants));
         }
         PlanEvent::TaskAdmitted { task, .. } => {
             let place = plan.task(task).ok_or("it is no task of the plan")?.0;
@@ -201,7 +213,7 @@ fn change(plan: &mut Plan, entry: &Entry, event: &PlanEvent) -> Result<(), &'sta
             }
             plan.asked.remove(&place);
             plan.admitted.insert(place);
-            (plan.tasks[place].begun, plan.tasks[place].wants) = (false, Wants::Nothing);
+            plan.tasks[place].begun = false;
         }
         PlanEvent::TaskRecalled { task, .. } => {
             let place = plan.task(task).ok_or("it is no task of the plan")?.0;
@@ -217,17 +229,19 @@ fn change(plan: &mut Plan, entry: &Entry, event: &PlanEvent) -> Result<(), &'sta
 
 /// A task has said where it stands.
 fn hear(plan: &mut Plan, place: usize, heard: u64, (epoch, status, wants): (crate::Epoch, TaskStatus, Wants)) {
-    plan.silent.remove(&place);
     let task = &mut plan.tasks[place];
+    let is_let = task.epoch == epoch && plan.admitted.contains(&place); // and asks once more, before it has heard that
     *plan.counts.entry(task.status).or_default() -= 1;
     *plan.counts.entry(status).or_default() += 1;
     plan.counts.retain(|_, many| *many > 0);
-    (task.status, task.epoch, task.wants) = (status, epoch, wants);
+    (task.status, task.epoch) = (status, epoch);
     task.heard = task.heard.max(heard);
     task.begun |= status == TaskStatus::Running;
     match wants {
         Wants::Nothing => {}
+        Wants::TurnAsked if is_let => task.wants = wants,
         Wants::Turn | Wants::TurnAsked => {
+            task.wants = wants;
             plan.admitted.remove(&place);
             plan.waiting.insert(place);
             if wants == Wants::TurnAsked {

@@ -29,7 +29,7 @@ pub use state::{Phase, Plan, PlanStatus, Settings, StopWhen, Task};
 use crate::machine::Decision;
 use crate::{
     Answer, Command, Effect, EntityId, Entry, Envelope, Event, FireTimer, Heard, Message, Origin, PlanId, Refusal, TaskChanged, TimerName,
-    Timestamp,
+    Timestamp, Wants,
 };
 
 /// Decides on a command.
@@ -52,13 +52,17 @@ pub fn decide(id: &PlanId, plan: Option<&Plan>, command: Command, now: Timestamp
 /// A task says where it stands.
 fn hear(plan: &Plan, envelope: Envelope, now: Timestamp) -> Decision {
     let Envelope { from, seq, message, .. } = envelope;
-    let (Message::TaskChanged(TaskChanged { epoch, status, wants }), Some(run)) = (message, from.run()) else {
+    let (Message::TaskChanged(changed), Some(run)) = (message, from.run()) else {
         return Decision::answer(Answer::Heard);
     };
     let Some((_, task)) = plan.task(run).filter(|(_, task)| seq == 0 || task.heard < seq) else {
         return Decision::answer(Answer::Heard);
     };
-    let event = PlanEvent::TaskChanged { task: task.run.clone(), epoch, status, wants };
+    let is_answer = seq == 0 && task.epoch > 0; // it may be older than what was heard since, and only says that something was heard
+    let changed =
+        if is_answer { TaskChanged { epoch: task.epoch, status: task.status, wants: Wants::Nothing, ..changed } } else { changed };
+    let TaskChanged { epoch, status, wants, heard } = changed;
+    let event = PlanEvent::TaskChanged { task: task.run.clone(), epoch, status, wants, heard };
     let mut decision = follow(plan, vec![event], now, Answer::Heard);
     if let Some(first) = decision.entries.first_mut()
         && seq != 0

@@ -1,18 +1,18 @@
 //! What follows from where a plan and its tasks stand: which task begins, when it pauses, when it has ended. Asked again until nothing follows.
 
-use super::{Cause, Phase, Plan, PlanEvent, PlanStatus, StopWhen};
-use crate::{Code, Failure, Origin, TaskStatus};
+use super::{Cause, Phase, Plan, PlanEvent, PlanStatus, StopWhen, Task};
+use crate::{Code, Failure, Origin, TaskStatus, Wants};
 
 /// The next thing that follows, if anything does.
 pub(super) fn next(plan: &Plan) -> Option<PlanEvent> {
     match &plan.phase {
         Phase::Ended { .. } => reopen(plan),
         Phase::Ending { undo } => admit_asked(plan).or_else(|| {
-            let rest = is_at_rest(plan) && plan.waiting.is_empty();
+            let rest = is_at_rest(plan) && plan.waiting.is_empty() && plan.count(TaskStatus::Interrupted) == 0;
             rest.then(|| if *undo && plan.failed() > 0 { failed(plan) } else { PlanEvent::Cancelled })
         }),
         Phase::New => admit_asked(plan),
-        Phase::Paused { .. } => admit_asked(plan).or_else(|| end(plan)),
+        Phase::Paused { .. } => recall(plan).or_else(|| admit_asked(plan)).or_else(|| end(plan)),
         Phase::Running => admit_asked(plan)
             .or_else(|| end(plan))
             .or_else(|| stop(plan))
@@ -33,6 +33,14 @@ fn has_room(plan: &Plan) -> bool {
 fn admitted(plan: &Plan, place: usize) -> Option<PlanEvent> {
     let task = plan.tasks.get(place)?;
     Some(PlanEvent::TaskAdmitted { task: task.run.clone(), epoch: task.epoch })
+}
+
+/// Whoever was let begin by the plan itself and has not is to wait for its turn again.
+fn recall(plan: &Plan) -> Option<PlanEvent> {
+    let may_begin = |task: &Task| !task.begun && task.status == TaskStatus::Pending && task.wants == Wants::Turn;
+    let place = plan.admitted.difference(&plan.silent).find(|place| may_begin(&plan.tasks[**place]))?;
+    let task = &plan.tasks[*place];
+    Some(PlanEvent::TaskRecalled { task: task.run.clone(), epoch: task.epoch })
 }
 
 /// What a person wants begins whatever the plan is doing, but not more at once than it allows.

@@ -74,7 +74,10 @@ fn may_start(plan: &Plan, locked: Vec<(TenantId, String)>) -> Result<(), Refusal
 }
 
 fn open_canary(plan: &Plan) -> Option<()> {
-    let is_open = |place: &usize| !matches!(plan.tasks[*place].status, TaskStatus::Pending | TaskStatus::Completed);
+    let is_open = |place: &usize| {
+        let status = plan.tasks[*place].status;
+        matches!(status, TaskStatus::Failed | TaskStatus::RollbackFailed | TaskStatus::Interrupted)
+    };
     super::next::canaries(plan).filter(|canaries| canaries.iter().any(is_open)).map(drop)
 }
 

@@ -205,8 +205,10 @@ pub struct Task {
     pub begun: bool,
     /// The last message of it that was heard.
     pub heard: u64,
-    /// What it wants.
+    /// What it last wanted.
     pub wants: Wants,
+    /// The last message to it that it has to answer: until it has heard that, what it says is older.
+    pub told: u64,
 }
 
 impl Plan {

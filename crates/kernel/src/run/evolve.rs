@@ -134,7 +134,7 @@ fn apply(run: &mut Run, entry: &Entry) {
             run.task.iter_mut().for_each(|task| task.rolls_back = *undo);
         }
         Event::RunCompensating { .. } => task::undo(run),
-        Event::Task(event) => task::record(run, entry, event),
+        Event::Task(event) => run.task.iter_mut().for_each(|task| task::record(task, entry, event)),
         _ => {}
     }
     if is_verb(&entry.event) {

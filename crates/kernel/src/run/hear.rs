@@ -15,14 +15,15 @@ pub(super) fn decide(id: &RunId, state: Option<&Run>, envelope: Envelope, now: T
         _ if heard_before => None,
         (None, Message::StartChild(child)) => Some(begin(id, child, now)),
         (Some(run), Message::StartChild(child)) if child.options.task.is_some() => {
-            (run.options.task != child.options.task).then(|| task::taken(run, &from))
+            (run.options.task != child.options.task).then(|| task::taken(id, &from, seq))
         }
         (Some(run), Message::StartChild(child)) => Some(taken(run, &from, &child)),
         (Some(run), Message::AdmitTask { epoch }) if is_plan(run, &from) => task::admit(run, epoch, now),
         (Some(run), Message::RecallTask { epoch }) if is_plan(run, &from) => task::recall(run, epoch, now),
-        (Some(run), Message::OperateTask { verb, origin }) if is_plan(run, &from) => task::operate(run, &from, verb, origin, now),
-        (Some(run), Message::LockGranted(lease)) => task::locked(run, &from, *lease, now),
-        (Some(run), Message::LockRefused { epoch, holder }) => task::refused(run, epoch, &holder, now),
+        (Some(run), Message::OperateTask { verb, origin }) if is_plan(run, &from) => task::operate(run, (&from, seq), verb, origin, now),
+        (_, Message::OperateTask { .. }) => Some(task::taken(id, &from, seq)), // another run, or it was removed
+        (Some(run), Message::LockGranted { lease, asked }) => task::locked(run, &from, (*lease, asked), now),
+        (Some(run), Message::LockRefused { asked, holder }) => task::refused(run, asked, &holder, now),
         (Some(run), Message::LockLost { fence, origin }) => task::lock_lost(run, fence, origin, now),
         (run, Message::ConfirmLock { fence, seen }) => Some(task::confirm(id, run, &from, fence, seen)),
         (Some(run), Message::GrantSlot { epoch }) => acquire(run, &from, epoch, now),

@@ -71,7 +71,9 @@ impl Run {
             (Stage::Compensating { .. }, Event::UndoCompleted { step, attempt } | Event::UndoFailed { step, attempt, .. }) => {
                 open.may_be_tried(&step.undo(), *attempt)
             }
-            (_, Event::RunCancelRequested { terminate: false, .. }) if open.cancel_requested && !open.stands_still() => {
+            (_, Event::RunCancelRequested { terminate: false, .. })
+                if open.cancel_requested && !open.stands_still() && self.task.is_none() =>
+            {
                 Err("it was asked for already".into())
             }
             (_, Event::RunCancelled) if !open.cancel_requested => Err("nobody asked for it".into()),

@@ -23,6 +23,8 @@ use serde::{Deserialize, Serialize};
 pub struct Task {
     /// Its plan lets it begin.
     pub admitted: bool,
+    /// The sequence of the event that says so.
+    pub asked: Seq,
     /// It has begun in this life.
     pub started: bool,
     /// When it first began.
@@ -94,7 +96,13 @@ impl Run {
 
 /// Whether that event may happen to it; the reason if not.
 pub(super) fn may_follow(run: &Run, event: &TaskEvent) -> Result<(), String> {
-    let (Some(task), Some(options)) = (run.task(), run.task_options()) else { return Err("the run is no task".into()) };
+    let Some(task) = run.task() else { return Err("the run is no task".into()) };
+    may_come(run, task, event)
+}
+
+/// The same, after what has come before it in a turn.
+pub(super) fn may_come(run: &Run, task: &Task, event: &TaskEvent) -> Result<(), String> {
+    let Some(options) = run.task_options() else { return Err("the run is no task".into()) };
     let total = u32::try_from(options.stages.len()).unwrap_or(u32::MAX);
     let done = u32::try_from(task.completed.len()).unwrap_or(u32::MAX);
     let fits = match event {
@@ -114,10 +122,9 @@ pub(super) fn may_follow(run: &Run, event: &TaskEvent) -> Result<(), String> {
 }
 
 /// What is kept of an event.
-pub(super) fn record(run: &mut Run, entry: &Entry, event: &TaskEvent) {
-    let Some(task) = &mut run.task else { return };
+pub(super) fn record(task: &mut Task, entry: &Entry, event: &TaskEvent) {
     match event {
-        TaskEvent::Admitted { .. } => task.admitted = true,
+        TaskEvent::Admitted { .. } => (task.admitted, task.asked) = (true, entry.seq),
         TaskEvent::Recalled { .. } => task.admitted = false,
         TaskEvent::LockAcquired(lease) => task.lock = Some(lease.clone()),
         TaskEvent::LockLost { .. } => task.lock = None,
@@ -163,7 +170,9 @@ pub(super) fn said(run: &Run, entry: &Entry) -> Vec<(EntityId, Message)> {
     let (Some(task), Some(options), Some(plan), Some(lock)) = (run.task(), run.task_options(), run.plan(), run.tenant_lock()) else {
         return Vec::new();
     };
-    let tell = |status, wants| vec![(plan.clone(), Message::TaskChanged(TaskChanged { epoch: entry.epoch, status, wants }))];
+    let now = entry.heard.as_ref().filter(|heard| heard.from == plan).map(|heard| heard.seq);
+    let heard = now.or_else(|| run.heard.get(&plan).copied()).unwrap_or_default();
+    let tell = |status, wants| vec![(plan.clone(), Message::TaskChanged(TaskChanged { epoch: entry.epoch, status, wants, heard }))];
     let release = || {
         let fence = task.lock.as_ref().map(|lease| lease.fence);
         let asked = fence.is_some() || (task.admitted && !task.started);
@@ -191,7 +200,7 @@ pub(super) fn said(run: &Run, entry: &Entry) -> Vec<(EntityId, Message)> {
         Event::Task(event) => match &**event {
             TaskEvent::Admitted { .. } if task.lock.is_none() => {
                 let (plan, lease, waits) = (options.plan.clone(), options.lease, options.conflict == crate::Conflict::Refuse);
-                vec![(lock, Message::AcquireLock { epoch: entry.epoch, plan, lease, waits })]
+                vec![(lock, Message::AcquireLock { epoch: entry.epoch, asked: entry.seq, plan, lease, waits })]
             }
             TaskEvent::Recalled { .. } => {
                 let released = if task.lock.is_none() { release() } else { Vec::new() };
@@ -214,7 +223,7 @@ pub(super) fn admit(run: &Run, epoch: Epoch, now: Timestamp) -> Option<Decision>
 
 /// Its plan wants it to wait for its turn again. If it has begun meanwhile, it pauses at the end of its stage.
 pub(super) fn recall(run: &Run, epoch: Epoch, now: Timestamp) -> Option<Decision> {
-    let task = run.task().filter(|_| run.epoch == epoch)?;
+    let task = run.task().filter(|task| run.epoch == epoch && !task.rolls_back)?; // what is to be undone goes on
     if task.started {
         let origin = Origin { by: Some("the plan".into()), why: Some("the plan was paused when it began".into()), command: None };
         return pause::pause(run, origin, now).ok();
@@ -224,9 +233,9 @@ pub(super) fn recall(run: &Run, epoch: Epoch, now: Timestamp) -> Option<Decision
 }
 
 /// It has the lock. One that it does not want, or not any more, it gives back.
-pub(super) fn locked(run: &Run, from: &EntityId, lease: Lease, now: Timestamp) -> Option<Decision> {
+pub(super) fn locked(run: &Run, from: &EntityId, (lease, asked): (Lease, Seq), now: Timestamp) -> Option<Decision> {
     let task = run.task().filter(|_| run.tenant_lock().as_ref() == Some(from))?;
-    if task.admitted && run.is_ready() && lease.epoch == run.epoch {
+    if task.admitted && run.is_ready() && task.asked == asked {
         return begin(run, [TaskEvent::LockAcquired(lease), TaskEvent::Started], now);
     }
     if task.lock.as_ref().is_some_and(|held| held.fence < lease.fence) {
@@ -234,7 +243,7 @@ pub(super) fn locked(run: &Run, from: &EntityId, lease: Lease, now: Timestamp) -
     }
     let message = Message::ReleaseLock { fence: Some(lease.fence) };
     let held = task.lock.as_ref().is_some_and(|held| held.fence == lease.fence);
-    (!held).then(|| bounce(run, from.clone(), message))
+    (!held).then(|| bounce(&run.id, from.clone(), message))
 }
 
 /// These events; if it is ready no more after them, it begins.
@@ -252,8 +261,8 @@ fn begin(run: &Run, events: impl IntoIterator<Item = TaskEvent>, now: Timestamp)
 }
 
 /// Another task has the lock, and this one does not wait for it.
-pub(super) fn refused(run: &Run, epoch: Epoch, holder: &str, now: Timestamp) -> Option<Decision> {
-    run.task().filter(|task| run.epoch == epoch && run.is_ready() && task.admitted)?;
+pub(super) fn refused(run: &Run, asked: Seq, holder: &str, now: Timestamp) -> Option<Decision> {
+    run.task().filter(|task| task.asked == asked && run.is_ready() && task.admitted)?;
     let why = format!("its tenant is locked by {holder}, and the plan goes on without such tenants");
     let origin = Origin { by: Some("the plan".into()), why: Some(why), command: None };
     cancel::decide(run, CancelRun { origin, blocked: false }, now).ok()
@@ -279,31 +288,33 @@ pub(super) fn confirm(id: &RunId, run: Option<&Run>, from: &EntityId, fence: u64
         Some(run) if !is_stuck(run) => Message::RenewLock { fence, seen: run.seq },
         _ => Message::DenyLock { fence },
     };
-    let envelope = Envelope { from: EntityId::from(id), seq: 0, to: from.clone(), message };
-    Decision { entries: Vec::new(), effects: vec![Effect::Bounce(Box::new(envelope))] }
+    bounce(id, from.clone(), message)
 }
 
 /// What its plan wants of all of its tasks. It is told where this one stands if nothing comes of it.
-pub(super) fn operate(run: &Run, from: &EntityId, verb: Verb, origin: Origin, now: Timestamp) -> Option<Decision> {
+pub(super) fn operate(run: &Run, (from, heard): (&EntityId, u64), verb: Verb, origin: Origin, now: Timestamp) -> Option<Decision> {
     let status = run.task_status()?;
     let decided = match verb {
+        Verb::Pause if run.is_held_back() => return None, // it is recalled
         Verb::Pause => return pause::pause(run, origin, now).ok(),
         Verb::Resume => return pause::resume(run, origin, now).ok(),
         Verb::Cancel => cancel::decide(run, CancelRun { origin, blocked: false }, now),
         Verb::RollBack => roll_back::decide(run, origin, now),
         Verb::Start | Verb::Terminate | Verb::Retry => return None,
     };
-    let told = || bounce(run, from.clone(), Message::TaskChanged(TaskChanged { epoch: run.epoch, status, wants: Wants::Nothing }));
+    let changed = TaskChanged { epoch: run.epoch, status, wants: Wants::Nothing, heard };
+    let told = || bounce(&run.id, from.clone(), Message::TaskChanged(changed));
     Some(decided.ok().filter(|decision| !decision.entries.is_empty()).unwrap_or_else(told))
 }
 
-/// The run of that id is not the task that is to begin: its plan has to know that there will be none.
-pub(super) fn taken(run: &Run, from: &EntityId) -> Decision {
-    bounce(run, from.clone(), Message::TaskChanged(TaskChanged { epoch: 0, status: TaskStatus::Failed, wants: Wants::Nothing }))
+/// The run of that id is not the task that is to begin, or it was removed: its plan has to know that nothing will come of it.
+pub(super) fn taken(id: &RunId, from: &EntityId, heard: u64) -> Decision {
+    let changed = TaskChanged { epoch: 0, status: TaskStatus::Failed, wants: Wants::Nothing, heard };
+    bounce(id, from.clone(), Message::TaskChanged(changed))
 }
 
-fn bounce(run: &Run, to: EntityId, message: Message) -> Decision {
-    let envelope = Envelope { from: EntityId::from(&run.id), seq: 0, to, message };
+fn bounce(id: &RunId, to: EntityId, message: Message) -> Decision {
+    let envelope = Envelope { from: EntityId::from(id), seq: 0, to, message };
     Decision { entries: Vec::new(), effects: vec![Effect::Bounce(Box::new(envelope))] }
 }
 

@@ -2,7 +2,7 @@
 //! open --TakeTurn--> open | compensating | ended · compensating --TakeTurn--> compensating | ended
 
 use super::order::is_of_the_code;
-use super::{Decision, Open, Phase, Run};
+use super::{Decision, Open, Phase, Run, task};
 use crate::{Answer, Effect, Event, Proposal, Refusal, StepId, TakeTurn, Timer, TimerName, Timestamp};
 use std::collections::BTreeSet;
 
@@ -57,6 +57,7 @@ fn closes_the_code(event: &Event) -> bool {
 fn check(run: &Run, proposals: &[Proposal]) -> Result<(), String> {
     let Phase::Open(open) = &run.phase else { return Ok(()) };
     let (mut seen, mut taken) = (BTreeSet::new(), BTreeSet::new());
+    let mut task = run.task().cloned();
     for (index, Proposal { event, at }) in proposals.iter().enumerate() {
         if let Event::TimerFired { sleep } = event
             && due(open, sleep).is_some_and(|due| *at < due)
@@ -69,6 +70,10 @@ fn check(run: &Run, proposals: &[Proposal]) -> Result<(), String> {
         match just_awaited(&proposals[..index], event) {
             Some((name, signal)) => open.may_take(name, signal)?,
             None => run.may_follow(event)?,
+        }
+        if let (Event::Task(said), Some(task)) = (event, &mut task) {
+            task::may_come(run, task, said)?;
+            task::record(task, &run.entry(index, *at, None, event.clone()), said);
         }
         if let Some(subject) = event.subject()
             && (!seen.insert((Kind::of(event), subject)) || begins_after_its_end(&seen, event))

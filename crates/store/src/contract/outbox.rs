@@ -74,7 +74,7 @@ fn every_kind_of_plans() -> Vec<Message> {
     };
     let start = start_child();
     let changed = [Wants::Nothing, Wants::Turn, Wants::TurnAsked].into_iter().cycle().zip(TaskStatus::ALL);
-    let changed = changed.map(|(wants, status)| Message::TaskChanged(TaskChanged { epoch: 2, status, wants }));
+    let changed = changed.map(|(wants, status)| Message::TaskChanged(TaskChanged { epoch: 2, status, wants, heard: 1 << 60 }));
     changed
         .chain([
             Message::StartChild(StartChild {
@@ -84,10 +84,10 @@ fn every_kind_of_plans() -> Vec<Message> {
             Message::AdmitTask { epoch: u32::MAX },
             Message::RecallTask { epoch: 0 },
             Message::OperateTask { verb: Verb::RollBack, origin: origin.clone() },
-            Message::AcquireLock { epoch: 1, plan: plan_id("switch-17"), lease: Duration::from_millis(1), waits: true },
-            Message::AcquireLock { epoch: 1, plan: plan_id("switch-17"), lease: Duration::from_secs(9_000), waits: false },
-            Message::LockGranted(Box::new(lease)),
-            Message::LockRefused { epoch: 3, holder: "switch-16:switch-16/acme".into() },
+            Message::AcquireLock { epoch: 1, asked: 2, plan: plan_id("switch-17"), lease: Duration::from_millis(1), waits: true },
+            Message::AcquireLock { epoch: 1, asked: 2, plan: plan_id("switch-17"), lease: Duration::from_secs(9_000), waits: false },
+            Message::LockGranted { lease: Box::new(lease), asked: 2 },
+            Message::LockRefused { asked: 2, holder: "switch-16:switch-16/acme".into() },
             Message::ConfirmLock { fence: 7, seen: 1 << 40 },
             Message::RenewLock { fence: 1 << 40, seen: 0 },
             Message::ReleaseLock { fence: None },

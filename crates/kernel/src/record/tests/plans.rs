@@ -71,11 +71,13 @@ fn of_plans() -> Vec<PlanEvent> {
     let causes = [Cause::Person, Cause::Restart, Cause::StopWhen, Cause::Canary, Cause::Deadline, Cause::Interrupted];
     let wants = [Wants::Nothing, Wants::Turn, Wants::TurnAsked].into_iter().cycle();
     let paused = causes.map(|cause| PlanEvent::Paused { cause, origin: origin() });
-    let changed =
-        TaskStatus::ALL
-            .into_iter()
-            .zip(wants)
-            .map(|(status, wants)| PlanEvent::TaskChanged { task: task(), epoch: 2, status, wants });
+    let changed = TaskStatus::ALL.into_iter().zip(wants).map(|(status, wants)| PlanEvent::TaskChanged {
+        task: task(),
+        epoch: 2,
+        status,
+        wants,
+        heard: 7,
+    });
     let others = [
         created(settings),
         created(percent),
@@ -94,7 +96,7 @@ fn of_plans() -> Vec<PlanEvent> {
 }
 
 fn of_locks() -> Vec<LockEvent> {
-    let waiter = Waiter { task: task(), plan: plan(), epoch: 2, lease: Duration::from_micros(1) };
+    let waiter = Waiter { task: task(), plan: plan(), epoch: 2, asked: 9, lease: Duration::from_micros(1) };
     vec![
         LockEvent::Requested(waiter),
         LockEvent::Acquired(lease()),

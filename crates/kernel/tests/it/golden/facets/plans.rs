@@ -69,7 +69,7 @@ pub(super) fn of_plan(event: &PlanEvent) -> Vec<String> {
         PlanEvent::Paused { cause, origin } => [vec![format!("paused by {}", cause.as_str())], of_origin(origin)].concat(),
         PlanEvent::Started { origin } | PlanEvent::Resumed { origin } => of_origin(origin),
         PlanEvent::CancelRequested { origin, undo } => [vec![present("PLAN_CANCEL_REQUESTED.undo", *undo)], of_origin(origin)].concat(),
-        PlanEvent::TaskChanged { task: _, epoch: _, status, wants: wanted } => {
+        PlanEvent::TaskChanged { task: _, epoch: _, status, wants: wanted, heard: _ } => {
             vec![format!("task is {}", status.as_str()), wants(*wanted)]
         }
         PlanEvent::Failed { failure } => of_failure(failure),
@@ -101,7 +101,7 @@ fn of_created(created: &PlanCreated) -> Vec<String> {
 
 pub(super) fn of_lock(event: &LockEvent) -> Vec<String> {
     match event {
-        LockEvent::Requested(Waiter { task: _, plan: _, epoch: _, lease: _ })
+        LockEvent::Requested(Waiter { task: _, plan: _, epoch: _, asked: _, lease: _ })
         | LockEvent::Renewed { fence: _, expires_at: _, seen: _ }
         | LockEvent::Lost { fence: _ } => Vec::new(),
         LockEvent::Acquired(lease) => of_lease(lease),

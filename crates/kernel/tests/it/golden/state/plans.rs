@@ -9,11 +9,11 @@ impl Facts {
     /// What is known of a run as a task; nothing of any other.
     pub(super) fn task(&mut self, run: &Run) {
         let (Some(options), Some(task)) = (run.task_options(), run.task()) else { return };
-        let RunTask { admitted, started, started_at, lock, staged, completed, checkpoint, rolls_back } = task;
+        let RunTask { admitted, asked, started, started_at, lock, staged, completed, checkpoint, rolls_back } = task;
         self.say("task", format_args!("{options:?}"));
         self.each("task is", run.task_status());
         self.each("is at stage", run.stage_at());
-        self.say("was let begin", format_args!("{admitted}, has begun {started}, a stage has {staged}, is undone {rolls_back}"));
+        self.say("was let begin", format_args!("{admitted} by {asked}, has begun {started}, a stage has {staged}, is undone {rolls_back}"));
         self.each("first began", started_at);
         self.each("has the lock", lock);
         self.each("stage done by", completed);
@@ -56,10 +56,10 @@ impl Facts {
         self.say("place", seq);
         self.say("messages sent", sent);
         self.say("phase", format_args!("{phase:?}"));
-        for Task { tenant, run, status, epoch, begun, heard, wants } in tasks {
+        for Task { tenant, run, status, epoch, begun, heard, wants, told } in tasks {
             self.say(
                 "task",
-                format_args!("{run} of {tenant} is {status:?} in life {epoch}, begun {begun}, wants {wants:?}, heard {heard}"),
+                format_args!("{run} of {tenant} is {status:?} in life {epoch}, begun {begun}, wants {wants:?}, heard {heard}, told {told}"),
             );
         }
         self.each("tasks", counts);
