@@ -1,6 +1,7 @@
 //! What the tests share: short constructors, so that expected lists can be written out, and the fold of a journal.
 
 pub(crate) mod keys;
+pub(crate) mod plans;
 
 use std::time::Duration;
 use steadfast_kernel::random::Seed;

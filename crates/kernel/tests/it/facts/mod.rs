@@ -6,10 +6,12 @@ mod agreement;
 mod frozen;
 mod journal;
 pub(crate) mod keys;
+pub(crate) mod plans;
 mod reach;
 mod saved;
 pub(crate) mod scenario;
 pub(crate) mod society;
+mod talk;
 pub(crate) mod world;
 
 use crate::support::*;

@@ -5,19 +5,20 @@
 mod held;
 
 use super::saved::a_snapshot_restores_the_state;
+use super::talk::Talk;
 use crate::support::*;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{TestCaseResult, TestRunner};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 use steadfast_kernel::limit::Limit;
-use steadfast_kernel::machine::{advance, decide};
 use steadfast_kernel::run::{Phase, Stage};
 use steadfast_kernel::{
-    Command, Decision, DropLetter, Effect, Entity, EntityId, Entry, Envelope, Event, Limiting, Message, Origin, Parent, Payload, Proposal,
-    Record, Recovery, Refusal, RetryFrom, RetryRun, Run, RunId, RunOptions, StartRun, Status, StepId, TakeTurn, Timestamp,
+    Command, Decision, DropLetter, Effect, Entity, EntityId, Entry, Envelope, Event, Limiting, Origin, Parent, Payload, Proposal, Recovery,
+    Refusal, RetryFrom, RetryRun, Run, RunId, RunOptions, StartRun, Status, StepId, TakeTurn,
 };
 
 /// What happens in a society.
@@ -122,65 +123,33 @@ type Asked = (EntityId, Result<Decision, Refusal>);
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Society {
-    now: Timestamp,
+    talk: Talk,
     slots: u32,
-    entities: BTreeMap<EntityId, Entity>,
-    pub(crate) journals: BTreeMap<EntityId, Vec<Entry>>,
-    /// What was said and is not settled, by sender.
-    outbox: BTreeMap<EntityId, Vec<Envelope>>,
-    /// How much each has said.
-    sent: BTreeMap<EntityId, u64>,
+}
+
+impl Deref for Society {
+    type Target = Talk;
+
+    fn deref(&self) -> &Talk {
+        &self.talk
+    }
+}
+
+impl DerefMut for Society {
+    fn deref_mut(&mut self) -> &mut Talk {
+        &mut self.talk
+    }
 }
 
 impl Society {
     fn new(plot: &Plot) -> Self {
-        let (entities, journals, outbox, sent) = Default::default();
-        Society { now: at(1000), slots: plot.slots, entities, journals, outbox, sent }
-    }
-
-    fn run(&self, id: &RunId) -> Option<&Run> {
-        self.entities.get(&EntityId::from(id))?.run()
-    }
-
-    fn runs(&self) -> impl Iterator<Item = &Run> {
-        self.entities.values().filter_map(Entity::run)
+        Society { talk: Talk::new(at(1000)), slots: plot.slots }
     }
 
     fn limits(&self) -> impl Iterator<Item = &Limit> {
         self.entities
             .values()
             .filter_map(|entity| if let Entity::Limit(limit) = entity { Some(limit) } else { None })
-    }
-
-    /// What can be delivered: the first that each has said to each other.
-    fn heads(&self) -> Vec<Envelope> {
-        let firsts = self.outbox.values().flat_map(|said| {
-            let mut seen = BTreeSet::new();
-            said.iter().filter(move |envelope| seen.insert(&envelope.to))
-        });
-        firsts.cloned().collect()
-    }
-
-    /// Decides, commits and folds, as the shard of that entity would.
-    fn tell(&mut self, id: &EntityId, command: Command) -> Result<Result<Decision, Refusal>, TestCaseError> {
-        let decided = decide(id, self.entities.get(id), command, self.now);
-        if let Ok(Decision { entries, .. }) = &decided {
-            for entry in entries {
-                let (entity, said) =
-                    advance(id, self.entities.remove(id), entry).map_err(|illegal| TestCaseError::fail(illegal.to_string()))?;
-                prop_assert_eq!(entity.seq(), entry.seq);
-                let first = entity.run().map_or(0, steadfast_kernel::Run::numbered_from);
-                let sent = self.sent.entry(id.clone()).or_default();
-                for envelope in &said {
-                    *sent += 1;
-                    prop_assert_eq!((&envelope.from, envelope.seq), (id, first + *sent), "what is said is counted");
-                }
-                self.outbox.entry(id.clone()).or_default().extend(said);
-                self.journals.entry(id.clone()).or_default().push(entry.clone());
-                self.entities.insert(id.clone(), entity);
-            }
-        }
-        Ok(decided)
     }
 
     /// Delivers a message; it is settled only when what comes back of it was heard.
@@ -194,8 +163,7 @@ impl Society {
             }
         }
         if settled {
-            let said = self.outbox.entry(envelope.from.clone()).or_default();
-            said.retain(|other| other.seq != envelope.seq);
+            self.settle(&envelope.from, envelope.seq);
         }
         Ok(decided)
     }
@@ -333,25 +301,6 @@ impl Society {
         let options = RunOptions { limits, parent, ..RunOptions::default() };
         let (workflow, input) = (workflow("checkout"), Payload::json("17"));
         Event::ChildStarted { child, run: other_run(&id), workflow, input, deadline: None, options }
-    }
-
-    /// All that is known is what the journals say, and what was said and not settled is said again.
-    fn crash(&mut self) -> TestCaseResult {
-        let entities = std::mem::take(&mut self.entities);
-        for (id, journal) in &self.journals {
-            let mut state = None;
-            for entry in journal {
-                let entry = Entry::try_from(&Record::from(entry)).map_err(|unreadable| TestCaseError::fail(unreadable.to_string()))?;
-                state = Some(advance(id, state, &entry).map_err(|illegal| TestCaseError::fail(illegal.to_string()))?.0);
-            }
-            self.entities.extend(state.map(|state| (id.clone(), state)));
-        }
-        prop_assert_eq!(&self.entities, &entities, "state is the fold of its entries");
-        for envelope in self.outbox.values_mut().flatten() {
-            let message = Message::decode(envelope.message.kind(), &envelope.message.encode());
-            prop_assert_eq!(message.as_ref(), Some(&envelope.message), "the store keeps every message as it is");
-        }
-        Ok(())
     }
 
     /// Everybody ends, and every slot comes back.
