@@ -77,6 +77,9 @@ impl Run {
                 Err("it was asked for already".into())
             }
             (_, Event::RunCancelled) if !open.cancel_requested => Err("nobody asked for it".into()),
+            (Stage::Running, Event::RunCompensating { .. }) if self.task().is_some_and(|task| !task.rolls_back) => {
+                Err("a task is undone only if a person wants it".into())
+            }
             (Stage::Running, Event::RunCompensating { .. } | Event::RunCompleted { .. } | Event::RunContinued { .. }) => Ok(()),
             (Stage::Running, Event::ProgressNoted { .. }) => Ok(()),
             (Stage::Running, Event::Task(event)) => task::may_follow(self, event),
