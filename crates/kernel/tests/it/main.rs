@@ -10,6 +10,7 @@ mod evolve;
 mod facts;
 mod golden;
 mod journals;
+mod plans;
 mod script;
 mod steps;
 mod support;
