@@ -3,6 +3,7 @@
 //! and a file of its own.
 
 mod keys;
+mod plans;
 
 use super::text::Journal;
 use crate::support::{Leaving, at, entry, run_completed, run_started, step_completed};
@@ -13,10 +14,11 @@ use steadfast_kernel::{Code, EntityId, Entry, Event, Failure, Payload, Record, R
 type Make = fn() -> Vec<Journal>;
 
 /// The files, all of which begin with `by-hand`.
-pub(super) const FILES: [(&str, Make); 3] = [
+pub(super) const FILES: [(&str, Make); 4] = [
     ("by-hand", || vec![journal("every-code", every_code())]),
     ("by-hand-defined", || vec![journal("defined", defined())]),
     ("by-hand-keys", keys::journals),
+    ("by-hand-plans", plans::journals),
 ];
 
 fn journal(run: &str, entries: Vec<Entry>) -> Journal {
