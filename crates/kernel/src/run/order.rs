@@ -14,8 +14,11 @@ impl Run {
         {
             return task::may_follow(self, event);
         }
-        if matches!(event, Event::RunCancelRequested { .. } | Event::RunCancelled) && task::may_be_called_off(self) {
-            return Ok(());
+        let is_asked_for = self.task().is_some_and(|task| !task.rolls_back);
+        match event {
+            Event::RunCancelRequested { .. } if task::may_be_called_off(self) => return Ok(()),
+            Event::RunCancelled if task::may_be_called_off(self) && is_asked_for => return Ok(()),
+            _ => {}
         }
         let Phase::Open(open) = &self.phase else { return Err("the run has ended".into()) };
         if is_of_the_code(event) {
@@ -77,6 +80,10 @@ impl Run {
                 Err("it was asked for already".into())
             }
             (_, Event::RunCancelled) if !open.cancel_requested => Err("nobody asked for it".into()),
+            (_, Event::RunFailed { .. }) if self.is_held_back() => Err("the task has not begun".into()),
+            (Stage::Running, Event::RunCompleted { .. } | Event::RunFailed { .. }) if self.task().is_some_and(|task| task.rolls_back) => {
+                Err("what the task did is to be undone first".into())
+            }
             (Stage::Running, Event::RunCompensating { .. }) if self.task().is_some_and(|task| !task.rolls_back) => {
                 Err("a task is undone only if a person wants it".into())
             }

@@ -9,6 +9,7 @@ pub(super) fn begin(command: StartRun, now: Timestamp) -> Decision {
     let StartRun { run, workflow, input, seed, deadline, mut options } = command;
     let mut keys = BTreeSet::new();
     options.limits.retain(|limit| keys.insert(limit.key.clone())); // a run has one slot of a limit at the most
+    let deadline = deadline.filter(|_| options.task.is_none()); // that is for its plan to say
     let deadline_at = deadline.map(|deadline| now.saturating_add(deadline));
     let opens = (options.limits.is_empty() && options.task.is_none()).then_some(Effect::Open); // otherwise it waits for its slots, or its turn
     let entry = Entry::new(1, 1, now, Event::RunStarted { workflow, input, seed, deadline_at, options });

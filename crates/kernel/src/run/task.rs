@@ -62,7 +62,10 @@ impl Run {
         let task = self.task()?;
         Some(match (&self.phase, self.status()) {
             (_, Status::Interrupted) => TaskStatus::Interrupted,
-            (Phase::Open(Open { paused: Some(_), in_flight, .. }), _) if *in_flight > 0 && task.started => TaskStatus::Running, // at the end of its stage
+            (Phase::Open(Open { paused: Some(_), in_flight, .. }), _) if *in_flight > 0 && task.started => match task.rolls_back {
+                true => TaskStatus::RollingBack,
+                false => TaskStatus::Running, // it pauses at the end of its stage
+            },
             (_, Status::Paused) => TaskStatus::Paused,
             (Phase::Open(_), _) if task.rolls_back => TaskStatus::RollingBack,
             (_, Status::Compensating) => TaskStatus::RollingBack,
@@ -107,8 +110,11 @@ pub(super) fn may_come(run: &Run, task: &Task, event: &TaskEvent) -> Result<(), 
     let done = u32::try_from(task.completed.len()).unwrap_or(u32::MAX);
     let fits = match event {
         TaskEvent::Admitted { .. } => run.is_ready() && !task.admitted,
-        TaskEvent::Recalled { .. } => run.is_ready() && task.admitted,
-        TaskEvent::LockAcquired(lease) => lease.task == run.id,
+        TaskEvent::Recalled { .. } => run.is_ready() && task.admitted && !task.rolls_back,
+        TaskEvent::LockAcquired(lease) => {
+            let takes = run.is_ready() && task.admitted;
+            lease.task == run.id && task.lock.as_ref().map_or(takes, |held| held.fence < lease.fence)
+        }
         TaskEvent::LockLost { fence, .. } => task.lock.as_ref().is_some_and(|lock| lock.fence == *fence),
         TaskEvent::Started => run.is_ready() && task.admitted && task.lock.is_some(),
         TaskEvent::StageStarted { index, .. } | TaskEvent::StageCompleted { index, .. } | TaskEvent::StageFailed { index, .. } => {

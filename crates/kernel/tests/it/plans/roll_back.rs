@@ -53,6 +53,20 @@ fn a_task_that_is_under_way_stops_and_is_undone() {
 }
 
 #[test]
+fn a_task_that_is_to_be_undone_neither_completes_nor_fails_before_it_is() {
+    for end in [run_completed("1"), run_failed(card_refused())] {
+        let mut one = in_second();
+        one.does(roll_back());
+        let turn = turn_of(&one, [end], 0);
+        assert!(one.refuses(turn).contains("is to be undone first"), "its code had not heard of it");
+        undoes(&mut one);
+    }
+    let mut one = in_second();
+    let turn = turn_of(&one, [run_compensating(Some(card_refused()))], 1);
+    assert!(one.refuses(turn).contains("only if a person wants it"));
+}
+
+#[test]
 fn a_task_that_is_paused_or_waits_is_undone_too() {
     let (mut paused, mut waiting) = (in_second(), in_second());
     paused.does(pause());

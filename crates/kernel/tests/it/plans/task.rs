@@ -118,6 +118,16 @@ fn it_begins_only_with_its_turn_and_its_lock() {
 }
 
 #[test]
+fn it_has_no_deadline_of_its_own() {
+    let mut one = One::new(EntityId::from(&task_of("acme")));
+    let options = RunOptions { task: Some(Box::new(options())), ..RunOptions::default() };
+    let deadline = Some(Duration::from_secs(1));
+    let child = StartChild { workflow: workflow("switch"), input: Payload::json("{}"), seed: SEED, deadline, options };
+    one.hears(&plan_entity(), Message::StartChild(child));
+    assert_eq!((one.run().deadline, one.run().timers().len()), (None, 0), "it would pass while it waits for its turn");
+}
+
+#[test]
 fn it_is_let_begin_by_its_own_plan_in_its_own_life_and_once() {
     let mut one = pending();
     assert_eq!(one.hears(&EntityId::Plan(plan_named("q")), Message::AdmitTask { epoch: 1 }), [""; 0]);
