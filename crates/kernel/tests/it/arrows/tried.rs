@@ -1,6 +1,7 @@
 //! Everything that can be asked of a state, and every event that can be built for it.
 
 mod keys;
+mod plans;
 
 use crate::support::*;
 use keys::of_key;
@@ -20,12 +21,14 @@ fn now() -> Timestamp {
 /// What follows from everything that can be asked, as far as something does.
 pub(super) fn decided(id: &EntityId, entity: Option<&Entity>) -> Vec<Decision> {
     let asked = match (id, entity.and_then(Entity::run)) {
+        (EntityId::Run(_), Some(run)) if run.task().is_some() => plans::of_task(run),
         (EntityId::Run(_), Some(run)) => of_run(run),
         (EntityId::Run(_), None) => of_nothing(),
         (EntityId::Limit(_), _) => of_limit(entity),
         (EntityId::Letters(_), _) => of_letters(entity),
         (EntityId::Key(_), _) => of_key(entity.and_then(Entity::key)),
-        (EntityId::Plan(_) | EntityId::Lock(_), _) => Vec::new(),
+        (EntityId::Plan(_), _) => plans::of_plan(id, entity.and_then(Entity::plan)),
+        (EntityId::Lock(_), _) => plans::of_lock(id, entity.and_then(Entity::lock)),
     };
     asked.into_iter().filter_map(|command| decide(id, entity, command, now()).ok()).collect()
 }
@@ -211,7 +214,11 @@ pub(super) fn entries(entity: Option<&Entity>) -> Vec<Entry> {
         [0, 1].map(|in_flight| scheduled.clone().leaving(in_flight))
     });
     let interrupted = entry(Event::RunInterrupted).leaving(0);
-    let arrivals = arrivals(run, open).into_iter().chain(of_others(entity)).map(entry);
+    let of_task = run.into_iter().flat_map(plans::events_of_task);
+    let of_plan = plans::events_of_plan(entity.and_then(Entity::plan));
+    let of_lock = plans::events_of_lock(entity.and_then(Entity::lock));
+    let of_plans = of_task.chain(of_plan).chain(of_lock);
+    let arrivals = arrivals(run, open).into_iter().chain(of_others(entity)).chain(of_plans).map(entry);
     told.flat_map(closing).chain(reports).chain([interrupted]).chain(arrivals).collect()
 }
 

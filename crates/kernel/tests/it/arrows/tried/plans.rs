@@ -1,0 +1,160 @@
+//! Everything that can be asked of plans, tasks and locks, and every event that can be built for them.
+
+use super::now;
+use crate::support::plans::*;
+use crate::support::*;
+use std::time::Duration;
+use steadfast_kernel::lock::Waiter;
+use steadfast_kernel::plan::{Cause, Settings};
+use steadfast_kernel::run::Verb;
+use steadfast_kernel::{
+    Command, EntityId, Envelope, Event, Lease, Lock, LockEvent, Message, OperatePlan, Plan, PlanEvent, Proposal, RetryFrom, RetryRun, Run,
+    RunId, TakeTurn, TaskChanged, TaskEvent, TaskStatus, Wants,
+};
+
+const VERBS: [Verb; 7] = [Verb::Start, Verb::Pause, Verb::Resume, Verb::Cancel, Verb::RollBack, Verb::Retry, Verb::Terminate];
+const WANTS: [Wants; 3] = [Wants::Nothing, Wants::Turn, Wants::TurnAsked];
+
+fn told(from: EntityId, to: &EntityId, message: Message) -> Command {
+    Command::Hear(Box::new(Envelope { from, seq: u64::MAX, to: to.clone(), message }))
+}
+
+/// What tasks may say: nothing of another instance, which none of them does yet.
+fn statuses() -> impl Iterator<Item = (TaskStatus, Wants)> {
+    let asks = |status| matches!(status, TaskStatus::Pending | TaskStatus::RollingBack);
+    let said = TaskStatus::ALL.into_iter().flat_map(|status| WANTS.map(|wants| (status, wants)));
+    said.filter(move |(status, wants)| *status != TaskStatus::HandedOver && (*wants == Wants::Nothing || asks(*status)))
+}
+
+pub(super) fn of_plan(id: &EntityId, plan: Option<&Plan>) -> Vec<Command> {
+    let created = |tenants: &[&str]| create_plan(plan_created(tenants, Settings::default()), Vec::new());
+    let Some(plan) = plan else { return vec![created(&["acme"]), created(&[])] };
+    let verbs = VERBS.map(|verb| Command::OperatePlan(OperatePlan { verb, origin: ada(), locked: Vec::new() }));
+    let timers = plan.timers().into_iter().map(|timer| fire(timer.name, timer.revision));
+    let mut asked: Vec<_> = verbs.into_iter().chain([Command::InterruptPlan]).chain(timers).collect();
+    for task in &plan.tasks {
+        for (status, wants) in statuses() {
+            let changed = TaskChanged { epoch: task.epoch.max(1), status, wants, heard: u64::MAX };
+            asked.push(told(EntityId::from(&task.run), id, Message::TaskChanged(changed)));
+        }
+    }
+    asked
+}
+
+fn acquire(waits: bool) -> Message {
+    Message::AcquireLock { epoch: 1, asked: 99, plan: plan_named("p-9"), lease: Duration::from_secs(9), waits }
+}
+
+pub(super) fn of_lock(id: &EntityId, lock: Option<&Lock>) -> Vec<Command> {
+    let stranger = EntityId::from(&other_run("p-9/acme"));
+    let mut asked: Vec<_> = [true, false].map(|waits| told(stranger.clone(), id, acquire(waits))).into();
+    asked.push(Command::BreakLock(ada()));
+    let Some(lock) = lock else { return asked };
+    asked.extend(lock.timer().map(|timer| fire(timer.name, timer.revision)));
+    for task in lock.held().map(|lease| &lease.task).into_iter().chain(lock.line.iter().map(|waiter| &waiter.task)) {
+        let says = [Message::ReleaseLock { fence: None }, Message::RenewLock { fence: lock.fence, seen: 99 }, acquire(true)];
+        asked.extend(says.map(|message| told(EntityId::from(task), id, message)));
+    }
+    asked
+}
+
+pub(super) fn of_task(run: &Run) -> Vec<Command> {
+    let (Some(options), Some(task)) = (run.task_options(), run.task()) else { return Vec::new() };
+    let (me, plan, lock) = (EntityId::from(&run.id), EntityId::Plan(options.plan.clone()), EntityId::Lock(options.tenant.clone()));
+    let lease = lease_of(run, task.lock.as_ref().map_or(1, |lease| lease.fence + 1));
+    let of_plan = [Message::AdmitTask { epoch: run.epoch }, Message::RecallTask { epoch: run.epoch }];
+    let verbs = VERBS.map(|verb| Message::OperateTask { verb, origin: ada() });
+    let of_plan = of_plan.into_iter().chain(verbs).map(|message| told(plan.clone(), &me, message));
+    let granted = Message::LockGranted { lease: Box::new(lease), asked: task.asked };
+    let refused = Message::LockRefused { asked: task.asked, holder: "p-9:p-9/acme".into() };
+    let lost = task.lock.as_ref().map(|lease| Message::LockLost { fence: lease.fence, origin: ada() });
+    let of_lock = [granted, refused].into_iter().chain(lost).map(|message| told(lock.clone(), &me, message));
+    let verbs = [pause(), resume(), terminate(), cancel(), Command::InterruptRun, Command::RollBackRun(ada())];
+    let retries = [RetryFrom::Failed, RetryFrom::Start].map(|from| Command::RetryRun(RetryRun { blocked: true, ..retry_from(from) }));
+    let turns = stages(run).into_iter().chain(of_the_code(run)).flat_map(|event| {
+        let proposals = vec![Proposal { at: now(), event }];
+        let turn = TakeTurn { epoch: run.epoch, proposals, in_flight: 0, unanswered: Vec::new(), abandoned: Vec::new() };
+        [0, 1].map(|in_flight| Command::TakeTurn(TakeTurn { in_flight, ..turn.clone() }))
+    });
+    of_plan.chain(of_lock).chain(verbs).chain(retries).chain(turns).collect()
+}
+
+/// What else its code, or who undoes it, may say that makes a difference.
+fn of_the_code(run: &Run) -> Vec<Event> {
+    let undone = run.open().into_iter().flat_map(|open| &open.undoable);
+    let undone = undone.flat_map(|step| [undo_completed(step.as_str(), 1), undo_failed(step.as_str(), 1, timeout())]);
+    let wait = signal_awaited(&format!("signal:ok#{}", run.seq), "ok");
+    let ends = [run_completed("18"), run_failed(timeout()), Event::RunCancelled];
+    ends.into_iter().chain([run_compensating(None), wait]).chain(undone).collect()
+}
+
+fn lease_of(run: &Run, fence: u64) -> Lease {
+    let expires_at = now().saturating_add(Duration::from_secs(9));
+    Lease { plan: plan_named("p-9"), task: run.id.clone(), epoch: run.epoch, fence, lease: Duration::from_secs(9), expires_at }
+}
+
+/// What the code of a task may say of its stages.
+fn stages(run: &Run) -> Vec<Event> {
+    let names = ["drain", "switch", "check"];
+    let done = run.task().map_or(0, |task| task.completed.len());
+    let Some(name) = names.get(done) else { return Vec::new() };
+    let index = u32::try_from(done).expect("three stages");
+    let said = [stage_started(name, index), stage_completed(name, index), stage_failed(name, index, timeout())];
+    said.into_iter().chain([checkpoint_saved(name, index, "{}")]).collect()
+}
+
+/// About everything on record and something that is not.
+pub(super) fn events_of_task(run: &Run) -> Vec<Event> {
+    let Some(task) = run.task() else { return Vec::new() };
+    let fence = task.lock.as_ref().map_or(1, |lease| lease.fence);
+    let says = [
+        TaskEvent::Admitted { epoch: run.epoch },
+        TaskEvent::Recalled { epoch: run.epoch },
+        TaskEvent::LockAcquired(lease_of(run, fence + 1)),
+        TaskEvent::LockLost { fence, origin: ada() },
+        TaskEvent::Started,
+    ];
+    says.map(of_task_event).into_iter().chain(stages(run)).collect()
+}
+
+fn of_task_event(event: TaskEvent) -> Event {
+    crate::support::plans::of_task(event)
+}
+
+pub(super) fn events_of_plan(plan: Option<&Plan>) -> Vec<Event> {
+    let mut events = vec![
+        PlanEvent::Created(Box::new(plan_created(&["acme"], Settings::default()))),
+        PlanEvent::Started { origin: ada() },
+        PlanEvent::Paused { cause: Cause::Person, origin: ada() },
+        PlanEvent::Resumed { origin: ada() },
+    ];
+    for task in plan.iter().flat_map(|plan| &plan.tasks) {
+        let (task, epoch) = (task.run.clone(), task.epoch);
+        let changed = |(status, wants)| PlanEvent::TaskChanged { task: task.clone(), epoch, status, wants, heard: u64::MAX };
+        events.extend(statuses().map(changed));
+    }
+    events.into_iter().map(crate::support::plans::of_plan).collect()
+}
+
+pub(super) fn events_of_lock(lock: Option<&Lock>) -> Vec<Event> {
+    let fence = lock.map_or(0, |lock| lock.fence);
+    let lease = |task: RunId| {
+        let (plan, lease) = (plan_named("p-9"), Duration::from_secs(9));
+        Lease { plan, task, epoch: 1, fence: fence + 1, lease, expires_at: now().saturating_add(lease) }
+    };
+    let waiter = |task: RunId| Waiter { task, plan: plan_named("p-9"), epoch: 1, asked: 99, lease: Duration::from_secs(9) };
+    let known = lock.into_iter().flat_map(|lock| {
+        let line = lock.line.iter().map(|waiter| waiter.task.clone());
+        lock.held().map(|lease| lease.task.clone()).into_iter().chain(line)
+    });
+    let mut events = vec![LockEvent::Lost { fence }, LockEvent::Broken { fence, origin: ada() }];
+    events.push(LockEvent::Renewed { fence, expires_at: now(), seen: 99 });
+    for task in known.chain([other_run("p-9/acme")]) {
+        events.push(LockEvent::Acquired(lease(task.clone())));
+        events.push(LockEvent::Released { task: task.clone(), fence: Some(fence) });
+        if lock.is_some_and(|lock| lock.holder.is_some()) {
+            events.push(LockEvent::Requested(waiter(task)));
+        }
+    }
+    events.into_iter().map(crate::support::plans::of_lock).collect()
+}
