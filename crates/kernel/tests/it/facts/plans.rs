@@ -270,7 +270,8 @@ impl Rollouts {
             }
             Op::Heal => {
                 self.heal()?;
-                return self.holds_when_healed().map(|()| None);
+                self.holds_when_healed()?;
+                return self.journals_hold().map(|()| None);
             }
             Op::Crash => return self.die().map(|()| None),
         };
@@ -307,6 +308,7 @@ impl Rollouts {
 
     /// What was on its way between processes is lost; what was under way when they died is seen to by the restart.
     fn die(&mut self) -> TestCaseResult {
+        self.journals_hold()?;
         self.crash()?;
         self.back.clear();
         self.under_way.clear();
@@ -371,6 +373,7 @@ pub(crate) fn play(plot: &[Op], mut saw: impl FnMut(&Rollouts, &EntityId, &Resul
     rollouts.holds()?;
     rollouts.holds_when_healed()?;
     rollouts.end()?;
+    rollouts.journals_hold()?;
     Ok(rollouts)
 }
 
