@@ -19,6 +19,8 @@ fn failed(attempt: Attempt) -> Board {
         details: BTreeMap::new(),
         paused: false,
         retried: None,
+        task: None,
+        rolls_back: false,
         script: Vec::new(),
     };
     let board = Board::new(Seed([0; 32]), Timestamp::EPOCH, &opening);
