@@ -88,8 +88,11 @@ impl Retention {
         [self.completed, self.failed, self.cancelled].into_iter().flatten().min()
     }
 
-    /// The run of that row, if its time is over.
+    /// The run of that row, if its time is over. A task stays for as long as its plan.
     fn over(&self, row: &RunRow, now: Timestamp) -> Option<Sweep> {
+        if row.task.is_some() {
+            return None;
+        }
         let (keep_for, ended_at) = (self.keep_for(row.status)?, row.ended_at?);
         (ended_at.saturating_add(keep_for) <= now).then(|| Sweep { run: row.run.clone(), ended_at })
     }
@@ -157,7 +160,8 @@ impl Sweeper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steadfast_kernel::{RunId, WorkflowName};
+    use steadfast_kernel::{PlanId, RunId, TaskStatus, WorkflowName};
+    use steadfast_store::TaskRow;
 
     fn row(status: Status, ended_at: Option<i64>) -> RunRow {
         RunRow {
@@ -171,6 +175,7 @@ mod tests {
             recover: None,
             started_at: Timestamp::EPOCH,
             ended_at: ended_at.map(|seconds| Timestamp::from_micros(seconds * 1_000_000)),
+            task: None,
         }
     }
 
@@ -187,5 +192,23 @@ mod tests {
             assert!(!over(status, Some(5), i64::MAX), "{status:?} has no time");
         }
         assert!(!over(Status::Completed, None, i64::MAX));
+    }
+
+    #[test]
+    fn a_task_is_not_removed_for_itself() {
+        let retention = Retention::new().completed(Duration::from_secs(10));
+        let plan = PlanId::new("p").unwrap();
+        let task = TaskRow {
+            plan,
+            status: TaskStatus::Completed,
+            stage: None,
+            completed: 3,
+            checkpoint: None,
+            pause_requested: false,
+            started_at: None,
+        };
+        let row = RunRow { task: Some(task), ..row(Status::Completed, Some(5)) };
+        assert_eq!(retention.over(&row, Timestamp::MAX), None);
+        assert!(retention.over(&RunRow { task: None, ..row }, Timestamp::MAX).is_some());
     }
 }
