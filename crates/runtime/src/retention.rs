@@ -94,7 +94,7 @@ impl Retention {
             return None;
         }
         let (keep_for, ended_at) = (self.keep_for(row.status)?, row.ended_at?);
-        (ended_at.saturating_add(keep_for) <= now).then(|| Sweep { run: row.run.clone(), ended_at })
+        (ended_at.saturating_add(keep_for) <= now).then(|| Sweep { entity: (&row.run).into(), ended_at })
     }
 }
 
@@ -150,9 +150,9 @@ impl Sweeper {
     }
 
     /// How many of those are gone; `Some(None)` if the shard does not want to now, and `None` if there is no shard any more.
-    async fn hand_over(&self, runs: Vec<Sweep>) -> Option<Option<usize>> {
+    async fn hand_over(&self, ended: Vec<Sweep>) -> Option<Option<usize>> {
         let (reply, answer) = oneshot::channel();
-        self.requests.upgrade()?.send(Request::Sweep { runs, reply }).await.ok()?;
+        self.requests.upgrade()?.send(Request::Sweep { ended, reply }).await.ok()?;
         Some(answer.await.ok())
     }
 }

@@ -103,7 +103,7 @@ async fn sweep(store: &Embedded, prefix: &str) -> Vec<Duration> {
             return steps;
         }
         for few in old.chunks(RUNS_PER_SWEEP) {
-            let mut left: Vec<_> = few.iter().map(|row| Sweep { run: row.run.clone(), ended_at: row.ended_at.unwrap() }).collect();
+            let mut left: Vec<_> = few.iter().map(|row| Sweep { entity: (&row.run).into(), ended_at: row.ended_at.unwrap() }).collect();
             while !left.is_empty() {
                 let begun = Instant::now();
                 let swept = store.sweep(0, 1, &left).await.unwrap();

@@ -113,8 +113,8 @@ impl Store for Embedded {
         self.0.writer.sweep(shard, term, runs.to_vec()).await
     }
 
-    async fn half_swept(&self, shard: ShardId) -> Result<Vec<RunId>, Error> {
-        self.0.readers.read("list runs that are half swept", move |db| sweep::half(db, shard)).await
+    async fn half_swept(&self, shard: ShardId) -> Result<Vec<EntityId>, Error> {
+        self.0.readers.read("list what is half swept", move |db| sweep::half(db, shard)).await
     }
 
     async fn to_recover(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {

@@ -82,18 +82,19 @@ pub trait Store: Send + Sync + 'static {
     /// The rows of a shard's runs, oldest first: by the time of their beginning and then by id. From the one after `after`, at most `limit`.
     async fn oldest(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error>;
 
-    /// Removes ended runs, in their order, as far as it can be done in one short step: what became of each that was looked at, at least one. A run is kept
-    /// if it is of another shard, has not ended at the time that is given, or has messages that are not settled. Of a run that is not there nothing is left.
+    /// Removes ended runs and plans, in their order, as far as it can be done in one short step: what became of each that was looked at, at least one. One is kept
+    /// if it is of another shard, has not ended at the time that is given, or has messages that are not settled; and a plan if there is a row of a task of it.
+    /// Of one that is not there nothing is left.
     ///
-    /// The caller sees to it that nobody writes the runs meanwhile. A step is whole or absent, but it is no batch: it does not move the shard on, and it is not
+    /// The caller sees to it that nobody writes them meanwhile. A step is whole or absent, but it is no batch: it does not move the shard on, and it is not
     /// counted.
     ///
     /// # Errors
     /// [`Error::Fenced`] if another claim than `term` has the shard; nothing was removed. After any other error it is unknown, and may be asked for again.
-    async fn sweep(&self, shard: ShardId, term: u64, runs: &[Sweep]) -> Result<Vec<Swept>, Error>;
+    async fn sweep(&self, shard: ShardId, term: u64, ended: &[Sweep]) -> Result<Vec<Swept>, Error>;
 
-    /// The runs of a shard that are no runs any more and of which something is left, in the order of their ids.
-    async fn half_swept(&self, shard: ShardId) -> Result<Vec<RunId>, Error>;
+    /// What of a shard was swept and is not gone yet, in the order (entity as text).
+    async fn half_swept(&self, shard: ShardId) -> Result<Vec<EntityId>, Error>;
 
     /// The rows of a shard's runs that a restart has something to do with, oldest first: by the time of their beginning and then by id. From the one
     /// after `after`, at most `limit`.

@@ -53,7 +53,7 @@ struct Left {
     _copy: tempfile::TempDir,
     runtime: tokio::runtime::Runtime,
     rows: Vec<RunRow>,
-    half: Vec<RunId>,
+    half: Vec<EntityId>,
     /// Runs that had nothing more to do than to end.
     at_their_end: BTreeSet<String>,
 }
@@ -90,7 +90,7 @@ impl Left {
             }
             let folded = state.as_ref().and_then(Entity::run).map(|run| RunRow::of(0, run));
             assert_eq!(folded.as_ref(), Some(row), "the row of {} is not the fold of its journal", row.run);
-            assert!(!self.half.contains(&row.run), "{} is there, and half removed", row.run);
+            assert!(!self.half.contains(&EntityId::from(&row.run)), "{} is there, and half removed", row.run);
         }
         let there: BTreeSet<&RunId> = self.rows.iter().map(|row| &row.run).collect();
         for run in all(processes).iter().filter(|run| !there.contains(run)) {

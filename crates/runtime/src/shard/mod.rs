@@ -10,7 +10,7 @@
 //!
 //! The loop is here; `decide.rs` takes commands through the kernel, `perform.rs` does what follows a commit, `load.rs` brings them into
 //! memory by `read.rs`, `keys.rs` has the ends of keys told, `save.rs` keeps that short for long journals, `evict.rs` lets them go, `relay.rs` carries what entities tell each other, `heal.rs` is what
-//! happens when the store fails, `aside.rs` answers who only looks meanwhile, and `sweep.rs` removes runs whose time is over.
+//! happens when the store fails, `aside.rs` answers who only looks meanwhile, and `sweep.rs` removes what has ended and whose time is over.
 
 mod aside;
 mod decide;
@@ -80,8 +80,8 @@ pub(crate) enum Request {
     Limit { key: LimitKey, reply: Reply<Option<Limit>> },
     /// Look at a plan.
     Plan { plan: PlanId, reply: Reply<Box<Plan>> },
-    /// Remove ended runs; answered with how many are gone, or not at all if it is not the time for it.
-    Sweep { runs: Vec<Sweep>, reply: oneshot::Sender<usize> },
+    /// Remove what has ended; answered with how many are gone, or not at all if it is not the time for it.
+    Sweep { ended: Vec<Sweep>, reply: oneshot::Sender<usize> },
 }
 
 /// What the engine's owner wants of the shard. It is heard before everything else, however long the queue is.
@@ -350,7 +350,7 @@ impl Shard {
             Some(Request::Preview { run, command, reply }) => self.ask(run.into(), Ask::Look(Look::Preview(command, reply))),
             Some(Request::Limit { key, reply }) => self.ask(EntityId::Limit(key), Ask::Look(Look::Limit(reply))),
             Some(Request::Plan { plan, reply }) => self.ask(EntityId::Plan(plan), Ask::Look(Look::Plan(reply))),
-            Some(Request::Sweep { runs, reply }) => self.sweep(runs, reply),
+            Some(Request::Sweep { ended, reply }) => self.sweep(ended, reply),
         }
         !self.is_drained()
     }

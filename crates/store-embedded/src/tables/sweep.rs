@@ -1,12 +1,12 @@
-//! `swept`: runs that are no runs any more and of which something is left; and how runs are removed.
+//! `swept`: runs and plans that are not there any more and of which something is left; and how they are removed. Of a plan, `run` is `plan:ID`.
 //!
-//! A step removes so many rows and bytes, and then lets commits through. It takes away the row of a run first, so that nobody finds the run; the table here has those whose
+//! A step removes so many rows and bytes, and then lets commits through. It takes away the row first, so that nobody finds the run or the plan; the table here has those whose
 //! journal was too long for one step, so that nobody reads the rest of it and a restart finds it. There is no index by the time of an end, which every run would have to pay for:
 //! who looks for runs to remove walks the rows, oldest first.
 
 use super::{feed, shards};
 use rusqlite::{Connection, OptionalExtension, Row};
-use steadfast_kernel::{RunId, Status, Timestamp};
+use steadfast_kernel::{EntityId, PlanStatus, Status};
 use steadfast_store::{ShardId, Sweep, Swept};
 
 pub(crate) const SCHEMA: &[&str] = &["CREATE TABLE swept (
@@ -20,10 +20,13 @@ const ROWS: usize = 300;
 /// How many bytes of payload one step removes; a single entry may have more.
 const BYTES: i64 = 1 << 20;
 
-/// What a run costs beside its journal: its row, what the indexes have of it, and that its timers and messages are looked for.
-const ROWS_PER_RUN: usize = 5;
+/// What one costs beside its journal: its row, what the indexes have of it, and that its timers and messages are looked for.
+const ROWS_BESIDE: usize = 5;
 
 const END: &str = "SELECT shard, status, ended_at FROM runs WHERE run = ?1";
+
+const END_OF_PLAN: &str =
+    "SELECT shard, status, ended_at, EXISTS (SELECT 1 FROM runs WHERE runs.plan = ?1) AS has_tasks FROM plans WHERE plan = ?1";
 
 const SPEAKS: &str = "SELECT EXISTS (SELECT 1 FROM outbox WHERE from_entity = ?1)";
 
@@ -39,13 +42,13 @@ struct Budget {
 }
 
 /// One step; nothing if another claim has the shard.
-pub(crate) fn step(db: &Connection, shard: ShardId, term: u64, runs: &[Sweep]) -> rusqlite::Result<Option<Vec<Swept>>> {
+pub(crate) fn step(db: &Connection, shard: ShardId, term: u64, ended: &[Sweep]) -> rusqlite::Result<Option<Vec<Swept>>> {
     if shards::head(db, shard)?.term != term {
         return Ok(None);
     }
     let mut budget = Budget { rows: ROWS, bytes: BYTES };
     let mut swept = Vec::new();
-    for sweep in runs {
+    for sweep in ended {
         if budget.rows == 0 || budget.bytes <= 0 {
             break;
         }
@@ -57,45 +60,67 @@ pub(crate) fn step(db: &Connection, shard: ShardId, term: u64, runs: &[Sweep]) -
     Ok(Some(swept))
 }
 
-/// The runs of a shard of which something is left.
-pub(crate) fn half(db: &Connection, shard: ShardId) -> rusqlite::Result<Vec<RunId>> {
+/// What of a shard is not gone yet.
+pub(crate) fn half(db: &Connection, shard: ShardId) -> rusqlite::Result<Vec<EntityId>> {
     let mut statement = db.prepare_cached(HALF)?;
-    statement.query_map([shard], |row| super::parsed(row, "run", |id| RunId::new(id).ok()))?.collect()
+    statement.query_map([shard], |row| super::parsed(row, "run", EntityId::from_stored))?.collect()
 }
 
 fn one(db: &Connection, shard: ShardId, sweep: &Sweep, budget: &mut Budget) -> rusqlite::Result<Swept> {
-    let run = sweep.run.as_str();
-    budget.rows = budget.rows.saturating_sub(ROWS_PER_RUN);
-    let is_new = match db.prepare_cached(END)?.query_row([run], |row| end(row, shard)).optional()? {
-        Some(Some(ended_at)) if ended_at == sweep.ended_at && !speaks(db, run)? => {
-            db.prepare_cached("DELETE FROM runs WHERE run = ?1")?.execute([run])?;
-            db.prepare_cached("DELETE FROM timers WHERE run = ?1")?.execute([run])?;
-            db.prepare_cached("DELETE FROM snapshots WHERE entity = ?1")?.execute([run])?;
+    let id = &*sweep.entity.to_string();
+    budget.rows = budget.rows.saturating_sub(ROWS_BESIDE);
+    let is_new = match may_go(db, shard, sweep)? {
+        Some(true) if !speaks(db, id)? => {
+            remove_row(db, &sweep.entity)?;
+            db.prepare_cached("DELETE FROM timers WHERE run = ?1")?.execute([id])?;
+            db.prepare_cached("DELETE FROM snapshots WHERE entity = ?1")?.execute([id])?;
             true
         }
         Some(_) => return Ok(Swept::Kept),
-        None if is_half(db, shard, run)? => false,
+        None if is_half(db, shard, id)? => false,
         None => return Ok(Swept::Gone),
     };
     feed::remember(db)?;
-    let all = remove_entries(db, run, budget)?;
+    let all = remove_entries(db, id, budget)?;
     match (all, is_new) {
-        (true, false) => db.prepare_cached("DELETE FROM swept WHERE run = ?1")?.execute([run]).map(drop)?,
+        (true, false) => db.prepare_cached("DELETE FROM swept WHERE run = ?1")?.execute([id]).map(drop)?,
         (false, true) => db
             .prepare_cached("INSERT INTO swept (run, shard) VALUES (?1, ?2)")?
-            .execute((run, shard))
+            .execute((id, shard))
             .map(drop)?,
         _ => {}
     }
     Ok(if all { Swept::Gone } else { Swept::Half })
 }
 
-/// When it ended, if it has and is one of that shard.
-fn end(row: &Row<'_>, shard: ShardId) -> rusqlite::Result<Option<Timestamp>> {
-    let is_final = super::parsed(row, "status", Status::parse)?.is_final();
-    let mine = row.get::<_, ShardId>("shard")? == shard;
-    let ended_at = row.get::<_, Option<i64>>("ended_at")?;
-    Ok(ended_at.filter(|_| is_final && mine).map(Timestamp::from_micros))
+/// Whether it may be removed as far as the rows tell; nothing if it is not there.
+fn may_go(db: &Connection, shard: ShardId, sweep: &Sweep) -> rusqlite::Result<Option<bool>> {
+    let is_over = |row: &Row<'_>, is_final: bool| -> rusqlite::Result<bool> {
+        let (of, ended_at): (ShardId, Option<i64>) = (row.get("shard")?, row.get("ended_at")?);
+        Ok(is_final && of == shard && ended_at == Some(sweep.ended_at.as_micros()))
+    };
+    match &sweep.entity {
+        EntityId::Run(run) => db
+            .prepare_cached(END)?
+            .query_row([run.as_str()], |row| is_over(row, super::parsed(row, "status", Status::parse)?.is_final()))
+            .optional(),
+        EntityId::Plan(plan) => db
+            .prepare_cached(END_OF_PLAN)?
+            .query_row([plan.as_str()], |row| {
+                let is_final = super::parsed(row, "status", PlanStatus::parse)?.is_final();
+                Ok(is_over(row, is_final)? && !row.get::<_, bool>("has_tasks")?)
+            })
+            .optional(),
+        EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) | EntityId::Lock(_) => Ok(Some(false)),
+    }
+}
+
+fn remove_row(db: &Connection, entity: &EntityId) -> rusqlite::Result<()> {
+    match entity {
+        EntityId::Run(run) => db.prepare_cached("DELETE FROM runs WHERE run = ?1")?.execute([run.as_str()]).map(drop),
+        EntityId::Plan(plan) => db.prepare_cached("DELETE FROM plans WHERE plan = ?1")?.execute([plan.as_str()]).map(drop),
+        EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) | EntityId::Lock(_) => Ok(()),
+    }
 }
 
 fn speaks(db: &Connection, run: &str) -> rusqlite::Result<bool> {
@@ -129,9 +154,10 @@ fn remove_entries(db: &Connection, run: &str, budget: &mut Budget) -> rusqlite::
 mod tests {
     use super::super::testing::{database, plan};
     use super::*;
+    use steadfast_kernel::Timestamp;
 
     #[test]
-    fn a_step_looks_at_nothing_but_the_run() {
+    fn a_step_looks_at_nothing_but_what_is_to_go() {
         let db = database();
         for (sql, expected) in [
             (END, "SEARCH runs USING INDEX sqlite_autoindex_runs_1 (run=?)"),
@@ -139,6 +165,9 @@ mod tests {
         ] {
             assert_eq!(plan(&db, sql, ["a"]), expected);
         }
+        let of_plan = plan(&db, END_OF_PLAN, ["a"]);
+        assert!(of_plan.starts_with("SEARCH plans USING INDEX sqlite_autoindex_plans_1 (plan=?)"), "{of_plan}");
+        assert!(of_plan.contains("SEARCH runs USING COVERING INDEX runs_plan (plan=?)"), "{of_plan}");
         assert!(plan(&db, SPEAKS, ["a"]).contains("SEARCH outbox USING PRIMARY KEY (from_entity=?)"));
         assert_eq!(plan(&db, ENTRIES, ("a", 9)), "SEARCH events USING INDEX sqlite_autoindex_events_1 (entity=?)");
     }
@@ -152,7 +181,7 @@ mod tests {
              INSERT INTO events (entity, seq, epoch, type, at, encoding, payload, body) SELECT 'a', n, 1, 'X', 0, 'json', zeroblob(700000), x'' FROM n",
         )
         .unwrap();
-        let runs = [Sweep { run: RunId::new("a").unwrap(), ended_at: Timestamp::from_micros(9) }];
+        let runs = [Sweep { entity: EntityId::from_stored("a").unwrap(), ended_at: Timestamp::from_micros(9) }];
         for left in [4, 2] {
             assert_eq!(step(&db, 0, 0, &runs).unwrap().unwrap(), [Swept::Half]);
             let events: i64 = db.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).unwrap();

@@ -26,7 +26,7 @@ async fn the_space_of_removed_runs_goes_back_to_the_disk() {
     }
     let mut left = 1;
     while left > 0 {
-        let swept = store.sweep(0, 1, &[Sweep { run: RunId::new("old").unwrap(), ended_at }]).await.unwrap();
+        let swept = store.sweep(0, 1, &[Sweep { entity: RunId::new("old").unwrap().into(), ended_at }]).await.unwrap();
         left = usize::from(swept == [Swept::Half]);
     }
     becomes_small(dir.path());

@@ -1,7 +1,7 @@
 //! The order of writing: followed from any place, by all or for one entity.
 
 use super::Harness;
-use super::fixture::{Writer, ended, entity, event, events, row, rows, run, time};
+use super::fixture::{Writer, ended, entity, event, events, row, rows, time};
 use crate::{Batch, Fed, Position, RunRow, Store, Sweep, Swept, TaskRow};
 use steadfast_kernel::{EntityId, PlanId, Seq, Status, TaskStatus};
 
@@ -14,7 +14,7 @@ async fn fed(store: &impl Store, after: Position, entity: Option<&EntityId>) -> 
 }
 
 async fn swept(store: &impl Store, term: u64, id: &str) {
-    let sweep = [Sweep { run: run(id), ended_at: time(9) }];
+    let sweep = [Sweep { entity: entity(id), ended_at: time(9) }];
     while store.sweep(0, term, &sweep).await.unwrap() == [Swept::Half] {}
 }
 
@@ -135,7 +135,10 @@ pub async fn what_is_half_swept_is_not_fed(harness: &impl Harness) {
     writer
         .write(Batch { events: (1..=MANY).map(|seq| event("long", seq)).collect(), ..rows([ended("long", Status::Completed)]) })
         .await;
-    let step = store.sweep(0, writer.head.term, &[Sweep { run: run("long"), ended_at: time(9) }]).await.unwrap();
+    let step = store
+        .sweep(0, writer.head.term, &[Sweep { entity: entity("long"), ended_at: time(9) }])
+        .await
+        .unwrap();
     assert_eq!(step, [Swept::Half], "{MANY} entries in one step");
     assert_eq!(fed(&store, Position(0), None).await, [""; 0]);
     assert_eq!(fed(&store, Position(0), Some(&entity("long"))).await, [""; 0]);

@@ -17,7 +17,7 @@
 //! | [`snapshots`] | the last saved fold of an entity comes back to the byte; what was saved before is gone |
 //! | [`feed`] | what is written can be followed in its order from any place, and no place is given twice |
 //! | [`definitions`] | the text that was kept first under a hash stays |
-//! | [`retention`] | ended runs are removed, step by step and out of sight from the first one on; what must be kept is kept |
+//! | [`retention`] | ended runs and plans are removed, step by step and out of sight from the first one on; what must be kept is kept |
 //! | [`size`] | large batches, long journals, large payloads, long and unusual names |
 //! | [`reopen`] | all of it outlives the handle |
 //!
@@ -321,6 +321,10 @@ macro_rules! contract_tests {
                 a_sweep_does_not_move_the_shard_on,
                 a_long_journal_goes_in_steps_and_is_never_seen_half,
                 many_small_runs_share_a_step,
+                everything_of_a_swept_plan_is_gone,
+                a_plan_that_has_tasks_is_kept,
+                what_is_no_ended_plan_is_kept,
+                a_long_plan_goes_in_steps_and_is_never_seen_half,
             }
             reopen {
                 everything_committed_is_there,

@@ -1,15 +1,33 @@
-//! Ended runs are removed: whole as far as anybody can see, step by step as far as the writer is concerned.
+//! Ended runs and plans are removed: whole as far as anybody can see, step by step as far as the writer is concerned.
 
 use super::Harness;
-use super::fixture::{Writer, add, arm, ended, entity, envelope, event, letter, row, rows, run, settle, snapshot, time, timer};
-use crate::{Batch, Error, LetterChange, RunCursor, RunFilter, RunRow, Store, Sweep, Swept};
-use steadfast_kernel::{RunId, Status, TimerName};
+use super::fixture::{
+    Writer, add, all_plans, all_tasks, arm, ended, entity, envelope, event, letter, plan_id, plan_row, plans, record, row, rows, run,
+    settle, snapshot, task_row, time, timer,
+};
+use crate::{Append, Batch, Error, LetterChange, PlanRow, Position, RunCursor, RunFilter, RunRow, Store, Sweep, Swept};
+use steadfast_kernel::{EntityId, PlanStatus, RunId, Seq, Status, Timer, TimerName};
 
 /// More entries than any store removes in one step.
 const MANY: u64 = 5_000;
 
+/// Of a run, or of another entity by its stored id.
 fn sweep(id: &str) -> Sweep {
-    Sweep { run: run(id), ended_at: time(9) }
+    Sweep { entity: stored(id), ended_at: time(9) }
+}
+
+fn stored(id: &str) -> EntityId {
+    EntityId::from_stored(id).unwrap()
+}
+
+/// The row of a plan that has ended.
+fn ended_plan(id: &str) -> PlanRow {
+    PlanRow { status: PlanStatus::Completed, ended_at: Some(time(9)), ..plan_row(id, 5) }
+}
+
+/// Entries of that entity, by its stored id.
+fn entries(id: &str, seqs: impl IntoIterator<Item = Seq>) -> Vec<Append> {
+    seqs.into_iter().map(|seq| Append { entity: stored(id), record: record(seq) }).collect()
 }
 
 /// Sweeps until nothing is left to be done: what became of each, and in how many steps.
@@ -141,9 +159,9 @@ pub async fn a_long_journal_goes_in_steps_and_is_never_seen_half(harness: &impl 
         assert!(store.journal(&entity("long"), 0, 9).await.unwrap().is_empty(), "after {steps} steps");
         assert!(store.journal(&entity("long"), MANY - 3, 9).await.unwrap().is_empty(), "after {steps} steps");
         let half = store.half_swept(0).await.unwrap();
-        assert_eq!(half, if swept == [Swept::Half] { vec![run("long")] } else { vec![] }, "{swept:?}");
+        assert_eq!(half, if swept == [Swept::Half] { vec![entity("long")] } else { vec![] }, "{swept:?}");
         assert!(store.half_swept(1).await.unwrap().is_empty());
-        left = half.into_iter().map(|run| Sweep { run, ended_at: time(0) }).collect(); // the time of its end is gone with its row
+        left = half.into_iter().map(|entity| Sweep { entity, ended_at: time(0) }).collect(); // the time of its end is gone with its row
         drop(store);
         store = harness.open().await;
         store.claim(0).await.unwrap();
@@ -166,4 +184,95 @@ pub async fn many_small_runs_share_a_step(harness: &impl Harness) {
     assert!(swept.len() == 200 && swept.iter().all(|swept| *swept == Swept::Gone));
     assert!(steps <= 20, "{steps}");
     assert!(ids(&store).await.is_empty());
+}
+
+/// Row, journal, timers and what was saved of a plan; nothing of its neighbours, and no run that is called the same.
+pub async fn everything_of_a_swept_plan_is_gone(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    let names = ["plan:a", "plan:a-1", "a", "plan/a", "lock:a"];
+    let deadline = |id: &str| Timer { entity: stored(id), ..timer("a", TimerName::Deadline, 5) };
+    let batch = Batch {
+        events: names.iter().flat_map(|id| entries(id, [1, 2])).collect(),
+        timers: names.iter().map(|id| arm(0, &deadline(id))).collect(),
+        snapshots: names.iter().map(|id| snapshot(id, 2)).collect(),
+        runs: vec![ended("a", Status::Completed), task_row("t", "a-1")],
+        ..plans(["a", "a-1"].map(ended_plan))
+    };
+    writer.write(batch).await;
+    assert_eq!(sweep_all(&store, writer.head.term, &["plan:a"]).await.0, [Swept::Gone]);
+    assert_eq!(all_plans(&store).await, [ended_plan("a-1")]);
+    for (place, id) in names.into_iter().enumerate() {
+        let there = place > 0;
+        assert_eq!(store.journal(&stored(id), 0, 9).await.unwrap().len(), if there { 2 } else { 0 }, "{id}");
+        assert_eq!(store.snapshot(&stored(id)).await.unwrap().is_some(), there, "{id}");
+        assert_eq!(store.timers(0, None, 9).await.unwrap().contains(&deadline(id)), there, "{id}");
+    }
+    assert_eq!(ids(&store).await, [run("t"), run("a")]);
+    assert!(store.half_swept(0).await.unwrap().is_empty());
+    assert_eq!(sweep_all(&store, writer.head.term, &["plan:a"]).await.0, [Swept::Gone], "again is the same");
+    writer.write(Batch { events: entries("plan:a", [1]), ..plans([plan_row("a", 6)]) }).await;
+    assert_eq!(store.journal(&stored("plan:a"), 0, 9).await.unwrap().len(), 1, "its id is free");
+}
+
+/// A plan goes after its tasks, whatever they are, in whatever shard.
+pub async fn a_plan_that_has_tasks_is_kept(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    let done = |id: &str| RunRow { task: task_row(id, "p").task, ..ended(id, Status::Completed) };
+    let elsewhere = RunRow { shard: 1, ..done("t2") };
+    let events = [entries("plan:p", [1, 2]), entries("t1", [1])].concat();
+    writer.write(Batch { plans: vec![ended_plan("p")], events, ..rows([done("t1"), elsewhere]) }).await;
+    for _ in 0..2 {
+        assert_eq!(sweep_all(&store, writer.head.term, &["plan:p"]).await.0, [Swept::Kept]);
+    }
+    assert_eq!(sweep_all(&store, writer.head.term, &["t1", "plan:p"]).await.0, [Swept::Gone, Swept::Kept]);
+    assert_eq!(all_tasks(&store, "p").await.len(), 1);
+    assert_eq!(all_plans(&store).await, [ended_plan("p")]);
+    assert_eq!(store.journal(&stored("plan:p"), 0, 9).await.unwrap().len(), 2);
+    writer.write(rows([done("t2")])).await;
+    assert_eq!(sweep_all(&store, writer.head.term, &["t2", "plan:p"]).await.0, [Swept::Gone, Swept::Gone]);
+    assert_eq!(store.plan(&plan_id("p")).await.unwrap(), None);
+}
+
+/// Under way, ended at another time, in another shard, or with something to say: not now. What is neither a run nor a plan has no end.
+pub async fn what_is_no_ended_plan_is_kept(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    let said = envelope("plan:speaks", 4);
+    let runs = vec![
+        PlanRow { status: PlanStatus::Paused, ..ended_plan("paused") },
+        PlanRow { ended_at: None, ..ended_plan("open") },
+        PlanRow { ended_at: Some(time(10)), ..ended_plan("resumed") },
+        PlanRow { shard: 1, ..ended_plan("elsewhere") },
+        ended_plan("speaks"),
+    ];
+    let names =
+        ["plan:paused", "plan:open", "plan:resumed", "plan:elsewhere", "plan:speaks", "limit:key/a", "letters:a", "key:a", "lock:a"];
+    let events = names.iter().flat_map(|id| entries(id, [1])).collect();
+    writer.write(Batch { events, outbox: vec![add(&said)], ..plans(runs) }).await;
+    assert_eq!(sweep_all(&store, writer.head.term, &names).await.0, [Swept::Kept; 9]);
+    assert_eq!(all_plans(&store).await.len(), 5);
+    for id in names {
+        assert_eq!(store.journal(&stored(id), 0, 9).await.unwrap().len(), 1, "{id}");
+    }
+    writer.write(Batch { outbox: vec![settle(&said)], ..Batch::default() }).await;
+    assert_eq!(sweep_all(&store, writer.head.term, &["plan:speaks"]).await.0, [Swept::Gone], "it was heard");
+}
+
+/// As with a run: after the first step nobody sees anything of the plan, and a restart finds what is left.
+pub async fn a_long_plan_goes_in_steps_and_is_never_seen_half(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut writer = Writer::claim(&store, 0).await;
+    writer.write(Batch { events: entries("plan:long", 1..=MANY), ..plans([ended_plan("long")]) }).await;
+    assert_eq!(store.sweep(0, writer.head.term, &[sweep("plan:long")]).await.unwrap(), [Swept::Half]);
+    drop(store);
+    let store = harness.open().await;
+    assert_eq!(store.half_swept(0).await.unwrap(), [stored("plan:long")]);
+    assert_eq!(store.plan(&plan_id("long")).await.unwrap(), None);
+    assert!(store.journal(&stored("plan:long"), MANY - 3, 9).await.unwrap().is_empty());
+    assert!(store.feed(Position(0), None, 9).await.unwrap().is_empty());
+    let writer = Writer::claim(&store, 0).await;
+    assert_eq!(sweep_all(&store, writer.head.term, &["plan:long"]).await.0, [Swept::Gone]);
+    assert!(store.half_swept(0).await.unwrap().is_empty());
 }

@@ -215,7 +215,10 @@ pub async fn a_task_that_is_swept_is_gone(harness: &impl Harness) {
     writer
         .write(crate::Batch { plans: vec![plan_row("p", 5)], events: vec![event("a", 1)], ..rows([done, of_p("b")]) })
         .await;
-    let swept = store.sweep(0, writer.head.term, &[Sweep { run: run("a"), ended_at: time(9) }]).await.unwrap();
+    let swept = store
+        .sweep(0, writer.head.term, &[Sweep { entity: run("a").into(), ended_at: time(9) }])
+        .await
+        .unwrap();
     assert_eq!(swept, [Swept::Gone]);
     assert_eq!(all_tasks(&store, "p").await, [of_p("b")]);
     assert_eq!(counts(&store, &["p"]).await, [("p".to_string(), "PENDING", 1)]);

@@ -212,7 +212,7 @@ impl Store for Memory {
         outcome
     }
 
-    async fn half_swept(&self, shard: ShardId) -> Result<Vec<RunId>, Error> {
+    async fn half_swept(&self, shard: ShardId) -> Result<Vec<EntityId>, Error> {
         self.alive()?;
         Ok(self.tables.lock().half_swept(shard))
     }

@@ -3,7 +3,7 @@
 use super::tables::Tables;
 use crate::{Error, RunCursor, RunRow, ShardId, Sweep, Swept};
 use std::ops::Bound;
-use steadfast_kernel::{EntityId, RunId, Seq};
+use steadfast_kernel::{EntityId, PlanId, Seq};
 
 /// How many entries one step removes: few, so that tests see runs that are half swept.
 pub(super) const STEP: usize = 100;
@@ -17,8 +17,8 @@ impl Tables {
         rows
     }
 
-    pub(super) fn half_swept(&self, shard: ShardId) -> Vec<RunId> {
-        self.half_swept.iter().filter(|(_, of)| **of == shard).map(|(run, _)| run.clone()).collect()
+    pub(super) fn half_swept(&self, shard: ShardId) -> Vec<EntityId> {
+        self.half_swept.iter().filter(|(_, of)| **of == shard).map(|(entity, _)| entity.clone()).collect()
     }
 
     pub(super) fn sweep(&mut self, shard: ShardId, term: u64, runs: &[Sweep], entries: usize) -> Result<Vec<Swept>, Error> {
@@ -41,20 +41,23 @@ impl Tables {
     }
 
     fn sweep_one(&mut self, shard: ShardId, sweep: &Sweep, left: &mut usize) -> Swept {
-        let run = &sweep.run;
-        match self.runs.get(run) {
-            Some(row) if row.shard != shard || !sweep.fits(row) || self.speaks(run) => return Swept::Kept,
-            Some(_) => {
-                self.runs.remove(run);
-                self.timers.retain(|(of, _), _| of.run() != Some(run));
-                self.snapshots.remove(&EntityId::from(run));
-                self.half_swept.insert(run.clone(), shard);
+        let entity = &sweep.entity;
+        match self.may_go(shard, sweep) {
+            Some(false) => return Swept::Kept,
+            Some(true) => {
+                match entity {
+                    EntityId::Run(run) => drop(self.runs.remove(run)),
+                    EntityId::Plan(plan) => drop(self.plans.remove(plan)),
+                    EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) | EntityId::Lock(_) => {}
+                }
+                self.timers.retain(|(of, _), _| of != entity);
+                self.snapshots.remove(entity);
+                self.half_swept.insert(entity.clone(), shard);
             }
-            None if self.half_swept.get(run) != Some(&shard) => return Swept::Gone,
+            None if self.half_swept.get(entity) != Some(&shard) => return Swept::Gone,
             None => {}
         }
-        let entity = EntityId::from(run);
-        let range = (Bound::Included((entity.clone(), 0)), Bound::Included((entity, Seq::MAX)));
+        let range = (Bound::Included((entity.clone(), 0)), Bound::Included((entity.clone(), Seq::MAX)));
         let keys: Vec<_> = self.events.range(range).take(*left).map(|(key, _)| key.clone()).collect();
         *left -= keys.len();
         for key in &keys {
@@ -65,13 +68,27 @@ impl Tables {
         if *left == 0 {
             return Swept::Half; // there may be more
         }
-        self.half_swept.remove(run);
+        self.half_swept.remove(entity);
         Swept::Gone
     }
 
+    /// Whether it may be removed; nothing if it is not there.
+    fn may_go(&self, shard: ShardId, sweep: &Sweep) -> Option<bool> {
+        let has_tasks = |plan: &PlanId| self.runs.values().filter_map(|row| row.task.as_ref()).any(|task| task.plan == *plan);
+        let is_over = match &sweep.entity {
+            EntityId::Run(run) => self.runs.get(run).map(|row| row.shard == shard && sweep.fits(row))?,
+            EntityId::Plan(plan) => {
+                let row = self.plans.get(plan)?;
+                row.shard == shard && sweep.fits_plan(row) && !has_tasks(plan)
+            }
+            EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) | EntityId::Lock(_) => false,
+        };
+        Some(is_over && !self.speaks(&sweep.entity))
+    }
+
     /// True if somebody has yet to hear what it said.
-    fn speaks(&self, run: &RunId) -> bool {
-        let from = EntityId::from(run).to_string();
+    fn speaks(&self, entity: &EntityId) -> bool {
+        let from = entity.to_string();
         self.outbox.range((from.clone(), 0)..=(from, u64::MAX)).next().is_some()
     }
 }

@@ -23,12 +23,12 @@ pub(super) struct Tables {
     pub(super) timers: BTreeMap<(EntityId, TimerName), (ShardId, Timer)>,
     /// By the sender as text, and the sequence.
     pub(super) outbox: BTreeMap<(String, u64), (ShardId, Envelope)>,
-    /// Runs that are no runs any more and of which something is left.
-    pub(super) half_swept: BTreeMap<RunId, ShardId>,
+    /// What was swept and is not gone yet.
+    pub(super) half_swept: BTreeMap<EntityId, ShardId>,
     letters: BTreeMap<LetterId, LetterRow>,
     keys: BTreeMap<KeyName, KeyRow>,
     callbacks: BTreeMap<(KeyName, Revision), CallbackRow>,
-    plans: BTreeMap<PlanId, PlanRow>,
+    pub(super) plans: BTreeMap<PlanId, PlanRow>,
     locks: BTreeMap<TenantId, LockRow>,
     pub(super) snapshots: BTreeMap<EntityId, Snapshot>,
 }
@@ -153,7 +153,7 @@ impl Tables {
     }
 
     pub(super) fn journal(&self, entity: &EntityId, after: Seq, limit: usize) -> Vec<Record> {
-        if entity.run().is_some_and(|run| self.half_swept.contains_key(run)) {
+        if self.half_swept.contains_key(entity) {
             return Vec::new();
         }
         let range = (Bound::Excluded((entity.clone(), after)), Bound::Included((entity.clone(), Seq::MAX)));
@@ -163,7 +163,7 @@ impl Tables {
     pub(super) fn feed(&self, after: Position, entity: Option<&EntityId>, limit: usize) -> Vec<Fed> {
         let later = self.positions.range((Bound::Excluded(after), Bound::Unbounded));
         let wanted = later.filter(|(_, (of, _))| entity.is_none_or(|entity| entity == of));
-        let whole = wanted.filter(|(_, (of, _))| !of.run().is_some_and(|run| self.half_swept.contains_key(run)));
+        let whole = wanted.filter(|(_, (of, _))| !self.half_swept.contains_key(of));
         let fed = |(position, key): (&Position, &(EntityId, Seq))| {
             let row = key.0.run().and_then(|run| self.runs.get(run));
             let (tenant, plan) = (row.and_then(|row| row.tenant.clone()), row.and_then(|row| Some(row.task.as_ref()?.plan.clone())));

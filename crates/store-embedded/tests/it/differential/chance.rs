@@ -192,10 +192,14 @@ impl Chance {
         }
     }
 
-    /// Runs as they may have ended, or not.
+    /// Runs and plans as they may have ended, or not.
     pub(super) fn sweeps(&mut self) -> Vec<Sweep> {
         let end = |chance: &mut Self| if chance.below(4) == 0 { Timestamp::EPOCH } else { Timestamp::MAX };
-        self.some(|chance| Sweep { run: chance.run(), ended_at: end(chance) })
+        self.some(|chance| match chance.below(3) {
+            0 => Sweep { entity: EntityId::Plan(chance.plan_id()), ended_at: end(chance) },
+            1 => Sweep { entity: chance.entity(), ended_at: end(chance) },
+            _ => Sweep { entity: chance.run().into(), ended_at: end(chance) },
+        })
     }
 
     fn message(&mut self) -> OutboxChange {

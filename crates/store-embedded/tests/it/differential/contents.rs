@@ -30,7 +30,7 @@ pub(super) struct Contents {
     runs: Vec<Option<RunRow>>,
     lists: Vec<[Vec<RunRow>; 2]>,
     oldest: Vec<[Vec<RunRow>; 2]>,
-    half_swept: Vec<Vec<RunId>>,
+    half_swept: Vec<Vec<EntityId>>,
     to_recover: Vec<[Vec<RunRow>; 2]>,
     timers: Vec<[Vec<Timer>; 2]>,
     outbox: Vec<[Vec<Envelope>; 2]>,

@@ -12,6 +12,7 @@ mod seen;
 use chance::Chance;
 use contents::{Asked, Contents, heads};
 use seen::Seen;
+use steadfast_kernel::EntityId;
 use steadfast_store::memory::Memory;
 use steadfast_store::{Batch, CallbackFilter, Error, Head, RunFilter, Store, Sweep, Swept};
 use steadfast_store_embedded::Embedded;
@@ -118,12 +119,22 @@ impl Pair {
     }
 
     async fn sweep(&mut self, seen: &mut Seen) {
-        let (shard, runs) = (self.chance.shard(), self.chance.sweeps());
+        let (shard, ended) = (self.chance.shard(), self.chance.sweeps());
         let term = heads(&self.model).await[shard as usize].term + u64::from(self.chance.below(6) == 0);
-        let expected = sweep_all(&self.model, shard, term, &runs).await;
-        assert_eq!(sweep_all(self.store(), shard, term, &runs).await, expected);
+        let before = self.model.rewound(usize::MAX);
+        let expected = sweep_all(&self.model, shard, term, &ended).await;
+        assert_eq!(sweep_all(self.store(), shard, term, &ended).await, expected);
         match expected {
-            Ok(swept) => swept.into_iter().for_each(|swept| seen.note(format!("sweep: {swept:?}"))),
+            Ok(swept) => {
+                for (sweep, swept) in ended.iter().zip(swept) {
+                    seen.note(format!("sweep: {swept:?}"));
+                    if let EntityId::Plan(plan) = &sweep.entity
+                        && before.plan(plan).await.unwrap().is_some()
+                    {
+                        seen.note(format!("sweep of a plan: {swept:?}"));
+                    }
+                }
+            }
             Err(_) => seen.note("sweep: fenced"),
         }
     }
@@ -156,7 +167,7 @@ impl Pair {
     }
 }
 
-/// What becomes of the runs in the end; how many steps it takes is up to the store.
+/// What becomes of them in the end; how many steps it takes is up to the store.
 async fn sweep_all(store: &impl Store, shard: u32, term: u64, runs: &[Sweep]) -> Result<Vec<Swept>, String> {
     let (mut left, mut all) = (runs, Vec::new());
     while !left.is_empty() {

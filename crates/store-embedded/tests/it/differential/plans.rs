@@ -3,11 +3,11 @@
 use super::Seen;
 use super::chance::{Chance, IDS};
 use std::time::Duration;
-use steadfast_kernel::{Lease, PlanId, PlanStatus, RunId, TaskStatus, TenantId};
+use steadfast_kernel::{Lease, PlanId, PlanStatus, RunId, TaskStatus, TenantId, Timestamp};
 use steadfast_store::{LockChange, LockRow, PlanCursor, PlanFilter, PlanRow, RunRow, Store, TaskCount, TaskRow};
 
-/// Few enough to meet.
-const PLANS: [&str; 4] = ["a", "a-1", "B", "b"];
+/// Few enough to meet. The last ones have no tasks.
+const PLANS: [&str; 6] = ["a", "a-1", "B", "b", "c", "plan/a"];
 
 /// One has many runs that are no tasks, and some have none.
 const TENANTS: [&str; 4] = ["acme", "b", "B", "a/b"];
@@ -106,15 +106,16 @@ impl Chance {
     }
 
     pub(super) fn plan(&mut self) -> PlanRow {
+        let status = self.one_of(&PlanStatus::ALL);
         PlanRow {
             shard: self.shard(),
             plan: self.plan_id(),
             definition: self.one_of(&DEFINITIONS).into(),
-            status: self.one_of(&PlanStatus::ALL),
+            status,
             why: self.maybe(Self::text),
             created_at: self.time(),
             started_at: self.maybe(Self::time),
-            ended_at: self.maybe(Self::time),
+            ended_at: if status.is_final() { Some(Timestamp::MAX) } else { self.maybe(Self::time) },
         }
     }
 
@@ -128,7 +129,7 @@ impl Chance {
 
     pub(super) fn task(&mut self) -> TaskRow {
         TaskRow {
-            plan: self.plan_id(),
+            plan: PlanId::new(self.one_of(&PLANS[..4])).unwrap(),
             status: self.one_of(&TaskStatus::ALL),
             stage: self.maybe(Self::small),
             completed: self.small(),

@@ -10,7 +10,7 @@ use steadfast_store::{
 pub(super) struct Seen(BTreeSet<String>);
 
 /// What must have happened beside every read, with an answer and without.
-const MUST: [&str; 59] = [
+const MUST: [&str; 61] = [
     "claim: done",
     "claim: again",
     "commit: applied",
@@ -67,6 +67,8 @@ const MUST: [&str; 59] = [
     "sweep: Gone",
     "sweep: Kept",
     "sweep: fenced",
+    "sweep of a plan: Gone",
+    "sweep of a plan: Kept",
     "half_swept: nothing",
     "reopened: after a commit",
     "reopened: after a claim",

@@ -60,7 +60,7 @@ pub(super) fn at_rest(ledger: &Ledger) {
 fn all(ledger: &Ledger) -> BTreeMap<String, Life> {
     let store = ledger.store();
     let half_swept = at_once(store.half_swept(0));
-    let is_there = |id: &EntityId| id.run().is_none_or(|run| !half_swept.contains(run));
+    let is_there = |id: &EntityId| !half_swept.contains(id);
     store
         .entities()
         .into_iter()

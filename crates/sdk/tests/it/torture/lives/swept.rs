@@ -97,7 +97,8 @@ fn watch(chance: &mut Chance, ledger: &Ledger, retention: Retention, lived: Dura
 }
 
 fn may_go(ledger: &Ledger, store: &Memory, retention: Retention, sweep: &Sweep, now: Timestamp) {
-    let Some(Ok(Some(row))) = store.run(&sweep.run).now_or_never() else { return };
+    let Some(run) = sweep.entity.run() else { return };
+    let Some(Ok(Some(row))) = store.run(run).now_or_never() else { return };
     let keep_for = match row.status {
         Status::Completed => retention.completed,
         Status::Failed => retention.failed,
@@ -110,7 +111,7 @@ fn may_go(ledger: &Ledger, store: &Memory, retention: Retention, sweep: &Sweep, 
     if keep_for.is_none_or(|keep_for| sweep.ended_at.saturating_add(keep_for) > now) {
         ledger.is_wrong(format!("{row:?} is removed at {now:?}, though {retention:?}"));
     }
-    ledger.may_go((sweep.run.to_string(), row.started_at));
+    ledger.may_go((run.to_string(), row.started_at));
 }
 
 /// A process with something to do at its beginning and whenever it looks for runs whose time is over.
