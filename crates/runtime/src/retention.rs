@@ -1,10 +1,13 @@
-//! Retention: how long ended runs are kept, and the sweeper that looks for those whose time is over.
+//! Retention: how long ended runs and plans are kept, and the sweeper that looks for those whose time is over.
 //!
 //! The sweeper walks the rows of the shard, oldest first, once a minute, and hands those whose time is over to the shard a few at a time. The shard is their only writer: it knows
 //! whether somebody has to do with one of them right now, and lets nobody at it while it is removed.
 
+mod plans;
+
 use crate::clock::Clock;
 use crate::shard::Request;
+use plans::Looked;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{Period, Status, Timestamp};
@@ -27,6 +30,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 ///
 /// A run that was removed is as if it had never been: there is no such run, and a start with its id begins a new one. So a start is idempotent for as long as its run is kept.
 /// `INTERRUPTED` is no end; such runs stay.
+///
+/// A plan is kept for as long as a run that ended likewise, and its tasks are kept for as long as the plan. It stays while a task of it has not ended or keeps its tenant's lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
     /// Of those that have completed; for ever if nothing is said.
@@ -117,6 +122,12 @@ impl Sweeper {
             let now = self.clock.now();
             let next = period.at(period.number(now) + 1); // a pass that took longer does not shift the next ones
             self.clock.sleep(next.saturating_since(now)).await;
+            match self.look_at_plans().await {
+                Ok(Looked::Gone(0) | Looked::NotNow) => {}
+                Ok(Looked::Gone(removed)) => tracing::info!(shard = self.shard, removed, "ended plans whose time was over are removed"),
+                Ok(Looked::Over) => return,
+                Err(error) => tracing::warn!(shard = self.shard, %error, code = error.code(), "ended plans could not be looked for"),
+            }
             match self.run_once(shortest).await {
                 Ok(Some(0)) => {}
                 Ok(Some(removed)) => tracing::info!(shard = self.shard, removed, "ended runs whose time was over are removed"),

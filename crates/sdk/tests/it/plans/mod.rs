@@ -1,6 +1,7 @@
 //! Plans: tasks for many tenants, stage by stage, with checkpoints, locks and a person who decides.
 
 mod flow;
+mod kept;
 mod locks;
 mod rules;
 mod verbs;

@@ -1,0 +1,119 @@
+//! Plans whose time is over go, and their tasks with them: the tasks first and the plan last, so that whatever is left of it is found again.
+//!
+//! A plan stays while one of its tasks has not ended, or keeps its tenant's lock, or ended later than the plan's time allows. Nothing holds a plan while its tasks go one after another: a task
+//! that somebody takes up again meanwhile is kept, and its plan with it.
+
+use super::{HANDED, PAGE, PAUSE, Sweeper};
+use std::time::Duration;
+use steadfast_kernel::{EntityId, PlanStatus, RunId, TenantId, Timestamp};
+use steadfast_store::{Error, PlanCursor, PlanFilter, PlanRow, RunRow, Sweep};
+
+/// What came of a look.
+pub(super) enum Looked {
+    /// So many plans are gone.
+    Gone(usize),
+    /// The shard does not want to now.
+    NotNow,
+    /// There is no shard any more.
+    Over,
+}
+
+impl Sweeper {
+    /// One look at the plans that have ended.
+    pub(super) async fn look_at_plans(&self) -> Result<Looked, Error> {
+        let mut gone = 0;
+        let ends = [
+            (PlanStatus::Completed, self.retention.completed),
+            (PlanStatus::Failed, self.retention.failed),
+            (PlanStatus::Cancelled, self.retention.cancelled),
+        ];
+        for (status, keep_for) in ends {
+            let Some(keep_for) = keep_for else { continue };
+            match self.look_at(status, keep_for).await? {
+                Looked::Gone(more) => gone += more,
+                other => return Ok(other),
+            }
+        }
+        Ok(Looked::Gone(gone))
+    }
+
+    async fn look_at(&self, status: PlanStatus, keep_for: Duration) -> Result<Looked, Error> {
+        let filter = PlanFilter { shard: Some(self.shard), status: Some(status), definition: None };
+        let (mut gone, mut place) = (0, None);
+        loop {
+            let page = self.store.plans(&filter, place.as_ref(), PAGE).await?;
+            for row in &page {
+                let Some(sweep) = plan_over(row, keep_for, self.clock.now()) else { continue };
+                match self.remove(row, sweep, keep_for).await? {
+                    Looked::Gone(more) => gone += more,
+                    other => return Ok(other),
+                }
+            }
+            match page.last() {
+                Some(last) if page.len() == PAGE => place = Some(PlanCursor::from(last)),
+                _ => return Ok(Looked::Gone(gone)),
+            }
+            self.clock.sleep(PAUSE).await;
+        }
+    }
+
+    /// Removes a plan and its tasks, if nothing speaks against it.
+    async fn remove(&self, row: &PlanRow, plan: Sweep, keep_for: Duration) -> Result<Looked, Error> {
+        let counts = self.store.task_counts(std::slice::from_ref(&row.plan)).await?;
+        if counts.iter().any(|count| !count.status.is_final()) {
+            return Ok(Looked::Gone(0));
+        }
+        let Some(tasks) = self.tasks_over(row, keep_for).await? else { return Ok(Looked::Gone(0)) };
+        for few in tasks.chunks(HANDED) {
+            match self.hand_over(few.to_vec()).await {
+                Some(Some(gone)) if gone == few.len() => self.clock.sleep(PAUSE).await,
+                Some(Some(_)) => return Ok(Looked::Gone(0)), // somebody has to do with one of them; the next look finds the rest
+                Some(None) => return Ok(Looked::NotNow),
+                None => return Ok(Looked::Over),
+            }
+        }
+        Ok(match self.hand_over(vec![plan]).await {
+            Some(Some(gone)) => Looked::Gone(gone),
+            Some(None) => Looked::NotNow,
+            None => Looked::Over,
+        })
+    }
+
+    /// All tasks of a plan; nothing if one of them has to stay.
+    async fn tasks_over(&self, row: &PlanRow, keep_for: Duration) -> Result<Option<Vec<Sweep>>, Error> {
+        let (mut all, mut place): (Vec<Sweep>, Option<RunId>) = (Vec::new(), None);
+        loop {
+            let page = self.store.tasks(&row.plan, place.as_ref(), PAGE).await?;
+            let now = self.clock.now();
+            let over: Option<Vec<_>> = page.iter().map(|row| task_over(row, keep_for, now)).collect();
+            // Read after the rows: whoever takes a lock later than that has begun another life, and is kept for that.
+            match over {
+                Some(over) if !self.has_locks(&page).await? => all.extend(over),
+                _ => return Ok(None),
+            }
+            match page.last() {
+                Some(last) if page.len() == PAGE => place = Some(last.run.clone()),
+                _ => return Ok(Some(all)),
+            }
+        }
+    }
+
+    /// True if one of these tasks has its tenant's lock.
+    async fn has_locks(&self, tasks: &[RunRow]) -> Result<bool, Error> {
+        let tenants: Vec<_> = tasks.iter().filter_map(|row| TenantId::new(row.tenant.as_ref()?).ok()).collect();
+        let locks = self.store.locks_of(&tenants).await?;
+        Ok(locks.iter().any(|lock| tasks.iter().any(|row| row.run == lock.lease.task)))
+    }
+}
+
+/// The plan of that row, if its time is over.
+fn plan_over(row: &PlanRow, keep_for: Duration, now: Timestamp) -> Option<Sweep> {
+    let ended_at = row.ended_at.filter(|_| row.status.is_final())?;
+    (ended_at.saturating_add(keep_for) <= now).then(|| Sweep { entity: EntityId::Plan(row.plan.clone()), ended_at })
+}
+
+/// The task of that row, if the time of its plan is over for it, too.
+fn task_over(row: &RunRow, keep_for: Duration, now: Timestamp) -> Option<Sweep> {
+    let ended_at = row.ended_at.filter(|_| row.status.is_final())?;
+    (ended_at.saturating_add(keep_for) <= now).then(|| Sweep { entity: (&row.run).into(), ended_at })
+}
