@@ -4,7 +4,8 @@
 //! What the code was told before the outcome of a step cannot depend on it, and neither can what it was told later in another branch of the same `join` or
 //! `all`. So that is carried over, everything else from the outcome on is discarded, and so is what is on record of steps that are not done. A step that is
 //! not repeatable and may have happened stays in doubt. A step that was undone is never carried over, nor a child of which nothing more can come. The
-//! cut is at the end of the code at the latest: what was settled there was settled by nobody.
+//! cut is at the end of the code at the latest: what was settled there was settled by nobody. If nothing in a stage of a task has failed, and the task has
+//! all the same, its code did not accept what the stage was told: the cut is where the stage begins.
 
 use super::evolve::{evolve, forget_answers, go_on, remember};
 use super::turn::disarm_all;
@@ -136,16 +137,17 @@ fn plan(run: &Run, command: RetryRun) -> Result<Retried, Refusal> {
     }
     may_be_retried(run, &from, input.is_some(), blocked)?;
     let records = run.records();
-    let from_start = input.is_some() || from == RetryFrom::Start;
+    let (from_start, from_failed) = (input.is_some() || from == RetryFrom::Start, from == RetryFrom::Failed);
     let from = match from {
         _ if from_start => Vec::new(),
         RetryFrom::Step(step) | RetryFrom::Letter { step, .. } => vec![step],
         RetryFrom::Steps(steps) => steps,
         RetryFrom::Failed | RetryFrom::Start => failed(run, records),
     };
+    let refused = task::refused_stage(run).filter(|_| from_failed && from.is_empty());
     let mut retried = Retried {
         origin,
-        cut: if from_start { 2 } else { end_of_the_code(run) },
+        cut: if from_start { 2 } else { refused.unwrap_or_else(|| end_of_the_code(run)) },
         cuts: Vec::new(),
         reset: Vec::new(),
         supplied: outputs,

@@ -147,6 +147,15 @@ pub(super) fn record(task: &mut Task, entry: &Entry, event: &TaskEvent) {
     }
 }
 
+/// Where the stage begins in which a task has failed, if it has.
+pub(super) fn refused_stage(run: &Run) -> Option<Seq> {
+    let task = run.task().filter(|task| !task.rolls_back)?;
+    run.ended().filter(|ended| ended.outcome.is_err() && !ended.cancelled)?;
+    let checkpoint = task.checkpoint.as_ref().map(|checkpoint| checkpoint.version);
+    let done = checkpoint.max(task.completed.last().copied());
+    Some(done.map_or(2, |done| done + 1))
+}
+
 /// Another life begins: what was discarded is not done any more, and it needs its turn again.
 pub(super) fn begin_again(task: &mut Task, retried: &Retried) {
     task.completed.retain(|done| *done < retried.cut);

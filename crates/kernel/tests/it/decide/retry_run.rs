@@ -1,6 +1,7 @@
 //! `RetryRun`: another life. What came before the cut is kept, what came after it is not, and what was unfinished begins again.
 
 mod continued;
+mod stages;
 
 use super::*;
 use steadfast_kernel::run::{How, Step};
