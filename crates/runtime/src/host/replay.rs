@@ -39,17 +39,18 @@ pub(super) async fn replay(workflow: &mut Workflow, journal: Vec<Entry>, mut ret
 
 /// What happens to a run without its code having any part in it.
 pub(super) fn is_arrival(event: &Event) -> bool {
-    matches!(
-        event,
+    match event {
         Event::SignalReceived { .. }
-            | Event::ChildEnded { .. }
-            | Event::StepHeartbeat { .. }
-            | Event::SlotAcquired { .. }
-            | Event::RunPaused { .. }
-            | Event::RunResumed { .. }
-            | Event::RunInterrupted
-            | Event::RunCancelRequested { .. }
-    )
+        | Event::ChildEnded { .. }
+        | Event::StepHeartbeat { .. }
+        | Event::SlotAcquired { .. }
+        | Event::RunPaused { .. }
+        | Event::RunResumed { .. }
+        | Event::RunInterrupted
+        | Event::RunCancelRequested { .. } => true,
+        Event::Task(event) => event.stage().is_none(), // its turn and its lock
+        _ => false,
+    }
 }
 
 /// The versions that are on record. They are needed before their entries come, because the code does not wait for them.
