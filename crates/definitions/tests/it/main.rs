@@ -7,6 +7,7 @@ mod guide;
 mod http;
 mod kinds;
 mod library;
+mod plans;
 mod plays;
 mod run;
 mod server;
