@@ -23,7 +23,7 @@ pub(crate) struct Checked {
     pub(crate) files: usize,
     /// Everything that is wrong with them.
     pub(crate) problems: Vec<Located>,
-    /// Steps that start workflows that none of them defines. Others may define them, so that this is no mistake.
+    /// Steps that start workflows that none of them defines, or plans. Others may define them, so that this is no mistake.
     elsewhere: Vec<String>,
 }
 
@@ -67,8 +67,9 @@ pub(crate) fn problems_of(paths: &[PathBuf]) -> Result<Checked, Error> {
             }
         };
         let checked = steadfast_definitions::check(&file, &text).and_then(|definition| {
-            match names.insert(definition.name.to_string(), file.clone()) {
-                Some(other) => Err(vec![twice(&file, &text, definition.name.as_str(), &other)]),
+            let what = definition.what();
+            match names.insert(definition.name.to_string(), (what, file.clone())) {
+                Some(other) => Err(vec![twice(&file, &text, (what, definition.name.as_str()), &other)]),
                 None => {
                     starts.extend(definition.starts().map(|(step, workflow)| (file.clone(), step.to_string(), workflow.to_string())));
                     Ok(())
@@ -79,9 +80,14 @@ pub(crate) fn problems_of(paths: &[PathBuf]) -> Result<Checked, Error> {
         let located = checked.err().into_iter().flatten().map(|problem| Located { source: source(&problem), problem });
         problems.extend(located);
     }
-    starts.retain(|(_, _, workflow)| !names.contains_key(workflow));
-    let told = |(file, step, workflow)| format!("note: step `{step}` of {file} starts {workflow}, which no file here defines");
-    Ok(Checked { files: files.len(), problems, elsewhere: starts.into_iter().map(told).collect() })
+    let told = |(file, step, workflow): (String, String, String)| match names.get(&workflow) {
+        Some(("plan", _)) => {
+            Some(format!("note: step `{step}` of {file} starts {workflow}, which is a plan and cannot be started by itself"))
+        }
+        Some(_) => None,
+        None => Some(format!("note: step `{step}` of {file} starts {workflow}, which no file here defines")),
+    };
+    Ok(Checked { files: files.len(), problems, elsewhere: starts.into_iter().filter_map(told).collect() })
 }
 
 /// The text of a file, or why there is none.
@@ -95,10 +101,14 @@ fn read(path: &Path, file: &str) -> Result<String, Problem> {
     })
 }
 
-/// Two files for one workflow: nobody knows which is meant.
-fn twice(file: &str, text: &str, name: &str, other: &str) -> Problem {
-    let line = text.lines().position(|line| line.starts_with("workflow:")).map_or(1, |line| line as u64 + 1);
-    let message = format!("the workflow {name} is defined by {other} already");
+/// Two files for one name, be it of a workflow or of a plan: nobody knows which is meant.
+fn twice(file: &str, text: &str, (what, name): (&str, &str), (of_other, other): &(&str, String)) -> Problem {
+    let line = text.lines().position(|line| line.starts_with(what)).map_or(1, |line| line as u64 + 1);
+    let message = if what == *of_other {
+        format!("the {what} {name} is defined by {other} already")
+    } else {
+        format!("the {what} {name} has the name of a {of_other}, which is defined by {other}")
+    };
     Problem { file: file.into(), line, column: 1, message, help: Some("give one of them another name".into()) }
 }
 
@@ -175,5 +185,25 @@ mod tests {
         let Checked { files, problems, .. } = problems_of(&[dir.path().into()]).unwrap();
         assert_eq!((files, problems.len()), (2, 1), "{problems:?}");
         assert!(problems[0].problem.message.contains("defined by") && problems[0].problem.file.ends_with("b.yml"));
+    }
+
+    #[test]
+    fn a_plan_and_a_workflow_of_one_name_are_a_problem() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a.yaml"), "workflow: same\nsteps:\n  - { name: x, start: { workflow: other } }\n").unwrap();
+        std::fs::write(dir.path().join("b.yaml"), "# what it is for\nplan: same\nstages:\n  - { name: x, set: 1 }\n").unwrap();
+        std::fs::write(dir.path().join("c.yaml"), "plan: other\nstages:\n  - { name: x, set: 1 }\n").unwrap();
+        let Checked { problems, elsewhere, .. } = problems_of(&[dir.path().into()]).unwrap();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        let Problem { file, line, message, .. } = &problems[0].problem;
+        assert!(file.ends_with("b.yaml") && *line == 2, "{problems:?}");
+        assert!(
+            message.starts_with("the plan same has the name of a workflow, which is defined by ") && message.ends_with("a.yaml"),
+            "{message}"
+        );
+        assert!(
+            elsewhere.len() == 1 && elsewhere[0].ends_with("starts other, which is a plan and cannot be started by itself"),
+            "{elsewhere:?}"
+        );
     }
 }

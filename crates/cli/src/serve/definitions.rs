@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 use steadfast_definitions::{Changes, Definition, Library, Settings};
-use steadfast_kernel::WorkflowName;
+use steadfast_runtime::Engine;
 use steadfast_runtime::host::Registry;
-use steadfast_runtime::{Engine, Registered};
 use steadfast_store::{Batch, Store};
 
 /// What tells a file from itself a moment ago.
@@ -54,17 +53,13 @@ impl Definitions {
         Ok(definitions)
     }
 
-    /// The code of every workflow of which a version is known: runs that began with an old one go on.
+    /// The code of every workflow and plan of which a version is known: runs that began with an old one go on.
     pub(super) fn registry(&self) -> Registry {
         let registry = Registry::default();
         for name in self.library.names() {
-            registry.insert(name.clone(), self.registered(&name));
+            registry.insert(name.clone(), self.library.registered(&name));
         }
         registry
-    }
-
-    fn registered(&self, name: &WorkflowName) -> Registered {
-        Registered::new(Arc::new(self.library.code(name)))
     }
 
     /// What the API says of them.
@@ -106,8 +101,8 @@ impl Definitions {
             }
         }
         let changes = self.library.take(look);
-        for definition in &changes.added {
-            engine.register(definition.name.clone(), self.registered(&definition.name));
+        for definition in changes.added.iter().chain(&changes.changed) {
+            engine.register(definition.name.clone(), self.library.registered(&definition.name)); // a workflow may have become a plan
         }
         tell(&changes);
     }
@@ -125,11 +120,11 @@ fn tell(changes: &Changes) {
     for (what, definitions) in [("is new", &changes.added), ("has a new version", &changes.changed)] {
         for definition in definitions {
             let (file, version) = (&definition.file, &definition.hash[..definition.hash.len().min(12)]);
-            tracing::debug!(workflow = %definition.name, file, version, "a workflow {what}");
+            tracing::debug!(name = %definition.name, file, version, "a {} {what}", definition.what());
         }
     }
     for name in &changes.removed {
-        tracing::info!(workflow = %name, "a workflow is gone; its runs go on, but none is started");
+        tracing::info!(%name, "a workflow or plan is gone; its runs go on, but none is started");
     }
     for problem in changes.problems() {
         let place = format!("{}:{}:{}", problem.file, problem.line, problem.column);
