@@ -23,7 +23,8 @@ fn every_example_of_the_guide_is_right() {
     let examples = examples(&guide);
     assert!(examples.len() >= 7, "only {} examples were found", examples.len());
     for (line, text) in examples {
-        let whole = if text.starts_with("workflow: ") { text } else { format!("workflow: example\nsteps:\n{text}") };
+        let is_whole = text.starts_with("workflow: ") || text.starts_with("plan: ");
+        let whole = if is_whole { text } else { format!("workflow: example\nsteps:\n{text}") };
         if let Err(problems) = check("definitions.md", &whole) {
             panic!("the example after line {line}:\n{}", problems.iter().map(|problem| format!("{problem}\n")).collect::<String>());
         }

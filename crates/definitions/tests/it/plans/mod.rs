@@ -1,6 +1,7 @@
 //! Plans that are carried out: tasks, their stages and what those leave.
 
 mod checkpoints;
+mod examples;
 mod gates;
 mod retries;
 mod site;

@@ -55,17 +55,17 @@ async fn a_stage_that_fails_keeps_the_checkpoint_and_a_retry_runs_only_the_rest(
 #[tokio::test]
 async fn whatever_stage_fails_a_retry_runs_every_stage_once_more_or_not_at_all() {
     let last = STAGES.len() - 1;
-    for first in 0..=last {
-        for second in first..=last {
+    for (first, one) in STAGES.into_iter().enumerate() {
+        for (second, other) in STAGES.into_iter().enumerate().skip(first) {
             let site = Site::of(&text()).await;
-            site.break_down(STAGES[first]);
+            site.break_down(one);
             assert_eq!(done_by(&site, site.start(), TaskStatus::Failed).await, span(0, first), "{first}, {second}");
             assert_eq!(site.left().await, (first > 0).then(|| did(first)), "{first}, {second}");
-            site.mend(STAGES[first]);
-            site.break_down(STAGES[second]);
+            site.mend(one);
+            site.break_down(other);
             assert_eq!(done_by(&site, site.retry(true), TaskStatus::Failed).await, span(first, second), "{first}, {second}");
             assert_eq!(site.left().await, (second > 0).then(|| did(second)), "{first}, {second}");
-            site.mend(STAGES[second]);
+            site.mend(other);
             assert_eq!(done_by(&site, site.retry(true), TaskStatus::Completed).await, span(second, last), "{first}, {second}");
             assert_eq!(site.result().await, did(5), "{first}, {second}");
         }

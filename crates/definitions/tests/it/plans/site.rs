@@ -2,8 +2,9 @@
 
 use super::TASK;
 use crate::support::Shelf;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 use steadfast::testing::Journal;
 use steadfast::{Engine, TaskInfo, TaskStatus};
@@ -19,26 +20,51 @@ pub(super) struct Site {
 impl Site {
     /// Creates the plan of that text, `p`, for `acme`.
     pub(super) async fn of(text: &str) -> Self {
+        Site::with(text, &json!({}), |_| ()).await
+    }
+
+    /// The same with variables, and with more in the folder of the definition.
+    pub(super) async fn with(text: &str, vars: &Json, furnish: impl FnOnce(&Path)) -> Self {
         let shelf = Shelf::of(&[text]);
+        furnish(shelf.folder.path());
         let engine = shelf.engine().await;
         let name = shelf.library.names().remove(0);
-        engine.create_plan(name.as_str()).id("p").tenants(["acme"]).await.unwrap();
+        engine.create_plan(name.as_str()).id("p").tenants(["acme"]).vars(vars).await.unwrap();
         Site { shelf, engine }
+    }
+
+    /// What is in a file, if there is one.
+    pub(super) fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.shelf.folder.path().join(file)).unwrap_or_default()
+    }
+
+    pub(super) fn lines(&self, file: &str) -> Vec<String> {
+        self.read(file).lines().map(str::to_string).collect()
+    }
+
+    /// Makes an empty file.
+    pub(super) fn write(&self, file: &str) {
+        let path = self.shelf.folder.path().join(file);
+        path.parent().map(fs::create_dir_all).transpose().unwrap();
+        fs::write(path, "").unwrap();
+    }
+
+    pub(super) fn remove(&self, file: &str) {
+        fs::remove_file(self.shelf.folder.path().join(file)).unwrap();
     }
 
     /// What the commands wrote, line by line.
     pub(super) fn log(&self) -> Vec<String> {
-        let log = fs::read_to_string(self.shelf.folder.path().join("log")).unwrap_or_default();
-        log.lines().map(str::to_string).collect()
+        self.lines("log")
     }
 
     /// A stage fails from here on.
     pub(super) fn break_down(&self, stage: &str) {
-        fs::write(self.shelf.folder.path().join(format!("{stage}.broken")), "").unwrap();
+        self.write(&format!("{stage}.broken"));
     }
 
     pub(super) fn mend(&self, stage: &str) {
-        fs::remove_file(self.shelf.folder.path().join(format!("{stage}.broken"))).unwrap();
+        self.remove(&format!("{stage}.broken"));
     }
 
     /// Starts the plan. Where its task stands when it has ended.
