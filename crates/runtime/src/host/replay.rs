@@ -99,7 +99,6 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
                 begin_undo(workflow, None, *at); // of a task, however it had ended
                 Ok(())
             }
-            (Event::RunCancelRequested { .. } | Event::Task(_), _) => Ok(()), // of a life that only undoes what was done
             (event, _) if is_note(event) => Ok(()),                           // said in the turn that it ended in
             (Event::ChildStarted { child, .. }, _) if workflow.board.set_recorded(&Key::Child(child.clone())) => Ok(()),
             (Event::RunCompleted { .. }, Ok(_)) => Err(mismatch(entry, "the code returned another result".into())),
