@@ -1,5 +1,6 @@
 //! Plans: in full with a line for every tenant, and in lists.
 
+use super::task::last_completed;
 use super::time::millis;
 use super::{CurrentStage, Data, Locked, TaskStatus, Time};
 use serde::{Deserialize, Serialize};
@@ -217,8 +218,8 @@ impl PlanTask {
             tenant_id,
             task_id,
             status: task.status.into(),
-            current_stage: CurrentStage::of(task.stage, stages),
-            last_completed_stage_index: task.completed.checked_sub(1),
+            current_stage: CurrentStage::of(task.status, task.stage, stages),
+            last_completed_stage_index: last_completed(task.status, task.completed),
             has_checkpoint: task.checkpoint.is_some(),
             pause_requested: task.pause_requested,
             wait: run.wait.clone(),

@@ -97,10 +97,15 @@ pub struct CurrentStage {
 }
 
 impl CurrentStage {
-    pub(super) fn of(index: Option<u32>, stages: &[String]) -> Option<Self> {
-        let index = index?;
+    pub(super) fn of(status: kernel::TaskStatus, index: Option<u32>, stages: &[String]) -> Option<Self> {
+        let index = index.filter(|_| status != kernel::TaskStatus::RolledBack)?;
         Some(CurrentStage { index, name: stages.get(usize::try_from(index).ok()?)?.clone() })
     }
+}
+
+/// The last stage that is done. Of what was rolled back nothing is.
+pub(super) fn last_completed(status: kernel::TaskStatus, completed: u32) -> Option<u32> {
+    completed.checked_sub(1).filter(|_| status != kernel::TaskStatus::RolledBack)
 }
 
 /// The task of a tenant.
@@ -167,10 +172,10 @@ impl Task {
             definition: view.workflow.to_string(),
             status: task.status.into(),
             pause_requested: task.pause_requested,
-            current_stage: CurrentStage::of(task.stage, &task.options.stages),
+            current_stage: CurrentStage::of(task.status, task.stage, &task.options.stages),
             total_stages: u32::try_from(task.options.stages.len()).unwrap_or(u32::MAX),
             stages: task.options.stages.clone(),
-            last_completed_stage_index: task.completed.checked_sub(1),
+            last_completed_stage_index: last_completed(task.status, task.completed),
             has_checkpoint: task.checkpoint.is_some(),
             lock,
             wait: waits.first().cloned(),
@@ -214,9 +219,9 @@ impl From<&TaskView> for RunTask {
             tenant_id: task.options.tenant.to_string(),
             status: task.status.into(),
             pause_requested: task.pause_requested,
-            current_stage: CurrentStage::of(task.stage, &task.options.stages),
+            current_stage: CurrentStage::of(task.status, task.stage, &task.options.stages),
             total_stages: u32::try_from(task.options.stages.len()).unwrap_or(u32::MAX),
-            last_completed_stage_index: task.completed.checked_sub(1),
+            last_completed_stage_index: last_completed(task.status, task.completed),
             has_checkpoint: task.checkpoint.is_some(),
         }
     }

@@ -23,7 +23,7 @@ async fn guarded(folder: &TempDir) -> Site {
 }
 
 async fn refused(config: Config) -> Error {
-    let engine = engine(Memory::new(), Default::default(), Default::default()).await;
+    let engine = engine(Memory::new(), Default::default(), Default::default(), &Default::default()).await;
     Server::bind(config, engine, Parts::default()).await.err().expect("it does not start")
 }
 

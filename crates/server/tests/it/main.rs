@@ -7,6 +7,7 @@ mod keys;
 mod limits;
 mod openapi;
 mod pages;
+mod plans;
 mod problems;
 mod property;
 mod runs;

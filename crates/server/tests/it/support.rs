@@ -1,5 +1,6 @@
 //! What the tests share: an engine with a handful of workflows, a server in front of it, and a client that looks at every answer.
 
+use crate::plans::World;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use reqwest::{Method, RequestBuilder, StatusCode};
@@ -111,7 +112,7 @@ fn stuck(context: Context, _: Payload) -> BoxFuture<'static, Outcome> {
 }
 
 /// An engine with the workflows of the tests.
-pub(crate) async fn engine(store: Memory, callbacks: Callbacks, caller: CallerSettings) -> Engine {
+pub(crate) async fn engine(store: Memory, callbacks: Callbacks, caller: CallerSettings, world: &World) -> Engine {
     let config = steadfast_runtime::Config { callbacks, ..steadfast_runtime::Config::default() };
     let caller: Arc<dyn Caller> = Arc::new(HttpCaller::new(caller).unwrap());
     let builder = Builder { config, caller: Some(caller), ..Builder::new(Arc::new(store)) };
@@ -129,6 +130,7 @@ pub(crate) async fn engine(store: Memory, callbacks: Callbacks, caller: CallerSe
     for (name, code) in flows {
         builder.registry.insert(WorkflowName::new(name).unwrap(), Registered::new(code));
     }
+    world.register(&builder.registry);
     builder.start().await.unwrap()
 }
 
@@ -141,6 +143,8 @@ pub(crate) fn config() -> Config {
 pub(crate) struct Site {
     pub(crate) engine: Engine,
     pub(crate) store: Memory,
+    /// What the stages of plans do.
+    pub(crate) world: World,
     pub(crate) addr: SocketAddr,
     pub(crate) http: reqwest::Client,
     pub(crate) stop: Option<oneshot::Sender<()>>,
@@ -188,14 +192,27 @@ impl Site {
 
     /// One that tells of expiries so.
     pub(crate) async fn calling(config: Config, parts: Parts, callbacks: Callbacks, caller: CallerSettings) -> Self {
-        let store = Memory::new();
-        let engine = engine(store.clone(), callbacks, caller).await;
+        let (store, world) = (Memory::new(), World::default());
+        let engine = engine(store.clone(), callbacks, caller, &world).await;
+        Site::before(engine, store, world, config, parts).await
+    }
+
+    /// Its process dies, and another one has its store.
+    pub(crate) async fn restarted(self) -> Self {
+        self.engine.abort();
+        let (store, world) = (self.store.reopen(), self.world.clone());
+        drop(self);
+        let engine = engine(store.clone(), Callbacks::default(), CallerSettings::default(), &world).await;
+        Site::before(engine, store, world, config(), Parts::default()).await
+    }
+
+    async fn before(engine: Engine, store: Memory, world: World, config: Config, parts: Parts) -> Self {
         let server = Server::bind(config, engine.clone(), parts).await.unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let addr = server.addr();
         let served = tokio::spawn(server.serve(async move { drop(stopped.await) }));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Site { engine, store, addr, http, stop: Some(stop), served }
+        Site { engine, store, world, addr, http, stop: Some(stop), served }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
