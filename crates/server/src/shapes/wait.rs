@@ -7,9 +7,10 @@ use utoipa::ToSchema;
 
 /// Why a run does not move now: a closed set of reasons, each with what belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "reason", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
+#[serde(tag = "reason", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Wait {
     /// A step has failed and is tried again later.
+    #[serde(rename_all = "camelCase")]
     Backoff {
         /// The name of the step.
         step: String,
@@ -25,6 +26,7 @@ pub enum Wait {
         failure: Failure,
     },
     /// The code sleeps.
+    #[serde(rename_all = "camelCase")]
     Timer {
         /// Until then.
         due_at: Time,
@@ -71,6 +73,7 @@ pub enum Wait {
         position: Option<u64>,
     },
     /// It needs its tenant's lock before it begins.
+    #[serde(rename_all = "camelCase")]
     Lock {
         /// Whose lock.
         tenant_id: String,
@@ -78,6 +81,7 @@ pub enum Wait {
         holder: Option<String>,
     },
     /// Its plan has not let it begin yet.
+    #[serde(rename_all = "camelCase")]
     Plan {
         /// The plan.
         plan_id: String,

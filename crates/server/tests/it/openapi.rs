@@ -1,5 +1,6 @@
 //! The OpenAPI document: it is the committed one, and the server does all that it says.
 
+use crate::plans::How;
 use crate::schema::Document;
 use crate::support::{Got, Site, TOKEN, config, until};
 use reqwest::{Method, RequestBuilder};
@@ -69,7 +70,7 @@ async fn stream(request: RequestBuilder) -> Got {
 }
 
 /// Every operation, with a path that is good for it.
-const OPERATIONS: [(&str, &str); 27] = [
+const OPERATIONS: [(&str, &str); 45] = [
     ("GET /healthz", "/healthz"),
     ("GET /readyz", "/readyz"),
     ("GET /metrics", "/metrics"),
@@ -87,6 +88,24 @@ const OPERATIONS: [(&str, &str); 27] = [
     ("POST /v1/runs/{id}/retry", "/v1/runs/failed/retry"),
     ("POST /v1/runs/{id}/signals/{name}", "/v1/runs/told/signals/go"),
     ("POST /v1/runs/{id}/replay", "/v1/runs/done/replay"),
+    ("POST /v1/plans", "/v1/plans"),
+    ("GET /v1/plans", "/v1/plans"),
+    ("GET /v1/plans/{id}", "/v1/plans/night"),
+    ("GET /v1/plans/{id}/events", "/v1/plans/night/events"),
+    ("POST /v1/plans/{id}/start", "/v1/plans/night/start"),
+    ("POST /v1/plans/{id}/pause", "/v1/plans/night/pause"),
+    ("POST /v1/plans/{id}/resume", "/v1/plans/night/resume"),
+    ("GET /v1/tenants/{tenant}/task", "/v1/tenants/acme/task"),
+    ("GET /v1/tenants/{tenant}/checkpoint", "/v1/tenants/acme/checkpoint"),
+    ("POST /v1/tenants/{tenant}/pause", "/v1/tenants/calm/pause"),
+    ("POST /v1/tenants/{tenant}/resume", "/v1/tenants/calm/resume"),
+    ("GET /v1/locks", "/v1/locks"),
+    ("DELETE /v1/locks/{tenant}", "/v1/locks/acme?reason=stuck"),
+    ("POST /v1/tenants/{tenant}/retry", "/v1/tenants/acme/retry"),
+    ("POST /v1/tenants/{tenant}/rollback", "/v1/tenants/acme/rollback"),
+    ("POST /v1/tenants/{tenant}/cancel", "/v1/tenants/calm/cancel"),
+    ("POST /v1/plans/{id}/rollback", "/v1/plans/night/rollback"),
+    ("POST /v1/plans/{id}/cancel", "/v1/plans/idle/cancel"),
     ("GET /v1/keys", "/v1/keys"),
     ("PUT /v1/keys/{key}", "/v1/keys/kept"),
     ("GET /v1/keys/{key}", "/v1/keys/kept"),
@@ -113,6 +132,18 @@ async fn furnished(config: Config) -> Site {
     start("stuck", "stuck").await;
     start("team/poison", "poisoned").await;
     assert_eq!(site.put("kept", json!({"value": 1, "ttlMs": 3_600_000})).await.status, 200);
+    site.world.script("acme/move", &[How::Fails]);
+    site.world.script("calm/drain", &[How::Ails]);
+    for (id, tenants) in [("night", &["acme", "calm"][..]), ("ended", &["fine", "undone"]), ("idle", &["idler"])] {
+        let body = json!({"definition": "switch", "id": id, "tenants": tenants});
+        site.send(site.request(Method::POST, "/v1/plans").bearer_auth(TOKEN).json(&body)).await;
+    }
+    for path in ["/v1/plans/night/start", "/v1/plans/ended/start"] {
+        assert_eq!(site.send(site.request(Method::POST, path).bearer_auth(TOKEN)).await.status, 200);
+    }
+    site.task_is("acme", "FAILED").await;
+    site.task_is("calm", "WAITING").await;
+    site.plan_is("ended", "COMPLETED").await;
     until("two letters are there", async || site.engine.letters(None, 2).await.unwrap().len() == 2).await;
     site
 }
@@ -121,6 +152,7 @@ async fn furnished(config: Config) -> Site {
 fn filled(operation: &str, request: RequestBuilder) -> RequestBuilder {
     match operation {
         "POST /v1/runs" => request.json(&json!({"workflow": "echo"})),
+        "POST /v1/plans" => request.json(&json!({"definition": "switch", "tenants": ["new"]})),
         "PUT /v1/keys/{key}" => request.json(&json!({"value": {"deep": [1, 2.5, null]}, "ttlMs": 3_600_000, "directory": true})),
         "POST /v1/keys/{key}/renew" => request.json(&json!({"ttlMs": 7_200_000})),
         _ => request,
@@ -159,11 +191,17 @@ async fn successes(tour: &mut Tour) {
     tour.go(&site, "GET /v1/runs/{id}", "/v1/runs/failed", 200, same).await;
     tour.go(&site, "POST /v1/runs/{id}/retry", "/v1/runs/failed/retry", 200, |request| request.json(&json!({"dryRun": true})))
         .await;
+    let create =
+        json!({"definition": "switch", "id": "new", "tenants": ["new"], "maxConcurrency": 2, "vars": {"deep": [1, null]}, "reason": "x"});
+    tour.go(&site, "POST /v1/plans", "/v1/plans", 201, |request| request.json(&create)).await;
+    tour.go(&site, "POST /v1/plans", "/v1/plans", 200, |request| request.json(&create)).await;
+    tour.go(&site, "GET /v1/tenants/{tenant}/task", "/v1/tenants/calm/task", 200, same).await;
+    tour.go(&site, "GET /v1/runs/{id}", "/v1/runs/night/acme", 200, same).await;
     for (operation, path) in OPERATIONS {
         let status = match operation {
-            "POST /v1/runs" => continue,
+            "POST /v1/runs" | "POST /v1/plans" => continue,
             "POST /v1/letters/{id}/redrive" => continue,
-            "DELETE /v1/letters/{id}" => 204,
+            "DELETE /v1/letters/{id}" | "DELETE /v1/locks/{tenant}" => 204,
             _ => 200,
         };
         tour.go(&site, operation, path, status, |request| filled(operation, request)).await;
@@ -182,13 +220,19 @@ async fn what_is_not_there(tour: &mut Tour) {
             .replace("told", "gone")
             .replace("failed", "gone")
             .replace("kept", "gone")
-            .replace("poison.1", "poison.7");
+            .replace("poison.1", "poison.7")
+            .replace("night", "gone")
+            .replace("idle", "gone")
+            .replace("acme", "gone")
+            .replace("calm", "gone");
         let starts = json!({"value": 1, "ttlMs": 3_600_000, "onExpire": {"startRun": {"workflow": "gone"}}});
         let no_such_workflow = operation == "PUT /v1/keys/{key}";
         tour.go(&site, operation, &gone, 404, |request| if no_such_workflow { request.json(&starts) } else { filled(operation, request) })
             .await;
     }
     tour.go(&site, "POST /v1/runs", "/v1/runs", 404, |request| request.json(&json!({"workflow": "gone"})))
+        .await;
+    tour.go(&site, "POST /v1/plans", "/v1/plans", 404, |request| request.json(&json!({"definition": "gone", "tenants": ["a"]})))
         .await;
 }
 
@@ -197,10 +241,12 @@ async fn what_cannot_be_understood(tour: &mut Tour) {
     for (method, template, _) in tour.document.answers().into_iter().filter(|(_, _, status)| *status == 400) {
         let operation = format!("{method} {template}");
         let (_, path) = OPERATIONS.into_iter().find(|(listed, _)| *listed == operation).unwrap();
-        tour.go(&site, &operation, &format!("{path}?nonsense=1"), 400, |request| request.json(&json!({})))
+        let and = if path.contains('?') { '&' } else { '?' };
+        tour.go(&site, &operation, &format!("{path}{and}nonsense=1"), 400, |request| request.json(&json!({})))
             .await;
     }
-    for (operation, path) in OPERATIONS.into_iter().filter(|(operation, _)| operation.starts_with('P')) {
+    let takes_a_body = |operation: &str| operation.starts_with('P') || operation == "DELETE /v1/locks/{tenant}";
+    for (operation, path) in OPERATIONS.into_iter().filter(|(operation, _)| takes_a_body(operation)) {
         tour.go(&site, operation, path, 415, |request| request.body("{}")).await;
         tour.go(&site, operation, path, 413, |request| request.json(&json!({"reason": "x".repeat(2000)})))
             .await;
@@ -220,6 +266,22 @@ async fn conflicts(tour: &mut Tour) {
     tour.go(&site, "POST /v1/runs", "/v1/runs", 409, |request| request.json(&json!({"workflow": "echo", "id": "done", "input": 2})))
         .await;
     tour.go(&site, "POST /v1/runs", "/v1/runs", 422, |request| request.json(&json!({"workflow": "strict", "input": {}})))
+        .await;
+    for verb in ["start", "pause", "resume", "cancel"] {
+        tour.go(&site, &format!("POST /v1/plans/{{id}}/{verb}"), &format!("/v1/plans/ended/{verb}"), 409, same)
+            .await;
+    }
+    tour.go(&site, "POST /v1/plans/{id}/rollback", "/v1/plans/idle/rollback", 409, same).await;
+    for verb in ["retry", "pause", "resume", "cancel"] {
+        tour.go(&site, &format!("POST /v1/tenants/{{tenant}}/{verb}"), &format!("/v1/tenants/fine/{verb}"), 409, same)
+            .await;
+    }
+    site.verb("/v1/tenants/undone/rollback", "x").await;
+    site.task_is("undone", "ROLLED_BACK").await;
+    tour.go(&site, "POST /v1/tenants/{tenant}/rollback", "/v1/tenants/undone/rollback", 409, same).await;
+    let locked = json!({"definition": "switch", "tenants": ["acme"]});
+    tour.go(&site, "POST /v1/plans", "/v1/plans", 409, |request| request.json(&locked)).await;
+    tour.go(&site, "POST /v1/plans", "/v1/plans", 422, |request| request.json(&json!({"definition": "switch", "tenants": []})))
         .await;
     let changed = json!({"value": 1, "ttlMs": 3_600_000, "ifRevision": u32::MAX});
     tour.go(&site, "PUT /v1/keys/{key}", "/v1/keys/kept", 409, |request| request.json(&changed)).await;

@@ -1,5 +1,6 @@
 //! Requests made from the OpenAPI document, valid and not, against the real server: it never breaks, and does as it says.
 
+use crate::plans::How;
 use crate::schema::Document;
 use crate::support::{Got, Site, config};
 use proptest::collection::{btree_map, vec};
@@ -65,10 +66,10 @@ fn operations(document: &Document) -> Vec<Operation> {
 /// Text that somebody might send: what is there, what could be, and what cannot.
 fn text() -> BoxedStrategy<String> {
     prop_oneof![
-        4 => select(vec!["done", "failed", "held", "told", "stuck", "team/poison.1", "stuck.1", "go", "ok", "echo", "a/pause", "charge#1", "reserve", "kept", "kept:a/b"]).prop_map(String::from),
+        4 => select(vec!["done", "failed", "held", "told", "stuck", "team/poison.1", "stuck.1", "go", "ok", "echo", "a/pause", "charge#1", "reserve", "kept", "kept:a/b", "plan", "plan/acme", "acme", "calm", "switch"]).prop_map(String::from),
         2 => "[A-Za-z0-9._/-]{1,20}",
         1 => "[0-9]{1,25}",
-        1 => select(vec!["", ".", "..", "/", "a//b", "%", "%2F", "a%2Fb", " ", "\u{0}", "null", "-1", "0", "1", "50", "1e3", "FAILED", "SIGNAL", "RUN_COMPLETED,RUN_FAILED"]).prop_map(String::from),
+        1 => select(vec!["", ".", "..", "/", "a//b", "%", "%2F", "a%2Fb", " ", "\u{0}", "null", "-1", "0", "1", "50", "1e3", "FAILED", "SIGNAL", "RUN_COMPLETED,RUN_FAILED", "TASK_CREATED", "READY"]).prop_map(String::from),
         1 => "\\PC{0,12}",
         1 => any::<String>(),
         1 => Just("x".repeat(200)),
@@ -115,11 +116,12 @@ fn described(document: &Value, schema: &Value) -> BoxedStrategy<Value> {
             prop_oneof![(1u64..1000).prop_map(Value::from), any::<u32>().prop_map(|n| Value::from(u64::from(n) + 1))].boxed()
         }
         Some("string") if schema.get("pattern").is_some() => prop_oneof![
-            select(vec!["echo", "fail", "hold", "strict", "done"]).prop_map(Value::from),
+            select(vec!["echo", "fail", "hold", "strict", "done", "switch", "careful", "plan", "acme"]).prop_map(Value::from),
             "[A-Za-z0-9_-]{1,20}".prop_map(Value::from)
         ]
         .boxed(),
         Some("string") => "\\PC{1,12}".prop_map(Value::from).boxed(),
+        Some("array") => vec(described(document, &schema["items"]), 0..4).prop_map(Value::Array).boxed(),
         Some("object") => object(document, schema),
         _ => anything(),
     }
@@ -283,6 +285,8 @@ fn the_server_does_as_its_document_says() {
         for key in ["kept", "kept:a/b"] {
             site.put(key, json!({"value": key, "ttlMs": 3_600_000})).await;
         }
+        site.world.script("calm/move", &[How::Ails]);
+        site.switch("plan", &["acme", "calm"]).await;
         site
     });
     let document = RefCell::new(Document::new());
