@@ -99,7 +99,7 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
                 begin_undo(workflow, None, *at); // of a task, however it had ended
                 Ok(())
             }
-            (event, _) if is_note(event) => Ok(()),                           // said in the turn that it ended in
+            (event, _) if is_note(event) => Ok(()), // said in the turn that it ended in
             (Event::ChildStarted { child, .. }, _) if workflow.board.set_recorded(&Key::Child(child.clone())) => Ok(()),
             (Event::RunCompleted { .. }, Ok(_)) => Err(mismatch(entry, "the code returned another result".into())),
             (_, Err(found)) => Err(mismatch(entry, format!("the code has failed: {}", found.message))),

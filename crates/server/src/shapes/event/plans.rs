@@ -48,7 +48,7 @@ impl EventPayload {
                 EventPayload { fence: Some(*fence), expires_at: Some(Time(*expires_at)), ..Self::default() }
             }
             LockEvent::Released { task, fence } => EventPayload { run: Some(task.to_string()), fence: *fence, ..Self::default() },
-            LockEvent::Lost { fence } => EventPayload { fence: Some(*fence), ..Self::default() },
+            LockEvent::Lost { fence } | LockEvent::Suspected { fence } => EventPayload { fence: Some(*fence), ..Self::default() },
             LockEvent::Broken { fence, origin } => EventPayload { fence: Some(*fence), ..Self::asked(origin) },
         }
     }
