@@ -7,6 +7,7 @@ mod keys;
 mod limit;
 mod load;
 mod memory;
+mod plans;
 mod report;
 mod restart;
 mod runs;
@@ -36,6 +37,9 @@ cargo xtask bench keys [SCENARIO] [--json] [--quick]
     memory                                 what a key of the near future takes beyond its value
     sick-target                            what a target that is down does to another one
     idle-cpu                               what keys that end tomorrow cost
+cargo xtask bench plans [SCENARIO] [--json] [--quick]
+    bookkeeping                            what lies between two stages of a task, beyond one durable commit, with 1,000 tasks at once
+    restart-and-retry                      from the start after a crash until every interrupted task is listed and retried
 docs/performance.md says how to read them.
 ";
 
@@ -68,6 +72,8 @@ async fn bench() -> Result<()> {
         ["http", scenario] if http::SCENARIOS.contains(&scenario) => http::run(&Report::new("http", json), Some(scenario), quick).await,
         ["keys"] => keys::run(&Report::new("keys", json), None, quick).await,
         ["keys", scenario] if keys::SCENARIOS.contains(&scenario) => keys::run(&Report::new("keys", json), Some(scenario), quick).await,
+        ["plans"] => plans::run(&Report::new("plans", json), None, quick).await,
+        ["plans", scenario] if plans::SCENARIOS.contains(&scenario) => plans::run(&Report::new("plans", json), Some(scenario), quick).await,
         [restart::CHILD, ref arguments @ ..] => restart::child(arguments).await,
         _ => bail!("there is no benchmark {:?}\n\n{HELP}", words.join(" ")),
     }
