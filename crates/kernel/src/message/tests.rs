@@ -36,7 +36,7 @@ fn every_message_of_plans() -> Vec<Message> {
         Message::RenewLock { fence: 7, seen: 12 },
         Message::ReleaseLock { fence: Some(7) },
         Message::ReleaseLock { fence: None },
-        Message::LockLost { fence: 7, origin: origin.clone() },
+        Message::LockLost { fence: 7, origin },
         Message::LockLost { fence: 7, origin: Origin::default() },
     ];
     TaskStatus::ALL.into_iter().zip(wants).map(changed).chain(operated).chain(others).collect()
