@@ -61,7 +61,9 @@ async fn the_last_stage_has_the_same_bound() {
     let lab = shelf.lab().config(Config { payload_bytes_max: 1000, ..Config::default() });
     let rollout = Rollout::on(shelf, lab, json!({"large": "x".repeat(600)})).await;
     rollout.start().await;
-    assert_eq!(rollout.result().await.unwrap_err().code, Code::ResourceExhausted);
+    let failure = rollout.result().await.unwrap_err();
+    assert!(failure.message.starts_with("step one: the checkpoint has 1215 bytes"), "{failure:?}");
+    assert!(rollout.said().await.last().is_some_and(|line| line.starts_with("STAGE_FAILED")), "it is the stage that has failed");
 }
 
 #[tokio::test]
