@@ -129,53 +129,38 @@ async fn a_command_to_a_task_that_is_sent_again_is_one() {
 }
 
 #[tokio::test]
-async fn a_task_that_waits_says_for_what() {
+async fn a_task_whose_turn_has_not_come_waits_for_its_plan() {
     let site = Site::new().await;
-    site.create("late", &["a", "b"]).await;
-    let run = site.get("/v1/runs/late/a").await.json();
-    assert_eq!(run["wait"], json!({"reason": "PLAN", "planId": "late"}));
-    assert_eq!(site.get("/v1/runs?wait=PLAN").await.json()["items"][0]["tenant"], "b");
-    site.world.script("a/drain", &[How::Hangs]);
-    site.verb("/v1/plans/late/start", "go").await;
-    until("a drains", async || site.world.times("a/drain") == 1).await;
-    // another plan, made before that, has to wait for the lock of a
-    let site = Site::new().await;
-    site.create("second", &["a"]).await;
-    site.create("first", &["a"]).await;
-    site.world.script("a/drain", &[How::Hangs]);
-    let (first, second) = tokio::join!(site.post("/v1/plans/first/start", json!({})), site.post("/v1/plans/second/start", json!({})));
-    if second.status != 200 {
-        assert_eq!((second.problem(409), first.status.as_u16()), ("SF0126".into(), 200));
-        return; // the lock was taken before that one was started
-    }
-    let waits = async || {
-        let runs = site.get("/v1/runs?wait=LOCK").await.json();
-        runs["items"].as_array().unwrap().len() == 1
-    };
-    until("one of them waits for the lock", waits).await;
+    site.create("p", &["a", "b"]).await;
+    let run = site.get("/v1/runs/p/a").await.json();
+    assert_eq!((&run["status"], &run["wait"]), (&json!("READY"), &json!({"reason": "PLAN", "planId": "p"})));
+    assert_eq!(site.get("/v1/tenants/a/task").await.json()["wait"], run["wait"]);
+    assert_eq!(site.get("/v1/runs?wait=PLAN").await.json()["items"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
 async fn the_holder_of_the_lock_that_a_task_waits_for_is_named() {
     let site = Site::new().await;
-    site.world.script("a/drain", &[How::Fails]);
-    site.switch("old", &["a"]).await;
-    site.task_is("a", "FAILED").await;
-    assert_eq!(site.send(site.request(reqwest::Method::DELETE, "/v1/locks/a?reason=stuck")).await.status, 204);
-    site.lock_is("a", None).await;
+    site.world.script("x/drain", &[How::Ails]);
     site.world.script("a/drain", &[How::Hangs]);
-    site.switch("new", &["a"]).await;
-    site.lock_is("a", Some("new:new/a")).await;
-    // the old task wants it back
-    let old = steadfast_kernel::RunId::new("old/a").unwrap();
-    site.engine.retry(&old, Default::default()).await.unwrap();
-    let run = site.until("old/a", "READY").await;
-    assert_eq!(run["task"]["planId"], "old");
-    until("it waits for the lock", async || site.get("/v1/runs/old/a").await.json()["wait"]["reason"] == "LOCK").await;
-    let locks = site.get("/v1/locks").await.json();
-    assert_eq!((&locks["items"][0]["holder"], &locks["items"][0]["waiting"]), (&json!("new:new/a"), &json!(1)));
-    assert_eq!(site.get("/v1/plans/old").await.json()["tenants"][0]["wait"], "LOCK");
-    assert_eq!(site.get("/v1/tenants/a/task").await.json()["planId"], "new", "that is the latest one");
+    site.create("first", &["a"]).await;
+    let second = json!({"definition": "switch", "id": "second", "tenants": ["x", "a"], "maxConcurrency": 1});
+    assert_eq!(site.post("/v1/plans", second).await.status, 201);
+    site.verb("/v1/plans/second/start", "go").await;
+    site.task_is("x", "WAITING").await;
+    site.verb("/v1/plans/first/start", "go").await;
+    site.lock_is("a", Some("first:first/a")).await;
+    site.verb("/v1/tenants/x/cancel", "it is the turn of the next one").await;
+    let task = site.task_is("a", "WAITING").await;
+    assert_eq!((&task["planId"], &task["lock"]["holder"]), (&json!("second"), &json!("first:first/a")));
+    assert_eq!(task["wait"], json!({"reason": "LOCK", "tenantId": "a", "holder": "first:first/a"}));
+    until("it is in line", async || site.get("/v1/locks").await.json()["items"][0]["waiting"] == 1).await;
+    assert_eq!(site.get("/v1/plans/second").await.json()["tenants"][1]["wait"], "LOCK");
+    assert_eq!(site.get("/v1/runs?wait=LOCK").await.json()["items"][0]["id"], "second/a");
+    assert_eq!(site.send(site.request(reqwest::Method::DELETE, "/v1/locks/a?reason=stuck")).await.status, 204);
+    site.task_is("a", "COMPLETED").await;
+    site.plan_is("second", "COMPLETED").await;
+    assert_eq!(site.get("/v1/runs/first/a").await.json()["status"], "INTERRUPTED", "who had it is told");
 }
 
 #[tokio::test]
