@@ -34,6 +34,7 @@ fn every_message_of_plans() -> Vec<Message> {
         Message::LockRefused { asked: 9, holder: "switch-16:switch-16/acme".into() },
         Message::ConfirmLock { fence: 7, seen: 0 },
         Message::RenewLock { fence: 7, seen: 12 },
+        Message::DenyLock { fence: 7 },
         Message::ReleaseLock { fence: Some(7) },
         Message::ReleaseLock { fence: None },
         Message::LockLost { fence: 7, origin },
@@ -93,7 +94,7 @@ fn every_message() -> Vec<Message> {
 }
 
 /// How many types of messages there are.
-const TYPES: usize = 19;
+const TYPES: usize = 20;
 
 #[test]
 fn every_message_survives_being_stored() {

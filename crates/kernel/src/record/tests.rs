@@ -177,7 +177,7 @@ fn every_event() -> Vec<Event> {
 }
 
 /// How many types of events there are.
-const TYPES: usize = 64;
+const TYPES: usize = 65;
 
 #[test]
 fn every_event_survives_being_stored() {
@@ -194,6 +194,7 @@ fn every_event_survives_being_stored() {
             epoch: 2,
             at: Timestamp::from_micros(1_700_000),
             in_flight,
+            held: in_flight.unwrap_or(2),
             abandoned: vec![TimerName::Sleep(step()), TimerName::Retry(step())],
             heard,
             event,

@@ -101,6 +101,7 @@ fn of_locks() -> Vec<LockEvent> {
         LockEvent::Requested(waiter),
         LockEvent::Acquired(lease()),
         LockEvent::Renewed { fence: 7, expires_at: Timestamp::from_micros(9), seen: 4 },
+        LockEvent::Suspected { fence: 7 },
         LockEvent::Released { task: task(), fence: Some(7) },
         LockEvent::Released { task: task(), fence: None },
         LockEvent::Lost { fence: 7 },

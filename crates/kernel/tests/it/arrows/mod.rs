@@ -170,7 +170,10 @@ fn kind(entity: Option<&Entity>) -> String {
         Some(Entity::Letters(letters)) => format!("{status} {}", letters.letters.len().min(3)),
         Some(Entity::Key(key)) => format!("{status} {} {} {}", told_of(key), key.callbacks.len().min(2), key.letters.len().min(2)),
         Some(Entity::Plan(plan)) => format!("{status} {}", kind_of_plan(plan)),
-        Some(Entity::Lock(lock)) => format!("{status} {}", lock.line.len().min(2)),
+        Some(Entity::Lock(lock)) => {
+            let lasts = lock.held().is_some_and(|lease| lease.expires_at > tried::now());
+            format!("{status} {} {lasts}", lock.line.len().min(2))
+        }
         None => status.into(),
     }
 }

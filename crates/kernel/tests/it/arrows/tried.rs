@@ -14,7 +14,7 @@ use steadfast_kernel::{
 };
 
 /// Later than everything that the scenarios wait for, but for what is for ever.
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     at(500_000_000)
 }
 
@@ -80,6 +80,7 @@ fn of_run(run: &Run) -> Vec<Command> {
                     proposals,
                     in_flight,
                     unanswered,
+                    asked: 0,
                     abandoned: abandoned.clone(),
                 }));
             }

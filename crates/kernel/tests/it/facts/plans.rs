@@ -303,6 +303,13 @@ impl Rollouts {
         let fire = FireTimer { name: timer.name.clone(), revision: timer.revision };
         let decided = self.ask(&timer.entity, Command::FireTimer(fire), None)?;
         prop_assert!(decided.is_ok(), "a timer is refused");
+        let asks = decided
+            .iter()
+            .flat_map(|decision| &decision.effects)
+            .any(|effect| matches!(effect, Effect::Bounce(_)));
+        if asks {
+            self.armed.insert((timer.entity.clone(), timer.name.clone()), timer.clone()); // until there is an answer
+        }
         Ok((timer.entity.clone(), decided))
     }
 
@@ -401,7 +408,7 @@ fn the_plots_reach_every_event_of_plans_tasks_and_locks() {
     }
     let of_plans = |kind: &&str| ["PLAN", "TASK", "STAGE", "CHECKPOINT", "LOCK"].iter().any(|prefix| kind.starts_with(prefix));
     let expected = "CHECKPOINT_SAVED \
-        LOCK_ACQUIRED LOCK_BROKEN LOCK_LOST LOCK_RELEASED LOCK_RENEWED LOCK_REQUESTED \
+        LOCK_ACQUIRED LOCK_BROKEN LOCK_LOST LOCK_RELEASED LOCK_RENEWED LOCK_REQUESTED LOCK_SUSPECTED \
         PLAN_CANCELLED PLAN_CANCEL_REQUESTED PLAN_COMPLETED PLAN_CREATED PLAN_FAILED PLAN_PAUSED PLAN_RESUMED PLAN_ROLLBACK_REQUESTED \
         PLAN_STARTED STAGE_COMPLETED STAGE_FAILED STAGE_STARTED TASK_ADMITTED TASK_CHANGED TASK_RECALLED TASK_STARTED";
     assert_eq!(seen.iter().copied().filter(of_plans).collect::<Vec<_>>(), expected.split_whitespace().collect::<Vec<_>>());

@@ -14,11 +14,12 @@ use steadfast_kernel::{Code, EntityId, Entry, Event, Failure, Payload, Record, R
 type Make = fn() -> Vec<Journal>;
 
 /// The files, all of which begin with `by-hand`.
-pub(super) const FILES: [(&str, Make); 4] = [
+pub(super) const FILES: [(&str, Make); 5] = [
     ("by-hand", || vec![journal("every-code", every_code())]),
     ("by-hand-defined", || vec![journal("defined", defined())]),
     ("by-hand-keys", keys::journals),
     ("by-hand-plans", plans::journals),
+    ("by-hand-leases", plans::of_leases),
 ];
 
 fn journal(run: &str, entries: Vec<Entry>) -> Journal {

@@ -13,6 +13,7 @@ use steadfast_kernel::{
 pub(super) fn all() -> BTreeSet<String> {
     let either = [
         "entry.in_flight",
+        "entry.held",
         "entry.abandoned",
         "entry.heard",
         "RUN_STARTED.deadline_at",
@@ -83,9 +84,10 @@ fn present(field: &str, is_there: bool) -> String {
 
 /// The forms that an entry has.
 pub(super) fn facets(entry: &Entry) -> Vec<String> {
-    let Entry { seq: _, epoch: _, at: _, in_flight, abandoned, heard, event } = entry;
+    let Entry { seq: _, epoch: _, at: _, in_flight, held, abandoned, heard, event } = entry;
     let mut facets = vec![
         present("entry.in_flight", in_flight.is_some()),
+        present("entry.held", *held > 0),
         present("entry.abandoned", !abandoned.is_empty()),
         present("entry.heard", heard.is_some()),
     ];

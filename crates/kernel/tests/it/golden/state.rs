@@ -123,6 +123,7 @@ impl Facts {
     fn open(&mut self, open: &Open) {
         let Open {
             in_flight,
+            held,
             steps,
             begun,
             sleeps,
@@ -137,6 +138,7 @@ impl Facts {
             stage,
         } = open;
         self.say("in flight", in_flight);
+        self.each("held back", Some(held).filter(|held| **held > 0));
         self.say("stage", format_args!("{stage:?}"));
         self.say("is to end", cancel_requested);
         self.each("paused", paused);

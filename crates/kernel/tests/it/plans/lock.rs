@@ -132,14 +132,14 @@ fn the_holder_is_asked_at_a_third_whether_it_is_to_be_renewed() {
 }
 
 #[test]
-fn it_is_asked_for_again_until_the_lease_is_over() {
+fn a_holder_that_denies_it_is_asked_again_until_the_lease_is_over() {
     let mut lock = in_line();
-    let revision = lock.timer(&TimerName::Lease).1;
-    for (now, due) in [(4_000, 7_000), (7_000, 10_000), (9_000, 10_000)] {
+    assert_eq!(lock.hears_as(&who("a"), 0, Message::DenyLock { fence: 7 }), [""; 0], "it is another holding");
+    for (now, due) in [(4_000, 7_000), (7_000, 10_000)] {
         lock.now = now;
-        lock.fires(TimerName::Lease);
-        let again = steadfast_kernel::Timer { entity: lock_entity(), name: TimerName::Lease, due: at(due), revision };
-        assert_eq!(lock.effects[0], Effect::Arm(again));
+        assert_eq!(lock.fires(TimerName::Lease), [""; 0]);
+        assert_eq!(lock.hears_as(&who("a"), 0, Message::DenyLock { fence: 1 }), ["LOCK_SUSPECTED"]);
+        assert_eq!(lock.timer(&TimerName::Lease).0, due);
     }
     lock.now = 10_000;
     assert_eq!(lock.fires(TimerName::Lease), ["LOCK_LOST", "LOCK_ACQUIRED"]);

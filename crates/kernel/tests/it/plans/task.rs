@@ -58,7 +58,7 @@ pub(super) fn takes(one: &mut One, events: impl IntoIterator<Item = Event>, in_f
 
 pub(super) fn turn_of(one: &One, events: impl IntoIterator<Item = Event>, in_flight: u32) -> Command {
     let proposals = events.into_iter().map(|event| Proposal { at: at(one.now), event }).collect();
-    Command::TakeTurn(TakeTurn { epoch: one.run().epoch, proposals, in_flight, unanswered: vec![], abandoned: vec![] })
+    Command::TakeTurn(TakeTurn { epoch: one.run().epoch, proposals, in_flight, asked: 0, unanswered: vec![], abandoned: vec![] })
 }
 
 /// The first stage is done, and the second has begun.
@@ -258,10 +258,11 @@ fn a_lock_that_is_lost_after_the_end_is_only_noted() {
 /// Whether it says that its lock is to be renewed, and how far it has come.
 fn confirms(one: &mut One, seen: Seq) -> Option<Seq> {
     assert_eq!(one.hears_as(&lock_entity(), 0, Message::ConfirmLock { fence: 1, seen }), [""; 0]);
-    one.back().first().map(|back| match back.message {
-        Message::RenewLock { fence: 1, seen } => seen,
+    match one.back()[0].message {
+        Message::RenewLock { fence: 1, seen } => Some(seen),
+        Message::DenyLock { fence: 1 } => None,
         _ => panic!("it says something else"),
-    })
+    }
 }
 
 #[test]
@@ -271,7 +272,7 @@ fn a_task_at_work_keeps_its_lock_while_it_comes_further() {
     assert_eq!(confirms(&mut one, seq - 1), Some(seq));
     assert_eq!(confirms(&mut one, seq), None, "it seems to be stuck");
     assert_eq!(one.hears_as(&lock_entity(), 0, Message::ConfirmLock { fence: 7, seen: 0 }), [""; 0]);
-    assert!(one.back().is_empty(), "it is not its holding");
+    assert_eq!(one.back()[0].message, Message::DenyLock { fence: 7 }, "it is not its holding");
 }
 
 #[test]

@@ -46,13 +46,15 @@ fn acquire(waits: bool) -> Message {
 }
 
 pub(super) fn of_lock(id: &EntityId, lock: Option<&Lock>) -> Vec<Command> {
-    let stranger = EntityId::from(&other_run("p-9/acme"));
-    let mut asked: Vec<_> = [true, false].map(|waits| told(stranger.clone(), id, acquire(waits))).into();
+    let strangers = ["p-8/acme", "p-9/acme"].map(|task| EntityId::from(&other_run(task)));
+    let asks = |stranger: &EntityId| [true, false].map(|waits| told(stranger.clone(), id, acquire(waits)));
+    let mut asked: Vec<_> = strangers.iter().flat_map(asks).collect();
     asked.push(Command::BreakLock(ada()));
     let Some(lock) = lock else { return asked };
     asked.extend(lock.timer().map(|timer| fire(timer.name, timer.revision)));
     for task in lock.held().map(|lease| &lease.task).into_iter().chain(lock.line.iter().map(|waiter| &waiter.task)) {
-        let says = [Message::ReleaseLock { fence: None }, Message::RenewLock { fence: lock.fence, seen: 99 }, acquire(true)];
+        let asked_whether = [Message::RenewLock { fence: lock.fence, seen: 99 }, Message::DenyLock { fence: lock.fence }];
+        let says = asked_whether.into_iter().chain([Message::ReleaseLock { fence: None }, acquire(true)]);
         asked.extend(says.map(|message| told(EntityId::from(task), id, message)));
     }
     asked
@@ -73,7 +75,7 @@ pub(super) fn of_task(run: &Run) -> Vec<Command> {
     let retries = [RetryFrom::Failed, RetryFrom::Start].map(|from| Command::RetryRun(RetryRun { blocked: true, ..retry_from(from) }));
     let turns = stages(run).into_iter().chain(of_the_code(run)).flat_map(|event| {
         let proposals = vec![Proposal { at: now(), event }];
-        let turn = TakeTurn { epoch: run.epoch, proposals, in_flight: 0, unanswered: Vec::new(), abandoned: Vec::new() };
+        let turn = TakeTurn { epoch: run.epoch, proposals, in_flight: 0, asked: 0, unanswered: Vec::new(), abandoned: Vec::new() };
         [0, 1].map(|in_flight| Command::TakeTurn(TakeTurn { in_flight, ..turn.clone() }))
     });
     of_plan.chain(of_lock).chain(verbs).chain(retries).chain(turns).collect()
@@ -149,6 +151,7 @@ pub(super) fn events_of_lock(lock: Option<&Lock>) -> Vec<Event> {
     });
     let mut events = vec![LockEvent::Lost { fence }, LockEvent::Broken { fence, origin: ada() }];
     events.push(LockEvent::Renewed { fence, expires_at: now(), seen: 99 });
+    events.push(LockEvent::Suspected { fence });
     for task in known.chain([other_run("p-9/acme")]) {
         events.push(LockEvent::Acquired(lease(task.clone())));
         events.push(LockEvent::Released { task: task.clone(), fence: Some(fence) });

@@ -65,7 +65,10 @@ impl Rollouts {
                 }
                 LockEvent::Released { fence: Some(_), .. } | LockEvent::Lost { .. } | LockEvent::Broken { .. } => holder = None,
                 LockEvent::Requested(waiter) if holder == Some(&waiter.task) => holder = None,
-                LockEvent::Requested(_) | LockEvent::Released { fence: None, .. } | LockEvent::Renewed { .. } => {}
+                LockEvent::Requested(_)
+                | LockEvent::Released { fence: None, .. }
+                | LockEvent::Renewed { .. }
+                | LockEvent::Suspected { .. } => {}
             }
         }
         prop_assert_eq!(lock.fence, last);

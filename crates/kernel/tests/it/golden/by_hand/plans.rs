@@ -184,6 +184,31 @@ fn left_out() -> Vec<Entry> {
     ])
 }
 
+/// A holder that gives no sign of life, and a task that was paused in the middle of its stage.
+pub(super) fn of_leases() -> Vec<Journal> {
+    let waiter = Waiter { task: task("switch-7", "bob"), plan: plan_named("switch-7"), epoch: 1, asked: 2, lease: LEASE };
+    let lock = in_order(vec![
+        of_lock(LockEvent::Requested(waiter)),
+        of_lock(LockEvent::Acquired(lease("switch-7", "bob", 1, 1))),
+        of_lock(LockEvent::Suspected { fence: 1 }),
+    ]);
+    let mut paused = in_order(vec![
+        begins("switch-7", "bob", Conflict::Refuse, OnFailure::Keep),
+        of_task(TaskEvent::Admitted { epoch: 1 }),
+        of_task(TaskEvent::LockAcquired(lease("switch-7", "bob", 1, 1))),
+        of_task(TaskEvent::Started),
+        stage_started("drain", 0),
+        Event::RunPaused { origin: ada() },
+        undoable_completed("drain#1", 1, "1"),
+        stage_completed("drain", 0),
+        checkpoint_saved("drain", 0, "{}"),
+        stage_started("switch", 1),
+    ]);
+    let last = paused.last_mut().unwrap();
+    (last.in_flight, last.held) = (Some(0), 1);
+    vec![journal("lock:bob", lock), journal("switch-7/bob", paused)]
+}
+
 fn lock() -> Vec<Entry> {
     let (plans, name) = (["switch-6", "switch-7", "switch-8"], "acme");
     let requested = |plan: &str, asked| {

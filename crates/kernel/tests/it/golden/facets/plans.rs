@@ -103,6 +103,7 @@ pub(super) fn of_lock(event: &LockEvent) -> Vec<String> {
     match event {
         LockEvent::Requested(Waiter { task: _, plan: _, epoch: _, asked: _, lease: _ })
         | LockEvent::Renewed { fence: _, expires_at: _, seen: _ }
+        | LockEvent::Suspected { fence: _ }
         | LockEvent::Lost { fence: _ } => Vec::new(),
         LockEvent::Acquired(lease) => of_lease(lease),
         LockEvent::Released { task: _, fence } => vec![present("LOCK_RELEASED.fence", fence.is_some())],

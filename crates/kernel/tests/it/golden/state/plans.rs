@@ -74,8 +74,8 @@ impl Facts {
         self.say("place", seq);
         self.say("messages sent", sent);
         self.say("last fence", fence);
-        if let Some(Holder { lease, since, renewed_at, revision, seen }) = holder {
-            self.say("held by", format_args!("{lease:?} since {since}, renewed at {renewed_at} by {revision}, seen {seen}"));
+        if let Some(Holder { lease, since, asked_at, revision, seen }) = holder {
+            self.say("held by", format_args!("{lease:?} since {since}, asked at {asked_at} by {revision}, seen {seen}"));
         }
         self.each("timer", lock.timer());
         self.each("in line", line);
