@@ -61,7 +61,8 @@ async fn a_task_waits_for_a_lock_that_was_taken_after_its_plan_began() {
         handles.push(engine.create_plan("switch").id(id).tenants(tenants.iter().copied()).await.unwrap());
     }
     let (one, two) = tokio::join!(handles[0].start().into_future(), handles[1].start().into_future()); // nobody has it yet
-    (one.unwrap(), two.unwrap());
+    one.unwrap();
+    two.unwrap();
     until("one has failed and the other waits", async || engine.locks().await.unwrap().iter().any(|lock| lock.waiting == 1)).await;
     let holder = engine.locks().await.unwrap().remove(0).lease;
     let waiter = handles.iter().find(|plan| *plan.id() != holder.plan).unwrap();
@@ -166,7 +167,7 @@ async fn a_lease_that_ran_out_while_the_process_was_away_is_lost_and_taken_again
     world.script("a", "s1", &[How::Hangs]);
     let of = |world: &World| world.plan(&["s1"]).lease(9 * SECOND);
     let clock = VirtualClock::start(); // time goes on while the process is away
-    let engine = |store: &Memory| Engine::on(store.clone()).clock(clock.clone());
+    let engine = |store: &Memory| Engine::on(store.clone()).clock(clock);
     let first = engine(&store).plan(of(&world)).start().await.unwrap();
     let plan = first.create_plan("switch").id("away").tenants(["a"]).await.unwrap();
     plan.start().await.unwrap();
