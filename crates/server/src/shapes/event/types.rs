@@ -4,7 +4,7 @@ use super::Event;
 
 impl Event {
     /// Every type of event, those of plans, tasks, locks and keys included.
-    pub const TYPES: [&str; 79] = [
+    pub const TYPES: [&str; 80] = [
         "RUN_STARTED",
         "STEP_STARTED",
         "STEP_COMPLETED",
@@ -73,6 +73,7 @@ impl Event {
         "LOCK_REQUESTED",
         "LOCK_ACQUIRED",
         "LOCK_RENEWED",
+        "LOCK_SUSPECTED",
         "LOCK_RELEASED",
         "LOCK_LOST",
         "LOCK_BROKEN",
