@@ -160,8 +160,7 @@ pub struct Task {
 impl Task {
     /// What is known of a run that is a task; `lock` is that of its tenant, and `seen_at` the time of the last entry of its journal.
     pub(crate) fn of(view: &RunView, task: &TaskView, lock: Option<Lock>, seen_at: Option<kernel::Timestamp>) -> Self {
-        let holder = lock.as_ref().map(|lock| lock.holder.clone());
-        let waits: Vec<Wait> = view.waits.iter().map(|wait| Wait::from(wait).held_by(holder.as_ref())).collect();
+        let waits: Vec<Wait> = view.waits.iter().map(Wait::from).collect();
         let ended = view.ended.as_ref();
         let failure = ended.filter(|ended| !ended.cancelled).and_then(|ended| ended.outcome.as_ref().err());
         Task {

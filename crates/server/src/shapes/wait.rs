@@ -115,16 +115,6 @@ impl Wait {
         ["BACKOFF", "TIMER", "SIGNAL", "APPROVAL", "IN_DOUBT", "PAUSED", "SLOT", "LOCK", "PLAN", "CHILD", "NO_WORKER", "MISMATCH"];
 }
 
-impl Wait {
-    /// The same, with who has the lock that it waits for where the run itself does not know.
-    pub(crate) fn held_by(self, known: Option<&String>) -> Self {
-        match self {
-            Wait::Lock { tenant_id, holder } => Wait::Lock { tenant_id, holder: holder.or_else(|| known.cloned()) },
-            other => other,
-        }
-    }
-}
-
 impl From<&kernel::Wait> for Wait {
     fn from(wait: &kernel::Wait) -> Self {
         match wait {
