@@ -42,7 +42,7 @@ impl<T: DeserializeOwned + Default> FromRequest<Arc<App>> for Optional<T> {
 }
 
 /// The whole body, and whether it says that it is JSON. Who sends it slowly keeps others out, and has no longer than for the head.
-async fn read(request: Request, app: &App) -> Result<(bool, Bytes), Problem> {
+pub(super) async fn read(request: Request, app: &App) -> Result<(bool, Bytes), Problem> {
     let max = app.config.body_bytes_max;
     let is_json = is_json(request.headers());
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());

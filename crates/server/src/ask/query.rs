@@ -22,14 +22,17 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        read(parts.uri.query().unwrap_or_default())
-            .map(Query)
-            .map_err(|Wrong(why)| Problem::bad_request(why))
+        parse(parts.uri.query().unwrap_or_default().as_bytes()).map(Query)
     }
 }
 
-fn read<T: DeserializeOwned>(query: &str) -> Result<T, Wrong> {
-    T::deserialize(Pairs(form_urlencoded::parse(query.as_bytes()).collect()))
+/// What stands in a query, or in a form, which is written in the same way.
+pub(super) fn parse<T: DeserializeOwned>(written: &[u8]) -> Result<T, Problem> {
+    read(written).map_err(|Wrong(why)| Problem::bad_request(why))
+}
+
+fn read<T: DeserializeOwned>(written: &[u8]) -> Result<T, Wrong> {
+    T::deserialize(Pairs(form_urlencoded::parse(written).collect()))
 }
 
 /// What is wrong with a query.
@@ -185,15 +188,15 @@ mod tests {
     }
 
     fn why(query: &str) -> String {
-        read::<Asked>(query).unwrap_err().0
+        read::<Asked>(query.as_bytes()).unwrap_err().0
     }
 
     #[test]
     fn parameters_are_read() {
         let asked = Asked { status: Some(Status::Failed), tenant: Some("a b/c".into()), wait_ms: Some(5), attempt: None };
-        assert_eq!(read::<Asked>("status=FAILED&tenant=a+b%2Fc&waitMs=5").unwrap(), asked);
-        assert_eq!(read::<Asked>("").unwrap(), Asked::default());
-        assert_eq!(read::<Asked>("status=&tenant=&waitMs=").unwrap(), Asked::default(), "as forms send what was left out");
+        assert_eq!(read::<Asked>(b"status=FAILED&tenant=a+b%2Fc&waitMs=5").unwrap(), asked);
+        assert_eq!(read::<Asked>(b"").unwrap(), Asked::default());
+        assert_eq!(read::<Asked>(b"status=&tenant=&waitMs=").unwrap(), Asked::default(), "as forms send what was left out");
     }
 
     #[test]
@@ -204,6 +207,6 @@ mod tests {
         assert_eq!(why("attempt=4294967296"), "attempt is \"4294967296\"; that is too much");
         assert_eq!(why("tenant=a&tenant=b"), "the parameter tenant is given twice");
         assert!(why("status=failed").starts_with("status is \"failed\"; did you mean FAILED? it has to be one of READY, "));
-        assert_eq!(read::<Nothing>("x=1").map(|_| ()).unwrap_err().0, "there is no parameter \"x\"; this path takes none");
+        assert_eq!(read::<Nothing>(b"x=1").map(|_| ()).unwrap_err().0, "there is no parameter \"x\"; this path takes none");
     }
 }

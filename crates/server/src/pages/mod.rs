@@ -8,13 +8,16 @@
 
 mod assets;
 mod data;
+mod deed;
 mod keys;
 mod layout;
 mod letters;
 mod list;
 mod mark;
+mod plans;
 mod problem;
 mod run;
+mod tenants;
 mod words;
 mod workflows;
 
@@ -33,6 +36,10 @@ pub(crate) fn router() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(list::page))
         .route("/runs/{*id}", get(run::page))
+        .route("/plans", get(plans::list))
+        .route("/plans/{*id}", get(plans::show).post(plans::change))
+        .route("/tenants/{*tenant}", get(tenants::show).post(tenants::change))
+        .route("/locks", get(plans::locks).post(plans::change_lock))
         .route("/keys", get(keys::list))
         .route("/keys/{*key}", get(keys::show))
         .route("/callbacks", get(keys::callbacks))

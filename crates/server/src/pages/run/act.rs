@@ -4,6 +4,7 @@ use super::{Shown, failed};
 use crate::shapes::Step;
 use maud::{Markup, html};
 use steadfast_kernel::{Status, Wait};
+use steadfast_runtime::RunView;
 
 /// A command that can be copied.
 pub(in crate::pages) fn command(text: &str) -> Markup {
@@ -14,15 +15,17 @@ pub(super) fn section(shown: &Shown) -> Markup {
     html! {
         section.card aria-labelledby="act" {
             h2 #act { "What can be done" }
+            @if let Some(task) = &shown.view.task {
+                p { "It is a task of a plan: it is retried, paused, called off and rolled back on " a href={ "/tenants/" (task.options.tenant) } { "the page of its tenant" } "." }
+            }
             ul.acts { @for (text, what) in acts(shown) { li { p { (what) } (command(&text)) } } }
         }
     }
 }
 
-/// Commands, with what each of them does.
-fn acts(shown: &Shown) -> Vec<(String, &'static str)> {
-    let (view, id) = (&shown.view, &shown.view.id);
-    let mut acts = Vec::new();
+/// Answers to what it asks people, as commands, with what each of them does.
+pub(in crate::pages) fn asked(view: &RunView) -> Vec<(String, &'static str)> {
+    let (id, mut acts) = (&view.id, Vec::new());
     for wait in &view.waits {
         match wait {
             Wait::Approval { name, .. } => {
@@ -41,6 +44,16 @@ fn acts(shown: &Shown) -> Vec<(String, &'static str)> {
             }
             _ => {}
         }
+    }
+    acts
+}
+
+/// Commands, with what each of them does.
+fn acts(shown: &Shown) -> Vec<(String, &'static str)> {
+    let (view, id) = (&shown.view, &shown.view.id);
+    let mut acts = asked(view);
+    if view.task.is_some() {
+        return acts; // the page of its tenant has the rest
     }
     let retry = |what: &str| format!("steadfast run retry {id} {what}--reason '…'");
     let own = match view.status {

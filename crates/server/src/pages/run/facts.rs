@@ -1,7 +1,7 @@
 //! What a run is, in short.
 
 use super::Shown;
-use crate::pages::{mark, words, workflows};
+use crate::pages::{mark, plans, words, workflows};
 use crate::shapes::Failure;
 use maud::{Markup, html};
 use steadfast_kernel::Recovery;
@@ -13,6 +13,9 @@ pub(super) fn head(shown: &Shown) -> Markup {
             p.crumb { a href="/" { "Runs" } " / " a href={ "/?workflow=" (view.workflow) } { (view.workflow) } }
             div.line { h1 { (view.id) } (mark::status(view.status.as_str())) }
             @if let Some(note) = &view.note { p.lead { (note) } }
+            @if let Some(task) = &view.task {
+                p.lead { "A task of the plan " (plans::plan(task.options.plan.as_str())) " for the tenant " (plans::tenant(task.options.tenant.as_str())) "." }
+            }
         }
     }
 }

@@ -8,8 +8,9 @@ mod table;
 mod timeline;
 mod why;
 
-pub(super) use act::{command, quoted};
+pub(super) use act::{asked, command, quoted};
 pub(super) use facts::failure;
+pub(super) use why::waits;
 
 use super::layout::{Page, Part};
 use super::{data, mark, words};
@@ -57,12 +58,14 @@ pub(super) async fn page(State(app): State<Arc<App>>, RunPath(run): RunPath, Que
         (journal::section(&shown, &journal))
     };
     let title = format!("{} · {}", run, mark::word(shown.view.status.as_str()));
-    Ok(Page { part: Part::Runs, title, follows: Some(feed(&run)), content }.respond())
+    Ok(Page { part: Part::Runs, title, follows: Some(feed(&shown.view)), content }.respond())
 }
 
-fn feed(run: &RunId) -> String {
+/// What says that its page is out of date. What happens to a task is a kind of its own.
+fn feed(view: &RunView) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
-    format!("/v1/events?{}", query.append_pair("kind", "run").append_pair("id", run.as_str()).finish())
+    let kind = if view.task.is_some() { "task" } else { "run" };
+    format!("/v1/events?{}", query.append_pair("kind", kind).append_pair("id", view.id.as_str()).finish())
 }
 
 /// Where a run is in the API: its id is one part of the path there, whatever it ends with.

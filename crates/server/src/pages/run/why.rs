@@ -47,7 +47,8 @@ fn running(shown: &Shown) -> Markup {
     }
 }
 
-fn waits(wait: &Wait, now: Timestamp) -> Markup {
+/// What it waits for, in a sentence.
+pub(in crate::pages) fn waits(wait: &Wait, now: Timestamp) -> Markup {
     let until = |until: &Option<Timestamp>| html! { @if let Some(until) = until { "; that lapses " (words::relative(*until, now)) } };
     match wait {
         Wait::Backoff { step, attempt, of, due_at, failure } => html! {

@@ -1,5 +1,8 @@
 //! Workflows that come to every status there is, some of them with texts that would like to be more than text.
 
+#[path = "rollouts.rs"]
+pub(crate) mod rollouts;
+
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -57,6 +60,7 @@ pub(crate) async fn engine(store: Memory, world: &World) -> Engine {
         let recovery = if name == "slow" { Recovery::Manual } else { Recovery::Automatic };
         builder.registry.insert(WorkflowName::new(name).unwrap(), Registered { recovery, ..registered });
     }
+    builder.registry.insert(WorkflowName::new("eu/switch").unwrap(), rollouts::plan(world));
     builder.start().await.unwrap()
 }
 

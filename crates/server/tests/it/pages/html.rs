@@ -33,7 +33,7 @@ async fn every_page_has_the_strict_policy_and_nothing_inline() {
         let page = site.page(path).await;
         assert_eq!(page.header("content-type"), "text/html; charset=utf-8", "{path}");
         assert_eq!(page.header("content-security-policy"), POLICY, "{path}");
-        assert_eq!((page.header("referrer-policy"), page.header("x-content-type-options")), ("no-referrer", "nosniff"), "{path}");
+        assert_eq!((page.header("referrer-policy"), page.header("x-content-type-options")), ("same-origin", "nosniff"), "{path}");
         assert_eq!(page.header("cache-control"), "no-store", "{path}");
         for inline in ["style=", "<style", "onclick", "<script>", "javascript:", "http://", "https://"] {
             page.has_not(inline);

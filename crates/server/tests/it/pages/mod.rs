@@ -5,4 +5,7 @@ mod flows;
 mod html;
 mod journeys;
 mod keys;
+mod plans;
+mod rollout;
 mod site;
+mod tenants;

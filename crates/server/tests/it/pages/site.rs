@@ -97,6 +97,61 @@ impl Site {
         answer.json().await.unwrap()
     }
 
+    /// Sends a form as the page of that origin would, and does not follow where it leads.
+    pub(super) async fn form_of(&self, origin: &str, path: &str, fields: &[(&str, &str)]) -> Got {
+        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        let answer = http
+            .post(self.url(path))
+            .header("accept", "text/html")
+            .header("origin", origin)
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(body)
+            .send()
+            .await
+            .unwrap();
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        Got { status, headers, text: answer.text().await.unwrap() }
+    }
+
+    /// Sends a form of a page of ours.
+    pub(super) async fn form(&self, path: &str, fields: &[(&str, &str)]) -> Got {
+        self.form_of(&self.url(""), path, fields).await
+    }
+
+    /// Creates a plan, and starts it.
+    pub(super) async fn plan(&self, id: &str, tenants: &[&str]) {
+        self.create(id, tenants).await;
+        self.post(&format!("/v1/plans/{id}/start"), json!({"reason": "the night has begun"})).await;
+    }
+
+    pub(super) async fn create(&self, id: &str, tenants: &[&str]) {
+        let vars = json!({"gateway": "<img src=x onerror=y()>"});
+        let plan = json!({"definition": "eu/switch", "id": id, "tenants": tenants, "vars": vars, "maxConcurrency": 50, "reason": "<b>new</b> gateway"});
+        self.post("/v1/plans", plan).await;
+    }
+
+    /// Waits until the task of a tenant stands so.
+    pub(super) async fn task_is(&self, tenant: &str, status: &str) {
+        self.come_to(&format!("/v1/tenants/{tenant}/task"), |task| task["status"] == status).await;
+    }
+
+    /// Waits until the plan stands so.
+    pub(super) async fn plan_is(&self, id: &str, status: &str) {
+        self.come_to(&format!("/v1/plans/{id}"), |plan| plan["status"] == status).await;
+    }
+
+    async fn come_to(&self, path: &str, fact: impl Fn(&Value) -> bool) {
+        let mut seen = Value::Null;
+        let look = async {
+            while !fact(&seen) {
+                seen = self.http.get(self.url(path)).send().await.unwrap().json().await.unwrap();
+            }
+        };
+        let in_time = tokio::time::timeout(PATIENCE, look).await.is_ok();
+        assert!(in_time, "{path} never comes to it, but is {seen}");
+    }
+
     /// Puts a key.
     pub(super) async fn put(&self, key: &str, body: Value) -> u64 {
         let answer = self.http.put(self.url(&format!("/v1/keys/{key}"))).json(&body).send().await.unwrap();
