@@ -32,7 +32,8 @@ const STATUSES: [Status; 9] = [
 /// What can change a line of the list. What steps return is not among it: it may be large.
 const CHANGES: &str = "RUN_STARTED,RUN_COMPLETED,RUN_FAILED,RUN_CANCELLED,RUN_CANCEL_REQUESTED,RUN_COMPENSATING,RUN_PAUSED,RUN_RESUMED,RUN_INTERRUPTED,\
                        RUN_RETRIED,RUN_CONTINUED,RETRY_SCHEDULED,STEP_FAILED,TIMER_SET,TIMER_FIRED,SIGNAL_AWAITED,SIGNAL_TAKEN,CHILD_STARTED,CHILD_TAKEN,\
-                       SLOT_ACQUIRED,PROGRESS_NOTED";
+                       SLOT_ACQUIRED,PROGRESS_NOTED,TASK_CREATED,TASK_STARTED,TASK_PAUSED,TASK_RESUMED,TASK_INTERRUPTED,TASK_COMPLETED,TASK_FAILED,\
+                       TASK_CANCELLED,TASK_RETRY_STARTED,TASK_ROLLING_BACK,TASK_ROLLED_BACK,TASK_ROLLBACK_FAILED,TASK_PROGRESS";
 
 /// Which runs: those to which all of it applies.
 #[derive(Clone, Default, Deserialize)]
@@ -55,11 +56,17 @@ pub(super) async fn page(State(app): State<Arc<App>>, Query(asked): Query<Asked>
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(|last| cursor::encode(&RunCursor::from(last)));
     let names: Vec<String> = app.engine.workflows().into_iter().map(|(name, _)| name.to_string()).collect();
+    let startable = app
+        .engine
+        .workflows()
+        .into_iter()
+        .find(|(_, registered)| !registered.is_plan)
+        .map(|(name, _)| name.to_string());
     let content = html! {
         div.head { h1 { "Runs" } }
         (chips(&asked))
         (form(&asked, &names))
-        @if rows.is_empty() { (nothing(&asked, &names)) } @else { (table(&rows, words::now())) }
+        @if rows.is_empty() { (nothing(&asked, startable.as_deref())) } @else { (table(&rows, words::now())) }
         (pages(&asked, next))
     };
     Ok(Page { part: Part::Runs, title: asked.title(), follows: Some(asked.feed()), content }.respond())
@@ -100,7 +107,7 @@ impl Asked {
 
     fn feed(&self) -> String {
         let mut query = Serializer::new(String::new());
-        query.append_pair("kind", "run").append_pair("types", CHANGES);
+        query.append_pair("types", CHANGES);
         self.tenant.as_ref().map(|tenant| query.append_pair("tenant", tenant));
         format!("/v1/events?{}", query.finish())
     }
@@ -185,8 +192,7 @@ fn line(row: &RunRow, now: Timestamp) -> Markup {
 }
 
 /// What to do where nothing is to be seen.
-fn nothing(asked: &Asked, names: &[String]) -> Markup {
-    let workflow = names.first().map_or("WORKFLOW", String::as_str);
+fn nothing(asked: &Asked, workflow: Option<&str>) -> Markup {
     html! {
         div.nothing {
             @if asked.is_narrow() || asked.cursor.is_some() {
@@ -195,11 +201,12 @@ fn nothing(asked: &Asked, names: &[String]) -> Markup {
                 p { a.button href="/" { "All runs" } }
             } @else {
                 h2 { "No runs yet" }
-                @if names.is_empty() {
-                    p { "No workflow is registered. Put a definition into the definitions folder, and its runs appear here." }
-                } @else {
-                    p { "Start one, and it appears here by itself:" }
-                    (super::run::command(&format!("steadfast run start {workflow} --input '{{}}'")))
+                @match workflow {
+                    None => { p { "No workflow is registered. Put a definition into the definitions folder, and its runs appear here." } }
+                    Some(workflow) => {
+                        p { "Start one, and it appears here by itself:" }
+                        (super::run::command(&format!("steadfast run start {workflow} --input '{{}}'")))
+                    }
                 }
             }
         }

@@ -33,7 +33,10 @@ fn card(workflow: &Workflow, now: Timestamp) -> Markup {
                 span.tag { "from " (workflow.source) }
                 @if workflow.recovery == "manual" { span.tag { "a person decides after a crash" } }
                 @if let Some(slots) = workflow.slots { span.tag { (words::count(slots.into(), "run")) " at once" } }
-                a href={ "/?workflow=" (query) } { "Its runs" }
+                @match &workflow.plan {
+                    Some(_) => { span.tag { "plan" } a href={ "/plans?definition=" (query) } { "Its plans" } }
+                    None => { a href={ "/?workflow=" (query) } { "Its runs" } }
+                }
             }
             @if let Some(description) = &workflow.description { p { (description) } }
             @if !workflow.steps.is_empty() {
@@ -44,7 +47,10 @@ fn card(workflow: &Workflow, now: Timestamp) -> Markup {
                 p.fine { "Version " code title=(newest.hash) { (short(&newest.hash)) } ", kept " (words::relative(newest.kept_at.0, now))
                     @if workflow.versions.len() > 1 { ", after " (words::count(workflow.versions.len() as u64 - 1, "earlier version")) } "." }
             }
-            (run::command(&format!("steadfast run start {} --input '{{}}'", workflow.name)))
+            @match &workflow.plan {
+                Some(_) => { (run::command(&format!("steadfast plan apply {} --tenant TENANT", workflow.name))) }
+                None => { (run::command(&format!("steadfast run start {} --input '{{}}'", workflow.name))) }
+            }
         }
     }
 }

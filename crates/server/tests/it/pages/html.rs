@@ -16,6 +16,8 @@ async fn every_page_has_the_strict_policy_and_nothing_inline() {
     site.run("team/poison", "mail", "FAILED").await;
     site.put("a:b/c", json!({"value": 1, "ttlMs": 3_600_000, "onExpire": {"url": site.url("/?secret")}}))
         .await;
+    site.plan("eu/p", &["bad/x"]).await;
+    site.task_is("bad%2Fx", "FAILED").await;
     for path in [
         "/",
         "/runs/a/b/c",
@@ -27,6 +29,12 @@ async fn every_page_has_the_strict_policy_and_nothing_inline() {
         "/keys/none",
         "/letters",
         "/workflows",
+        "/plans",
+        "/plans/eu/p",
+        "/plans/eu%2Fp?show=person&journal=all",
+        "/tenants/bad/x",
+        "/locks",
+        "/plans/none",
         "/nowhere",
         "/runs/none",
     ] {
@@ -150,7 +158,11 @@ async fn letters_and_workflows_are_listed() {
     let letters = site.page("/letters").await;
     letters.has("steadfast letter redrive team/poison.1 --reason '…'");
     letters.has("not a letter: unexpected end of file");
-    site.page("/workflows").await.has("href=\"/?workflow=team%2Fpoison\"");
+    let workflows = site.page("/workflows").await;
+    workflows.has("href=\"/?workflow=team%2Fpoison\"");
+    workflows.has("href=\"/plans?definition=eu%2Fswitch\"");
+    workflows.has("<code>steadfast plan apply eu/switch --tenant TENANT</code>");
+    workflows.has_not("steadfast run start eu/switch");
 }
 
 #[tokio::test]
