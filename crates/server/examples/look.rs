@@ -7,8 +7,10 @@ mod flows;
 use flows::World;
 use std::net::SocketAddr;
 use std::time::Duration;
-use steadfast_kernel::{KeyName, Origin, Payload, RunId, Target, WorkflowName};
-use steadfast_runtime::{Engine, Put, Start};
+use steadfast_kernel::run::Verb;
+use steadfast_kernel::{KeyName, Origin, Payload, RunId, Target, TenantId, WorkflowName};
+use steadfast_runtime::clock::{Clock, SystemClock};
+use steadfast_runtime::{CreatePlan, Engine, Put, Start};
 use steadfast_server::{Config, Parts, Server};
 use steadfast_store::memory::Memory;
 
@@ -42,8 +44,68 @@ async fn main() {
     let config = Config { listen, ..Config::default() };
     let server = Server::bind(config, engine.clone(), Parts::default()).await.unwrap();
     keys(&engine, server.addr()).await;
+    plans(&engine).await;
     println!("http://{}/", server.addr());
     server.serve(std::future::pending()).await;
+}
+
+/// Plans of which tasks stand everywhere.
+async fn plans(engine: &Engine) {
+    let by = |why: &str| Origin { by: Some("ada".into()), why: Some(why.into()), command: None };
+    for (id, tenants, at_once) in [
+        ("switch-1", (1..=4).map(|n| format!("ok-{n}")).collect(), 5),
+        ("switch-many", (1..=1000).map(|n| format!("{}-{n:04}", ["ok", "slow", "bad"][n % 3])).collect(), 500),
+        ("switch-later", vec!["ok-91".into(), "ok-92".into()], 5),
+        (
+            "eu/switch-17",
+            [
+                "ok-acme",
+                "ok-globex",
+                "bad-initech",
+                "slow-umbrella",
+                "asks-hooli",
+                "ails-wonka",
+                "early-stark",
+                "slow-wayne",
+                "stuck-tyrell",
+                "bad-cyberdyne",
+                "ok-aperture",
+                "ok-a-tenant-with-quite-a-long-name/in/europe",
+                "slow-oscorp",
+                "ok-massive",
+            ]
+            .map(String::from)
+            .to_vec(),
+            12,
+        ),
+        ("switch-18", vec!["bad-initech".into(), "ok-acme".into()], 5),
+    ] {
+        let create = CreatePlan {
+            definition: "eu/switch".into(),
+            tenants,
+            id: Some(id.into()),
+            input: Payload::json(r#"{"gateway":"https://gate-2.example.com","note":"<b>not bold</b>"}"#),
+            max_concurrency: Some(at_once),
+            origin: by("the new gateway"),
+        };
+        let Ok((plan, _)) = engine.create_plan(create).await else { continue };
+        if id != "switch-later" {
+            engine.operate_plan(&plan, Verb::Start, by("the night has begun")).await.unwrap();
+            SystemClock.sleep(Duration::from_secs(2)).await;
+        }
+    }
+    for tenant in ["stuck-tyrell", "ok-aperture"] {
+        engine
+            .roll_back(&id(&format!("eu/switch-17/{tenant}")), by("they want the old one back"))
+            .await
+            .unwrap();
+    }
+    engine.pause(&id("eu/switch-17/asks-hooli"), by("they are on air")).await.unwrap();
+    engine.cancel(&id("eu/switch-17/bad-cyberdyne"), by("they have left us")).await.unwrap();
+    engine
+        .break_lock(&TenantId::new("slow-wayne").unwrap(), by("the machine is gone for good"))
+        .await
+        .unwrap();
 }
 
 /// Keys that live on, whose ends cannot be told now, and of whose end nobody will be told.
@@ -63,7 +125,7 @@ async fn keys(engine: &Engine, addr: SocketAddr) {
         ("upload/7712", "null", 86400.0, None, true, Some(starts.clone())),
         ("upload/7712/part-1", r#""/tmp/7712.1""#, 7200.0, None, false, None),
         ("upload/7712/part-2", r#""<b>not bold</b>""#, 7200.0, None, false, None),
-        ("cache/prices/eur", r#"[1.10,2.20,3.30]"#, 600.0, None, false, Some(Target::Handler)),
+        ("cache/prices/eur", r#"[1.10,2.20,3.30]"#, 600.0, None, false, None),
         ("session:39", r#"{"user":"joan"}"#, 0.001, Some("web-1"), false, Some(nobody.clone())),
         ("session:38", r#"{"user":"mary"}"#, 0.001, None, false, Some(nobody)),
         ("session:37", r#"{"user":"edith"}"#, 0.001, None, false, Some(refuses)),
