@@ -87,6 +87,11 @@ fn waiting(run: &str, wait: &Wait, now: Timestamp) -> String {
             let place = position.map(|place| format!("number {place} ")).unwrap_or_default();
             format!("it is {place}in line for a slot of the limit {key}")
         }
+        Wait::Lock { tenant_id, holder } => {
+            let by = holder.as_deref().map(|holder| format!(", which {} has", task_of(holder))).unwrap_or_default();
+            format!("it waits for the lock of {tenant_id}{by}: steadfast lock list")
+        }
+        Wait::Plan { plan_id } => format!("its plan {plan_id} has not let it begin yet: steadfast plan show {plan_id}"),
         Wait::Child { run: child } => format!("it waits for the run {child} that it has started: steadfast run why {child}"),
         Wait::NoWorker { workflow, .. } => {
             format!("there is no definition of {workflow} here; put it into the definitions folder, and it goes on")
@@ -112,6 +117,11 @@ pub(crate) fn told(failure: &Failure) -> String {
 /// The first occurrence of a step is known by its name alone.
 pub(crate) fn bare(path: &str) -> &str {
     path.strip_suffix("#1").unwrap_or(path)
+}
+
+/// The task of a holder, which is written `PLAN:TASK`.
+pub(crate) fn task_of(holder: &str) -> &str {
+    holder.split_once(':').map_or(holder, |(_, task)| task)
 }
 
 /// A time without the fractions of a second.
