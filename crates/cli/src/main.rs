@@ -36,6 +36,9 @@ fn run(cli: Cli) -> Result<(), Error> {
     match command {
         Command::Serve(args) => serve::run(&common, &args),
         Command::Run(command) => in_client(commands::run::run(&common, command)),
+        Command::Plan(command) => in_client(commands::plan::run(&common, command)),
+        Command::Tenant(command) => in_client(commands::tenant::run(&common, command)),
+        Command::Lock(command) => in_client(commands::lock::run(&common, command)),
         Command::Key(command) => in_client(commands::key::run(&common, command)),
         Command::Letter(command) => in_client(commands::letter::run(&common, command)),
         Command::Check(args) => commands::check::run(&common, &args),

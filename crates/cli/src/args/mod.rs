@@ -2,13 +2,19 @@
 
 mod key;
 mod letter;
+mod lock;
+mod plan;
 mod run;
 mod serve;
+mod tenant;
 
 pub(crate) use key::{Condition, Delete, KeyCommand, KeyList, Put, Renew};
 pub(crate) use letter::{LetterCommand, LetterId};
+pub(crate) use lock::{Break, LockCommand};
+pub(crate) use plan::{Apply, PlanCommand, PlanList, PlanShow, PlanVerb};
 pub(crate) use run::{Cancel, Events, List, Retry, RunCommand, Signal, Start, Verb, Why};
 pub(crate) use serve::Serve;
+pub(crate) use tenant::{TenantCommand, TenantRetry, TenantVerb};
 
 use crate::config::{Given, settings};
 use clap::{Args, Parser, Subcommand};
@@ -76,6 +82,37 @@ Examples:
   steadfast run retry ID --reason 'the gateway is back'"
     )]
     Run(RunCommand),
+    /// Take tenants through the stages of a plan, and look at how it goes
+    #[command(
+        subcommand,
+        arg_required_else_help = true,
+        after_help = "\
+Examples:
+  steadfast plan apply switch --tenants-file tenants.txt --start --watch
+  steadfast plan show switch-17
+  steadfast plan pause switch-17 --reason 'the gateway is slow'"
+    )]
+    Plan(PlanCommand),
+    /// Look at a tenant's task, retry it, and steer it
+    #[command(
+        subcommand,
+        arg_required_else_help = true,
+        after_help = "\
+Examples:
+  steadfast tenant show acme                        where does it stand, and what next?
+  steadfast tenant retry acme --reason 'the disk has room again'"
+    )]
+    Tenant(TenantCommand),
+    /// Look at the locks of tenants, or break one
+    #[command(
+        subcommand,
+        arg_required_else_help = true,
+        after_help = "\
+Examples:
+  steadfast lock list
+  steadfast lock break acme --reason 'the machine is gone for good'"
+    )]
+    Lock(LockCommand),
     /// Put keys that expire, look at them, renew and delete them
     #[command(
         subcommand,

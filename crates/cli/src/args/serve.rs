@@ -16,7 +16,7 @@ Definitions that change become new versions within two seconds, or at once with 
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) settings: Settings,
-    /// Bring example workflows and a flaky service along, and start some runs
+    /// Bring example workflows and a flaky service along, and start some runs and a plan
     #[arg(long)]
     pub(crate) demo: bool,
 }

@@ -55,15 +55,30 @@ pub(crate) fn value_argument(name: &str, text: &str) -> Result<Box<RawValue>, Er
 /// What an argument stands for, and where that came from.
 fn argument(flag: &str, text: &str) -> Result<(String, String), Error> {
     match text.strip_prefix('@') {
-        Some(path) => match std::fs::read_to_string(path) {
-            Ok(text) => Ok((path.into(), text)),
-            Err(error) => Err(Error::Usage(format!("{flag}: cannot read {path}: {error}"))),
-        },
-        None if text == "-" => match stdin() {
+        Some(path) => file(flag, path),
+        None if text == "-" => file_or_stdin(flag, text),
+        None => Ok(("it".into(), text.into())),
+    }
+}
+
+/// What stands in a file, or on stdin if the path is `-`, and where that came from.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn file_or_stdin(flag: &str, path: &str) -> Result<(String, String), Error> {
+    match path {
+        "-" => match stdin() {
             Ok(text) => Ok(("stdin".into(), text)),
             Err(error) => Err(Error::Usage(format!("{flag}: cannot read stdin: {error}"))),
         },
-        None => Ok(("it".into(), text.into())),
+        path => file(flag, path),
+    }
+}
+
+fn file(flag: &str, path: &str) -> Result<(String, String), Error> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok((path.into(), text)),
+        Err(error) => Err(Error::Usage(format!("{flag}: cannot read {path}: {error}"))),
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct Change {
     pub(crate) data: String,
 }
 
-/// Follows one run, or keys.
+/// Follows one run, a plan with its tasks, or keys.
 pub(crate) struct Feed {
     client: Client,
     query: Vec<(&'static str, String)>,
@@ -36,6 +36,11 @@ impl Feed {
     pub(crate) fn of_run(client: &Client, run: &str) -> Self {
         let query = vec![("kind", "run".into()), ("id", run.into())];
         Feed { client: client.clone(), query, last: None, open: None }
+    }
+
+    /// Follows a plan and its tasks from now on.
+    pub(crate) fn of_plan(client: &Client, plan: &str) -> Self {
+        Feed { client: client.clone(), query: vec![("plan", plan.into())], last: None, open: None }
     }
 
     /// Follows the keys whose names begin so, and their dead letters, from now on.

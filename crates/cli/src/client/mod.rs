@@ -6,7 +6,7 @@ mod problem;
 #[cfg(test)]
 pub(crate) mod sample;
 
-pub(crate) use body::{Body, fresh_key, json_argument, value_argument};
+pub(crate) use body::{Body, file_or_stdin, fresh_key, json_argument, value_argument};
 pub(crate) use feed::Feed;
 
 use crate::config::{Config, settings};

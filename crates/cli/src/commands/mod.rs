@@ -5,5 +5,8 @@ pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod key;
 pub(crate) mod letter;
+pub(crate) mod lock;
 pub(crate) mod pages;
+pub(crate) mod plan;
 pub(crate) mod run;
+pub(crate) mod tenant;

@@ -1,10 +1,13 @@
-//! Following a run: what changes, and what is shown of it while it goes on.
+//! Following a run or a plan: what changes, and what is shown of it while it goes on.
 
+mod away;
+pub(crate) mod grid;
 mod plain;
 mod screen;
 pub(crate) mod steps;
 mod watch;
 
+pub(crate) use away::Away;
 pub(crate) use watch::Watch;
 
 use std::io::IsTerminal;

@@ -12,8 +12,8 @@ pub(crate) struct Screen {
 impl Screen {
     /// Draws these lines where the last ones stood. What does not fit into the height gives way from the top, below the first line.
     pub(super) fn draw(&mut self, lines: &[String]) {
-        let (width, height) = terminal_size::terminal_size_of(std::io::stderr()).map_or((80, 24), |(width, height)| (width.0, height.0));
-        let lines = fitted(lines, usize::from(width), usize::from(height).saturating_sub(1).max(2));
+        let (width, height) = size();
+        let lines = fitted(lines, width, height);
         // Moving the cursor is no matter of colour, so it does not go through what takes colours away.
         let mut text = if self.drawn == 0 { String::new() } else { format!("\x1b[{}A\r\x1b[J", self.drawn) };
         for line in &lines {
@@ -30,6 +30,12 @@ impl Screen {
     pub(super) fn leave(&mut self) {
         self.drawn = 0;
     }
+}
+
+/// How many columns and lines there are to draw on; the last line of the terminal is where the cursor rests.
+pub(super) fn size() -> (usize, usize) {
+    let (width, height) = terminal_size::terminal_size_of(std::io::stderr()).map_or((80, 24), |(width, height)| (width.0, height.0));
+    (usize::from(width), usize::from(height).saturating_sub(1).max(2))
 }
 
 /// Lines that fit the terminal: a line that breaks would be two.

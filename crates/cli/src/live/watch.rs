@@ -1,4 +1,4 @@
-//! When to look at a run again: when the change feed says so, or after a while if there is no feed.
+//! When to look at a run or a plan again: when the change feed says so, or after a while if there is no feed.
 
 use crate::client::{Client, Feed};
 use crate::output::time;
@@ -8,21 +8,28 @@ use std::time::Duration;
 const POLL: Duration = Duration::from_secs(1);
 /// Before a feed that broke off is connected again.
 const PAUSE: Duration = Duration::from_millis(200);
-/// What changes together is looked at once.
+/// What changes together in a run is looked at once.
 const TOGETHER: Duration = Duration::from_millis(30);
+/// A plan with many tasks always changes; to look at it is more work.
+const TOGETHER_IN_PLANS: Duration = Duration::from_millis(250);
 
-/// Watches a run.
+/// Watches a run, or a plan with its tasks.
 pub(crate) struct Watch {
     feed: Feed,
     connected: bool,
+    together: Duration,
 }
 
 impl Watch {
     pub(crate) fn new(client: &Client, run: &str) -> Self {
-        Watch { feed: Feed::of_run(client, run), connected: false }
+        Watch { feed: Feed::of_run(client, run), connected: false, together: TOGETHER }
     }
 
-    /// Connects to the feed if it can. Who looks at the run after this misses nothing that happens later.
+    pub(crate) fn of_plan(client: &Client, plan: &str) -> Self {
+        Watch { feed: Feed::of_plan(client, plan), connected: false, together: TOGETHER_IN_PLANS }
+    }
+
+    /// Connects to the feed if it can. Who looks after this misses nothing that happens later.
     pub(crate) async fn connect(&mut self) {
         if !self.connected {
             self.connected = self.feed.connect().await.is_ok();
@@ -45,7 +52,7 @@ impl Watch {
             return true; // something may have been missed
         }
         let rest = async { while self.feed.next().await.is_some() {} };
-        let _more_may_come = tokio::time::timeout(TOGETHER, rest).await;
+        let _more_may_come = tokio::time::timeout(self.together, rest).await;
         true
     }
 }

@@ -15,19 +15,19 @@ pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
     format!("{}{text}{}", style.render(), style.render_reset())
 }
 
-/// How the status of a run, a step or a check looks.
+/// How the status of a run, a step, a plan, a task or a check looks.
 pub(crate) fn of_status(status: &str) -> Style {
     match status {
-        "COMPLETED" | "UNDONE" | "ok" => GOOD,
-        "FAILED" | "IN_DOUBT" | "INTERRUPTED" | "fail" => BAD,
-        "BACKOFF" | "PAUSED" | "CANCELLED" | "COMPENSATING" | "UNDOING" | "warn" => WARNING,
+        "COMPLETED" | "UNDONE" | "ROLLED_BACK" | "ok" => GOOD,
+        "FAILED" | "IN_DOUBT" | "INTERRUPTED" | "ROLLBACK_FAILED" | "fail" => BAD,
+        "BACKOFF" | "PAUSED" | "CANCELLED" | "COMPENSATING" | "UNDOING" | "ROLLING_BACK" | "warn" => WARNING,
         "RUNNING" | "READY" => BUSY,
         "SKIPPED" | "PENDING" => FAINT,
         _ => PLAIN,
     }
 }
 
-/// One sign per status, for lists of steps.
+/// One sign per status, for lists of steps and grids of stages.
 pub(crate) fn sign(status: &str) -> &'static str {
     match status {
         "COMPLETED" => "✓",
@@ -38,6 +38,8 @@ pub(crate) fn sign(status: &str) -> &'static str {
         "UNDOING" | "UNDONE" => "↶",
         "IN_DOUBT" => "?",
         "WAITING" => "…",
+        "PAUSED" => "‖",
+        "INTERRUPTED" => "!",
         _ => "·",
     }
 }

@@ -190,7 +190,12 @@ fn trimmed(text: &str) -> String {
 
 /// The width of the terminal that shows stdout, if one does.
 pub(crate) fn width_of_terminal() -> Option<usize> {
-    terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0))
+    size_of_terminal().map(|(width, _)| width)
+}
+
+/// The width and the height of the terminal that shows stdout, if one does.
+pub(crate) fn size_of_terminal() -> Option<(usize, usize)> {
+    terminal_size::terminal_size_of(std::io::stdout()).map(|(width, height)| (width.0.into(), height.0.into()))
 }
 
 /// That text in that many columns, with `…` in the place of what is missing.

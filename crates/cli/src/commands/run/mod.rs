@@ -9,7 +9,7 @@ mod start;
 mod verbs;
 mod why;
 
-pub(crate) use why::{bare, sentence, told};
+pub(crate) use why::{bare, sentence, told, waiting};
 
 use crate::args::{Common, RunCommand, Why};
 use crate::client::{Answer, Ask, Body, Client, encoded, fresh_key};

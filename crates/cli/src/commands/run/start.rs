@@ -5,14 +5,12 @@ use super::{Context, path};
 use crate::args::Start;
 use crate::client::{Answer, Ask, Body, fresh_key, json_argument};
 use crate::error::Error;
-use crate::live::{View, Watch, steps};
+use crate::live::{Away, View, Watch, steps};
 use crate::output::{self, time};
 use std::time::Duration;
 use steadfast_kernel::Timestamp;
 use steadfast_server::shapes::{Run, Status, StepStatus};
 
-/// How long a server that does not answer any more is waited for: a restart takes less.
-const RESTART_MAX: Duration = Duration::from_secs(60);
 /// How long it may be silent before it is looked at anyway.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
@@ -61,7 +59,7 @@ fn left(id: &str) -> Error {
 /// Shows how a run goes until it is over, a person has to decide, or the time is up.
 async fn ended(context: &Context, id: &str, wait: Duration) -> Result<(Answer, Run), Error> {
     let until = time::now().saturating_add(wait);
-    let (mut watch, mut view, mut away_since) = (Watch::new(&context.client, id), View::new(), None);
+    let (mut watch, mut view, mut away) = (Watch::new(&context.client, id), View::new(), Away::default());
     let mut last: Option<(Answer, Run)> = None;
     let mut look = true;
     loop {
@@ -70,9 +68,14 @@ async fn ended(context: &Context, id: &str, wait: Duration) -> Result<(Answer, R
             match context.client.get(&path(id, ""), Vec::new()).await {
                 Ok(answer) => {
                     let run = answer.read()?;
-                    (last, away_since) = (Some((answer, run)), None);
+                    last = Some((answer, run));
+                    away.is_back();
                 }
-                Err(error) => tolerate(error, &mut away_since, &mut view)?,
+                Err(error) => {
+                    if away.tolerate(error)? {
+                        view.say("the server does not answer; trying again (the run is kept)");
+                    }
+                }
             }
         }
         let now = time::now();
@@ -90,7 +93,7 @@ async fn ended(context: &Context, id: &str, wait: Duration) -> Result<(Answer, R
         }
         let pause = if view.ticks() { Duration::from_secs(1) } else { SILENCE_MAX };
         let changed = watch.changed(pause.min(rest)).await;
-        look = changed || !view.ticks() || away_since.is_some() || last.as_ref().is_some_and(|(_, run)| is_due(run, time::now()));
+        look = changed || !view.ticks() || away.is_away() || last.as_ref().is_some_and(|(_, run)| is_due(run, time::now()));
     }
 }
 
@@ -98,23 +101,6 @@ async fn ended(context: &Context, id: &str, wait: Duration) -> Result<(Answer, R
 fn is_due(run: &Run, now: Timestamp) -> bool {
     let tried_again = steps::of(run).iter().filter(|step| step.status == StepStatus::Backoff);
     tried_again.filter_map(|step| step.next_attempt_at).any(|due| due.0 <= now)
-}
-
-/// A server that is being started again is waited for.
-fn tolerate(error: Error, away_since: &mut Option<Timestamp>, view: &mut View) -> Result<(), Error> {
-    if !matches!(error, Error::Unreachable(_)) {
-        return Err(error);
-    }
-    let now = time::now();
-    match *away_since {
-        None => {
-            view.say("the server does not answer; trying again (the run is kept)");
-            *away_since = Some(now);
-            Ok(())
-        }
-        Some(since) if now.saturating_since(since) < RESTART_MAX => Ok(()),
-        Some(_) => Err(error),
-    }
 }
 
 /// The result to stdout, or why there is none.

@@ -46,7 +46,7 @@ pub(crate) fn sentence(run: &Run, now: Timestamp) -> String {
 }
 
 /// What a run waits for.
-fn waiting(run: &str, wait: &Wait, now: Timestamp) -> String {
+pub(crate) fn waiting(run: &str, wait: &Wait, now: Timestamp) -> String {
     let when = |at: &Time| time::relative(at.0, now);
     let latest = |until: &Option<Time>| until.map(|at| format!(", until {} at the latest ({})", clock(at), when(&at))).unwrap_or_default();
     match wait {
@@ -120,7 +120,7 @@ pub(crate) fn bare(path: &str) -> &str {
 }
 
 /// The task of a holder, which is written `PLAN:TASK`.
-pub(crate) fn task_of(holder: &str) -> &str {
+fn task_of(holder: &str) -> &str {
     holder.split_once(':').map_or(holder, |(_, task)| task)
 }
 
