@@ -12,7 +12,15 @@ fn nowhere() -> String {
 #[test]
 fn a_server_that_is_not_there_is_told_with_its_address_and_what_to_do() {
     let (dir, server) = (tempfile::tempdir().unwrap(), nowhere());
-    for args in [vec!["run", "list"], vec!["run", "start", "x", "--wait"], vec!["letter", "list"], vec!["run", "cancel", "x", "--json"]] {
+    for args in [
+        vec!["run", "list"],
+        vec!["run", "start", "x", "--wait"],
+        vec!["letter", "list"],
+        vec!["plan", "show", "x", "--watch"],
+        vec!["tenant", "show", "x"],
+        vec!["lock", "list"],
+        vec!["run", "cancel", "x", "--json"],
+    ] {
         let mut args = args;
         args.extend(["--server", &server]);
         let called = steadfast(dir.path(), &args).ends_with(3).says(&[&server, "connection refused", "steadfast serve"]);
