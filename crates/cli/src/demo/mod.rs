@@ -2,6 +2,7 @@
 
 mod carts;
 mod shop;
+mod tills;
 
 use crate::config::{Config, Origin, settings};
 use crate::error::Error;
@@ -21,13 +22,14 @@ const FROM: Origin = Origin::Flag("--demo");
 const FOLDER: &str = "demo-data";
 
 /// The definitions, which are written into the folder where they are not there already: they may be changed while the server runs.
-const DEFINITIONS: [(&str, &str); 6] = [
+const DEFINITIONS: [(&str, &str); 7] = [
     ("checkout.yaml", include_str!("definitions/checkout.yaml")),
     ("newsletter.yaml", include_str!("definitions/newsletter.yaml")),
     ("bundle.yaml", include_str!("definitions/bundle.yaml")),
     ("report.yaml", include_str!("definitions/report.yaml")),
     ("reminder.yaml", include_str!("definitions/reminder.yaml")),
     ("left-cart.yaml", include_str!("definitions/left-cart.yaml")),
+    ("switch.yaml", include_str!("definitions/switch.yaml")),
 ];
 
 /// What the demonstration brings along; it ends when this is dropped.
@@ -61,10 +63,10 @@ impl Demo {
         Ok(Demo { shop })
     }
 
-    /// Once the server answers: starts the runs and puts the keys that are not there yet, and says what to look at.
+    /// Once the server answers: starts the runs and the plan and puts the keys that are not there yet, and says what to look at.
     ///
     /// # Errors
-    /// If a run cannot be started, or a key cannot be put.
+    /// If a run or the plan cannot be started, or a key cannot be put.
     pub(crate) async fn begin(&self, engine: &Engine, addr: SocketAddr) -> Result<(), Error> {
         let mut found = 0;
         let examples = examples();
@@ -82,6 +84,7 @@ impl Demo {
             found += usize::from(answer != Answer::Created);
         }
         carts::put(engine, self.shop.addr).await?;
+        tills::begin(engine).await?;
         tell(&examples, found, addr);
         Ok(())
     }
@@ -159,6 +162,8 @@ fn tell(examples: &[Example], found: usize, addr: SocketAddr) {
     for Cart { key, shows, .. } in &CARTS {
         output::say(format_args!("  {key:<16} {}", style::paint(style::FAINT, shows)));
     }
+    output::say("\nand a plan is under way, or is paused if the server was started again:");
+    output::say(format_args!("  {:<16} {}", tills::PLAN, style::paint(style::FAINT, tills::SHOWS)));
     output::say(format_args!("\nLook at them, live: {page}\nor in another terminal:"));
     let server = if addr.port() == 7373 { String::new() } else { format!(" --server http://{addr}") };
     for command in [
@@ -169,6 +174,8 @@ fn tell(examples: &[Example], found: usize, addr: SocketAddr) {
         "letter list",
         "key list demo/",
         "key watch demo/",
+        "plan show demo/switch --watch",
+        "tenant retry oslo --reason 'counted again'",
         "run start checkout --input '{\"order\":\"mine\",\"amount\":12}' --wait",
     ] {
         output::say(format_args!("  {program} {command}{server}"));

@@ -28,6 +28,9 @@ const PORT: u16 = 7374;
 /// How long the warehouse takes.
 const WAREHOUSE: Duration = Duration::from_millis(1500);
 
+/// How long a stage of moving a branch takes.
+const STAGE: Duration = Duration::from_millis(1500);
+
 /// The shop; it is closed when this is dropped.
 pub(super) struct Shop {
     pub(super) addr: SocketAddr,
@@ -84,6 +87,7 @@ fn services() -> Router {
         .route("/refund/{id}", post(done))
         .route("/ship", post(|| async { Json(json!({ "parcel": "on its way" })) }))
         .route("/mail", post(mail))
+        .route("/switch/{branch}/{stage}", post(switch))
         .route("/cart-left", post(cart_left))
         .route("/cart-moved", post(|| async { (StatusCode::GONE, "carts have moved") }))
         .route("/figures", get(|| async { Html("<h1>Please log in</h1>") }))
@@ -112,6 +116,16 @@ async fn mail(State(memory): State<Memory>) -> Response {
     match memory.count("mail") % 3 {
         0 => (StatusCode::BAD_GATEWAY, "try again").into_response(),
         _ => Json(json!({ "sent": true })).into_response(),
+    }
+}
+
+/// Moving a branch takes its time; the books of one do not agree until somebody has looked at it, and another is hard to reach once.
+async fn switch(State(memory): State<Memory>, Path((branch, stage)): Path<(String, String)>) -> Response {
+    SystemClock.sleep(STAGE).await;
+    match (branch.as_str(), stage.as_str(), memory.count(&format!("{branch} {stage}"))) {
+        ("oslo", "verify", 1) => (StatusCode::CONFLICT, "2 orders are missing in the new till").into_response(),
+        ("lima", "copy", 1) => (StatusCode::BAD_GATEWAY, "the line is down").into_response(),
+        _ => Json(json!({ "orders": branch.len() * 7 })).into_response(),
     }
 }
 

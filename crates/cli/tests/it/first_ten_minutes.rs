@@ -85,6 +85,19 @@ fn the_first_ten_minutes() {
     until("there is a letter", || served.call(&["letter", "list"]).out.contains("key:demo/carts/dan.").then_some(()));
     let cart = served.call(&["key", "get", "demo/carts/cleo", "--json"]).ends_with(0).json();
 
+    // A plan over five branches, one of which needs a person.
+    served
+        .call(&["plan", "show", "demo/switch"])
+        .ends_with(0)
+        .prints(&["demo/switch  switch  ", "go-live", "oslo "]);
+    served.until_task("oslo", "FAILED");
+    served
+        .call(&["tenant", "show", "oslo"])
+        .ends_with(0)
+        .prints(&["stage 3 of 5, verify", "409", "steadfast tenant retry oslo"]);
+    served.call(&["tenant", "retry", "oslo", "--reason", "counted again"]).ends_with(0);
+    served.until_plan("demo/switch", "COMPLETED");
+
     // A definition of one's own, with a mistake in it first.
     let file = dir.path().join("demo-data/definitions/hello.yaml");
     std::fs::write(
@@ -111,6 +124,7 @@ fn the_first_ten_minutes() {
     assert_eq!(served.run("demo/reminder")["wait"]["dueAt"], due);
     assert_eq!(served.call(&["key", "get", "demo/carts/cleo", "--json"]).ends_with(0).json(), cart);
     assert_eq!(served.run("demo/order-2")["result"]["receipt"]["charge"], "c-order-2");
+    assert_eq!(served.plan("demo/switch")["status"], "COMPLETED");
     served.call(&["run", "replay", "demo/order-2"]).ends_with(0);
     steadfast(dir.path(), &["doctor", "--server", &served.url, "--data", "demo-data", "--definitions", "demo-data/definitions"])
         .prints(&[&format!("{} is ready", served.url)]);
