@@ -8,6 +8,7 @@ use crate::{
     Wants, task_id,
 };
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Folds one entry into the state, and tells what it says to tasks.
 ///
@@ -23,7 +24,7 @@ pub fn advance(id: &PlanId, plan: Option<Plan>, entry: &Entry) -> Result<(Plan, 
         if let (Message::OperateTask { verb: Verb::Cancel | Verb::RollBack, .. }, Some(place)) =
             (message, to.run().and_then(|run| plan.places.get(run)))
         {
-            plan.tasks[*place].told = *seq;
+            Arc::make_mut(&mut plan.tasks[*place]).told = *seq;
         }
     }
     Ok((plan, said))
@@ -139,14 +140,14 @@ fn create(id: &PlanId, entry: &Entry, created: &PlanCreated) -> Plan {
         seq: entry.seq,
         sent: 0,
         input: created.input.clone(),
-        created: Box::new(PlanCreated { input: crate::Payload::json("{}"), ..created.clone() }),
+        created: Arc::new(PlanCreated { input: crate::Payload::json("{}"), ..created.clone() }),
         created_at: entry.at,
         started_at: None,
         phase: Phase::New,
-        places: tasks.iter().enumerate().map(|(place, task)| (task.run.clone(), place)).collect(),
+        places: Arc::new(tasks.iter().enumerate().map(|(place, task)| (task.run.clone(), place)).collect()),
         counts: (!tasks.is_empty()).then_some((TaskStatus::Pending, tasks.len())).into_iter().collect(),
         silent: (0..tasks.len()).collect(),
-        tasks,
+        tasks: tasks.into_iter().map(Arc::new).collect(),
         waiting: BTreeSet::new(),
         asked: BTreeSet::new(),
         admitted: BTreeSet::new(),
@@ -213,7 +214,7 @@ fn change(plan: &mut Plan, entry: &Entry, event: &PlanEvent) -> Result<(), &'sta
             }
             plan.asked.remove(&place);
             plan.admitted.insert(place);
-            plan.tasks[place].begun = false;
+            Arc::make_mut(&mut plan.tasks[place]).begun = false;
         }
         PlanEvent::TaskRecalled { task, .. } => {
             let place = plan.task(task).ok_or("it is no task of the plan")?.0;
@@ -229,7 +230,7 @@ fn change(plan: &mut Plan, entry: &Entry, event: &PlanEvent) -> Result<(), &'sta
 
 /// A task has said where it stands.
 fn hear(plan: &mut Plan, place: usize, heard: u64, (epoch, status, wants): (crate::Epoch, TaskStatus, Wants)) {
-    let task = &mut plan.tasks[place];
+    let task = Arc::make_mut(&mut plan.tasks[place]);
     let is_let = task.epoch == epoch && plan.admitted.contains(&place); // and asks once more, before it has heard that
     *plan.counts.entry(task.status).or_default() -= 1;
     *plan.counts.entry(status).or_default() += 1;

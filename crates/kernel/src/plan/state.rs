@@ -5,6 +5,7 @@ use crate::run::{Deadline, Verb};
 use crate::{Conflict, Epoch, Failure, OnFailure, Origin, PlanId, RunId, Seq, TaskStatus, TenantId, Timer, TimerName, Timestamp, Wants};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How a plan goes about its tasks.
@@ -125,7 +126,7 @@ pub struct Plan {
     /// How many messages it has sent.
     pub sent: u64,
     /// As it was created.
-    pub created: Box<PlanCreated>,
+    pub created: Arc<PlanCreated>,
     /// What all of its tasks are given, again: the state is saved without what the record keeps elsewhere.
     pub input: crate::Payload,
     /// When it was created.
@@ -134,10 +135,10 @@ pub struct Plan {
     pub started_at: Option<Timestamp>,
     /// Where it stands.
     pub phase: Phase,
-    /// Its tasks, in order.
-    pub tasks: Vec<Task>,
+    /// Its tasks, in order. Every decision is tried on a copy of the state: most of it is shared.
+    pub tasks: Vec<Arc<Task>>,
     /// Where a task stands among them.
-    pub places: BTreeMap<RunId, usize>,
+    pub places: Arc<BTreeMap<RunId, usize>>,
     /// How many tasks there are of each status.
     pub counts: BTreeMap<TaskStatus, usize>,
     /// The tasks that wait for their turn.

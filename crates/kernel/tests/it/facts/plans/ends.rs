@@ -51,8 +51,9 @@ impl Rollouts {
             return of_run(run, if run.task().is_some_and(|task| task.rolls_back) { Command::RollBackRun(ada()) } else { retry_run() });
         }
         if let Some(plan) = self.plans().find(|plan| matches!(plan.phase, Phase::Paused { .. })) {
-            let stands_in_the_way =
-                |task: &&steadfast_kernel::plan::Task| matches!(task.status, TaskStatus::Failed | TaskStatus::RollbackFailed);
+            let stands_in_the_way = |task: &&std::sync::Arc<steadfast_kernel::plan::Task>| {
+                matches!(task.status, TaskStatus::Failed | TaskStatus::RollbackFailed)
+            };
             return match plan.tasks.iter().find(stands_in_the_way) {
                 Some(task) => Some((EntityId::from(&task.run), cancel())),
                 None => of_plan(plan, Verb::Resume),

@@ -56,7 +56,7 @@ impl Facts {
         self.say("place", seq);
         self.say("messages sent", sent);
         self.say("phase", format_args!("{phase:?}"));
-        for Task { tenant, run, status, epoch, begun, heard, wants, told } in tasks {
+        for Task { tenant, run, status, epoch, begun, heard, wants, told } in tasks.iter().map(AsRef::as_ref) {
             self.say(
                 "task",
                 format_args!("{run} of {tenant} is {status:?} in life {epoch}, begun {begun}, wants {wants:?}, heard {heard}, told {told}"),
