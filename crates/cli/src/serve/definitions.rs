@@ -67,7 +67,7 @@ impl Definitions {
         self.catalogue.clone()
     }
 
-    /// How many workflows can be started.
+    /// How many workflows and plans there are.
     pub(super) fn count(&self) -> usize {
         self.library.describe().len()
     }

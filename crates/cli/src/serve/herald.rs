@@ -23,14 +23,13 @@ impl Herald {
             tracing::info!(address, %data, %definitions, workflows, version, "ready");
             return;
         }
-        let s = if workflows == 1 { "" } else { "s" };
         let line = |name: &str, text: Arguments<'_>| {
             output::say(format_args!("  {}{text}", style::paint(style::FAINT, format_args!("{name:<13}"))));
         };
         output::say(format_args!("{} {version} is ready", style::paint(style::BOLD, "steadfast")));
         line("address", format_args!("{address}"));
         line("data", format_args!("{data}"));
-        line("definitions", format_args!("{definitions} ({workflows} workflow{s})"));
+        line("definitions", format_args!("{definitions} ({workflows} in use)"));
         line("stop", format_args!("Ctrl-C"));
     }
 

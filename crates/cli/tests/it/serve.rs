@@ -9,7 +9,7 @@ const TOKEN: &str = "q8Zt0m3n5Yw1vK7xPfR2sLhJdC4bGaUeT6iOoNyQwEk=";
 fn a_server_says_what_runs_where_and_stops_in_order() {
     let mut served = Served::new();
     let log = served.log();
-    for part in ["is ready", "address      http://127.0.0.1:", "data         data", "definitions (5 workflows)", "Ctrl-C"] {
+    for part in ["is ready", "address      http://127.0.0.1:", "data         data", "definitions (5 in use)", "Ctrl-C"] {
         until(part, || served.log().contains(part).then_some(()));
     }
     assert!(!log.contains("ERROR"), "{log}");

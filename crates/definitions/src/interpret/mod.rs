@@ -11,6 +11,7 @@ mod step;
 mod task;
 
 pub(crate) use begin::{begin, terms};
+pub(crate) use task::spec;
 
 use crate::definition::{Definition, Step};
 use crate::kinds::Tools;

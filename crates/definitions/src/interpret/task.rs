@@ -21,13 +21,18 @@ use steadfast_runtime::host::{Context, PlanSpec, Terms};
 /// If they are not what the definition asks for.
 pub(super) fn terms(definition: &Definition, settings: &Settings, input: &Payload) -> Result<Terms, Failure> {
     checked(definition, input)?;
-    let stages = definition.steps.iter().map(|stage| stage.name.clone()).collect();
     Ok(Terms {
         recovery: Some(Recovery::Manual),
         definition: Some(definition.hash.clone()),
-        plan: Some(Box::new(PlanSpec { stages, settings: settings.clone() })),
+        plan: Some(Box::new(spec(definition, settings))),
         ..Terms::default()
     })
+}
+
+/// What goes for a plan, whatever it is given.
+pub(crate) fn spec(definition: &Definition, settings: &Settings) -> PlanSpec {
+    let stages = definition.steps.iter().map(|stage| stage.name.clone()).collect();
+    PlanSpec { stages, settings: settings.clone() }
 }
 
 /// Carries a task out.

@@ -47,6 +47,11 @@ impl host::Code for Defined {
         }
     }
 
+    fn plan(&self) -> Option<host::PlanSpec> {
+        let definition = self.library.current(&self.name)?;
+        definition.plan.as_ref().map(|settings| interpret::spec(&definition, settings))
+    }
+
     fn knows(&self, definition: Option<&str>) -> bool {
         self.version(definition).is_some()
     }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::machine::{IllegalTransition, envelopes, illegal};
 use crate::random::Seed;
-use crate::{Class, Code, EntityId, Entry, Envelope, Event, Failure, Heard, Origin, Payload, RunId, Seq, TimerName, Timestamp};
+use crate::{Class, Code, EntityId, Entry, Envelope, Event, Failure, Heard, Origin, Payload, RunId, Seq, TaskEvent, TimerName, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -236,6 +236,9 @@ fn record(open: &mut Open, entry: &Entry) {
         }
         Event::UndoFailed { step, .. } => drop(open.steps.remove(&step.undo())), // a person may have it tried again, from the first attempt on
         Event::RunFailed { .. } | Event::RunCancelled => cancel_children(open),
+        Event::Task(event) if **event == TaskEvent::Started && open.paused.is_some() => {
+            open.held += std::mem::take(&mut open.in_flight); // its code begins when it is resumed
+        }
         _ => {}
     }
 }

@@ -22,6 +22,11 @@ pub trait Code: Send + Sync + 'static {
         Ok(Terms::default())
     }
 
+    /// What goes for plans that are created now, whatever they are given; nothing if it is no plan.
+    fn plan(&self) -> Option<PlanSpec> {
+        None
+    }
+
     /// Whether a run that began with that version of a definition can go on here.
     fn knows(&self, _definition: Option<&str>) -> bool {
         true

@@ -248,9 +248,12 @@ impl host::Code for Hosted {
 
     fn terms(&self, input: &Payload) -> Result<runtime::Terms, Failure> {
         decode::<Map<String, Value>>(input, "the variables of the plan")?;
+        Ok(runtime::Terms { plan: self.plan().map(Box::new), ..runtime::Terms::default() })
+    }
+
+    fn plan(&self) -> Option<runtime::PlanSpec> {
         let stages = self.0.stages.iter().map(|stage| stage.name.clone()).collect();
-        let spec = runtime::PlanSpec { stages, settings: self.0.settings.clone() };
-        Ok(runtime::Terms { plan: Some(Box::new(spec)), ..runtime::Terms::default() })
+        Some(runtime::PlanSpec { stages, settings: self.0.settings.clone() })
     }
 }
 

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steadfast_kernel::{Payload, WorkflowName};
+use steadfast_kernel::WorkflowName;
 use steadfast_runtime::{PlanSpec, Registered};
 
 /// Every workflow that can be started here, and every plan that can be created: registered by code, or read from a definition, with its versions.
@@ -58,8 +58,8 @@ fn code(name: &WorkflowName, registered: &Registered) -> Workflow {
     }
 }
 
-/// What goes for plans that are created without vars; nothing if there can be none.
+/// What goes for plans that are created now.
 fn terms(registered: &Registered) -> Option<PlanTerms> {
-    let PlanSpec { stages, settings } = *registered.code.terms(&Payload::json("{}")).ok()?.plan?;
+    let PlanSpec { stages, settings } = registered.code.plan()?;
     Some(PlanTerms { stages, settings: (&settings).into() })
 }

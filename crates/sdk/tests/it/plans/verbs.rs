@@ -74,6 +74,24 @@ async fn a_paused_task_survives_a_restart_as_paused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_task_that_is_paused_before_it_begins_has_its_lock_and_does_nothing() {
+    let (world, store) = (World::default(), Memory::new());
+    let first = engine(&store).plan(world.plan(&["s1"])).start().await.unwrap();
+    let plan = first.create_plan("switch").id("early").tenants(["a"]).await.unwrap();
+    first.task_of("a").await.unwrap().pause().await.unwrap();
+    plan.start().await.unwrap();
+    until("it has its lock", async || first.locks().await.unwrap().len() == 1).await;
+    assert_eq!(task_is(&first, "a", TaskStatus::Paused).await.stage, None);
+    drop((plan, first));
+    let second = engine(&store.reopen()).plan(world.plan(&["s1"])).start().await.unwrap();
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(second.task_status_by_tenant("a").await.unwrap().status, TaskStatus::Paused);
+    second.task_of("a").await.unwrap().resume().await.unwrap();
+    task_is(&second, "a", TaskStatus::Completed).await;
+    assert_eq!(world.did(), ["a/s1"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_crash_before_a_pause_has_taken_effect_is_a_crash() {
     let (world, store, gate) = (World::default(), Memory::new(), Arc::new(Semaphore::new(0)));
     let first = engine(&store).plan(gated(&world, &gate)).start().await.unwrap();

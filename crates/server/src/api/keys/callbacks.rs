@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
 use std::sync::Arc;
-use steadfast_store::CallbackCursor;
+use steadfast_store::{CallbackCursor, CallbackRow};
 use utoipa::IntoParams;
 
 /// Of which keys.
@@ -34,10 +34,23 @@ pub(in crate::api) struct Asked {
 ))]
 pub(in crate::api) async fn list(State(app): State<Arc<App>>, Query(asked): Query<Asked>) -> Result<Json<Page<Callback>>, Problem> {
     let limit = within("limit", asked.limit, 1..=1000, 50)? as usize;
-    let after: Option<CallbackCursor> = asked.cursor.as_deref().map(|text| cursor::decode("cursor", text)).transpose()?;
-    let mut rows = app.engine.callbacks(&asked.prefix.unwrap_or_default(), after.as_ref(), limit + 1).await?;
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    let next_cursor = rows.last().filter(|_| more).map(|last| cursor::encode(&CallbackCursor::from(last)));
+    let (rows, next_cursor) = app.some_callbacks(asked.prefix.as_deref(), asked.cursor.as_deref(), limit).await?;
     Ok(Json(Page { items: rows.iter().map(Callback::from).collect(), next_cursor }))
+}
+
+impl App {
+    /// A page of ends that are still to be told, and where the list goes on.
+    pub(crate) async fn some_callbacks(
+        &self,
+        prefix: Option<&str>,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<CallbackRow>, Option<String>), Problem> {
+        let after: Option<CallbackCursor> = cursor.map(|text| cursor::decode("cursor", text)).transpose()?;
+        let mut rows = self.engine.callbacks(prefix.unwrap_or_default(), after.as_ref(), limit + 1).await?;
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        let next = rows.last().filter(|_| more).map(|last| cursor::encode(&CallbackCursor::from(last)));
+        Ok((rows, next))
+    }
 }

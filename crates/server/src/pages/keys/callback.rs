@@ -1,37 +1,22 @@
 //! `/callbacks`: ends of keys that are still to be told, those that have waited for longest first.
 
-use super::{Tab, feed, link, named, search, tabs};
+use super::{Asked, Tab, feed, link, named, search, tabs};
 use crate::app::App;
 use crate::ask::{Query, within};
-use crate::cursor;
 use crate::pages::layout::{Page, Part};
 use crate::pages::{run, words};
 use crate::problem::Problem;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde::Deserialize;
 use std::sync::Arc;
 use steadfast_kernel::Timestamp;
-use steadfast_store::{CallbackCursor, CallbackRow};
-
-/// Of which keys.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(in crate::pages) struct Asked {
-    prefix: Option<String>,
-    limit: Option<u64>,
-    cursor: Option<String>,
-}
+use steadfast_store::CallbackRow;
 
 pub(in crate::pages) async fn page(State(app): State<Arc<App>>, Query(asked): Query<Asked>) -> Result<Response, Problem> {
     let limit = within("limit", asked.limit, 1..=200, 50)? as usize;
-    let after: Option<CallbackCursor> = asked.cursor.as_deref().map(|text| cursor::decode("cursor", text)).transpose()?;
     let prefix = asked.prefix.as_deref();
-    let mut rows = app.engine.callbacks(prefix.unwrap_or_default(), after.as_ref(), limit + 1).await?;
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    let next = rows.last().filter(|_| more).map(|last| cursor::encode(&CallbackCursor::from(last)));
+    let (rows, next) = app.some_callbacks(prefix, asked.cursor.as_deref(), limit).await?;
     let now = words::now();
     let content = html! {
         div.head { h1 { "Pending callbacks" } p.lead { "Keys that have ended and of whose end somebody is still to be told, those that have waited for longest first." } }

@@ -1,6 +1,6 @@
 //! `/keys`: keys by name, as far as they are asked for.
 
-use super::{Tab, feed, link, named, search, tabs, told};
+use super::{Asked, Tab, feed, link, named, search, tabs, told};
 use crate::app::App;
 use crate::ask::{Query, within};
 use crate::cursor;
@@ -11,19 +11,9 @@ use crate::shapes::Data;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde::Deserialize;
 use std::sync::Arc;
 use steadfast_kernel::{KeyName, Timestamp};
 use steadfast_store::KeyRow;
-
-/// Which keys.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(in crate::pages) struct Asked {
-    prefix: Option<String>,
-    limit: Option<u64>,
-    cursor: Option<String>,
-}
 
 pub(in crate::pages) async fn page(State(app): State<Arc<App>>, Query(asked): Query<Asked>) -> Result<Response, Problem> {
     let limit = within("limit", asked.limit, 1..=200, 50)? as usize;

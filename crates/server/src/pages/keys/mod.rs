@@ -12,7 +12,17 @@ pub(super) use list::page as list;
 pub(super) use show::page as show;
 
 use maud::{Markup, html};
+use serde::Deserialize;
 use steadfast_kernel::{KeyName, Target};
+
+/// Which of them.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Asked {
+    prefix: Option<String>,
+    limit: Option<u64>,
+    cursor: Option<String>,
+}
 
 /// What there is of keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
