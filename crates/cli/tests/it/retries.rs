@@ -16,7 +16,7 @@ fn serve(dir: &Path, world: &World) -> Served {
 
 const GUARDED: &str = "steps:
   - { name: charge, http: { method: POST, url: \"{{ vars.world }}/charge\" } }
-  - { name: ok, approve: { within: 200ms } }
+  - { name: ok, approve: { within: 1500ms } }
   - { name: rest, wait: 10ms }
   - { name: each, foreach: [1, 2], http: { method: POST, url: \"{{ vars.world }}/each\" } }
   - { name: kid, start: { workflow: kid } }
@@ -42,7 +42,7 @@ fn an_approval_that_came_too_late_is_asked_for_again() {
 #[test]
 fn every_kind_of_step_can_be_retried_by_its_name() {
     let (dir, world) = (tempfile::tempdir().unwrap(), World::open());
-    define(dir.path(), "guarded", &GUARDED.replace("200ms", "1h"));
+    define(dir.path(), "guarded", &GUARDED.replace("1500ms", "1h"));
     define(dir.path(), "kid", "steps:\n  - { name: one, set: 1 }\n");
     let served = serve(dir.path(), &world);
     served.call(&["run", "start", "guarded", "--id", "g"]).ends_with(0);
