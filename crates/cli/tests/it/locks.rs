@@ -1,3 +1,5 @@
+//! `steadfast lock`: who has which tenant, and how a person takes a lock away.
+
 use crate::planned::{PAIR, define, serve, touch};
 
 #[test]

@@ -1,3 +1,5 @@
+//! `steadfast plan`: a roll-out from the terminal.
+
 use crate::planned::{PAIR, define, log, serve, touch};
 use crate::served::Served;
 use crate::steadfast::Called;
