@@ -71,7 +71,7 @@ impl Status {
 pub enum Recover {
     /// Host it: it was under way.
     Host,
-    /// Record that it is interrupted: it was under way and does not go on by itself.
+    /// Record that it is interrupted: it was under way, or a task about to be, and does not go on by itself.
     Interrupt,
 }
 
@@ -115,6 +115,9 @@ impl Run {
 
     /// What a restart has to do with it, if anything.
     pub fn recover(&self) -> Option<Recover> {
+        if self.is_let_begin() {
+            return Some(Recover::Interrupt);
+        }
         let open = self.open().filter(|open| open.interrupted.is_none() && !self.is_ready())?;
         let in_backoff = open.steps.values().any(|step| matches!(step, Step::Backoff { .. }));
         let is_called_off = open.cancel_requested && open.stage == Stage::Running; // a person has decided: it goes on to its end

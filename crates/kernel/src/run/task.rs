@@ -3,7 +3,7 @@
 //! ```text
 //!   ready --AdmitTask--> ready: TASK_ADMITTED, and it asks for the lock | running: TASK_ADMITTED, TASK_STARTED, if it has kept it
 //!   ready --LockGranted--> running: LOCK_ACQUIRED, TASK_STARTED · ready --LockRefused--> cancelled
-//!   ready --RecallTask--> ready: TASK_RECALLED
+//!   ready --RecallTask--> ready: TASK_RECALLED · ready, let begin by its plan --InterruptRun--> ready: TASK_RECALLED
 //!   open --LockLost--> interrupted: LOCK_LOST, RUN_INTERRUPTED · ended --LockLost--> ended: LOCK_LOST
 //!   any --OperateTask--> as the command that it stands for
 //! ```
@@ -55,6 +55,12 @@ impl Run {
     /// True for a task that has not begun in this life.
     pub(super) fn is_held_back(&self) -> bool {
         self.task.as_ref().is_some_and(|task| !task.started)
+    }
+
+    /// True for a task that its plan has let begin and that has no lock yet. One that a person has had begin again is not meant.
+    pub(super) fn is_let_begin(&self) -> bool {
+        let is_let = |task: &Task| task.admitted && !task.started && task.lock.is_none() && !task.rolls_back;
+        self.epoch == 1 && self.is_ready() && self.task().is_some_and(is_let)
     }
 
     /// The public status of a task; nothing if it is none.
@@ -245,6 +251,11 @@ pub(super) fn recall(run: &Run, epoch: Epoch, now: Timestamp) -> Option<Decision
     }
     run.task().filter(|task| run.is_ready() && task.admitted)?;
     begin(run, [TaskEvent::Recalled { epoch }], now)
+}
+
+/// Its process has died before it had the lock: it waits for its turn again, and does not want the lock if it comes now.
+pub(super) fn interrupt(run: &Run, now: Timestamp) -> Option<Decision> {
+    run.is_let_begin().then(|| begin(run, [TaskEvent::Recalled { epoch: run.epoch }], now))?
 }
 
 /// It has the lock. One that it does not want, or not any more, it gives back.

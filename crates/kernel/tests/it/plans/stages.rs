@@ -106,9 +106,30 @@ fn a_task_is_not_retried_from_a_step_or_with_something_else() {
     assert!(one.refuses(retry_run()).contains("not begun"), "it waits for its turn");
 }
 
+/// The lock may be on its way to it: nothing is to begin by itself because of that.
+#[test]
+fn a_restart_has_a_task_that_waits_for_its_lock_wait_for_its_turn() {
+    let mut one = admitted();
+    let late = grant(&one, 1);
+    assert_eq!(one.does(Command::InterruptRun), ["TASK_RECALLED"]);
+    assert_eq!((tells(&one), one.task_status()), (vec![(TaskStatus::Pending, Wants::Turn)], TaskStatus::Pending));
+    assert_eq!(one.hears(&lock_entity(), late), [""; 0]);
+    assert!(matches!(one.back()[0].message, Message::ReleaseLock { fence: Some(1) }), "it gives it back");
+    assert_eq!(one.does(Command::InterruptRun), [""; 0]);
+}
+
+#[test]
+fn a_restart_leaves_alone_what_a_person_wants_to_begin_again() {
+    let mut one = in_second();
+    one.hears(&lock_entity(), Message::LockLost { fence: 1, origin: ada() });
+    one.does(retry(RetryFrom::Failed));
+    assert_eq!(one.hears(&plan_entity(), Message::AdmitTask { epoch: 2 }), ["TASK_ADMITTED"]);
+    assert_eq!(one.does(Command::InterruptRun), [""; 0]);
+}
+
 #[test]
 fn a_restart_leaves_alone_what_has_not_begun_or_only_waits() {
-    for mut one in [pending(), admitted(), failed()] {
+    for mut one in [pending(), failed()] {
         assert_eq!(one.does(Command::InterruptRun), [""; 0]);
     }
     let mut waiting = in_second();
