@@ -1,7 +1,7 @@
 //! What was executed, by which process and when: one line per attempt, written in one piece before the attempt does anything.
 
 use std::fs::OpenOptions;
-use std::io::{Result, Write};
+use std::io::{ErrorKind, Result, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use steadfast::{Clock, Ctx, SystemClock, Timestamp};
@@ -66,6 +66,17 @@ pub fn note_words(words: &str) -> Result<()> {
 
 fn append(path: &Path, line: &str) -> Result<()> {
     OpenOptions::new().create(true).append(true).open(path)?.write_all(line.as_bytes())
+}
+
+/// All that was noted so far, by any process.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn text() -> Result<String> {
+    match LOG.get().map(|(path, _)| std::fs::read_to_string(path)) {
+        Some(Err(error)) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+        text => text.unwrap_or_else(|| Ok(String::new())),
+    }
 }
 
 /// How many attempts of that step have begun so far, over all processes.
