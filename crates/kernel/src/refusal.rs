@@ -1,7 +1,7 @@
 //! Bad input or an impossible request: answered, and leaves no trace.
 
 use crate::plan::PlanStatus;
-use crate::{KeyName, LetterId, PlanId, Revision, RunId, Status, StepId, TenantId, code};
+use crate::{KeyName, LetterId, PlanId, Revision, RunId, Status, StepId, TaskStatus, TenantId, code};
 
 /// Why a command was not carried out. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +47,16 @@ pub enum Refusal {
         run: RunId,
         /// Where it stands.
         status: Status,
+        /// What can be done instead.
+        what_to_do: &'static str,
+    },
+    /// Not in that status.
+    #[error("task {task} is {}; {what_to_do}", status.as_str())]
+    TaskStatus {
+        /// The task.
+        task: RunId,
+        /// Where it stands.
+        status: TaskStatus,
         /// What can be done instead.
         what_to_do: &'static str,
     },
@@ -171,7 +181,7 @@ impl Refusal {
             Refusal::TooManySignals { .. } => code::TOO_MANY_SIGNALS,
             Refusal::NotAsked { .. } => code::NOT_ASKED,
             Refusal::Stale { .. } => code::STALE,
-            Refusal::WrongStatus { .. } => code::WRONG_STATUS,
+            Refusal::WrongStatus { .. } | Refusal::TaskStatus { .. } => code::WRONG_STATUS,
             Refusal::StepNotFound { .. } => code::STEP_NOT_FOUND,
             Refusal::LetterNotFound { .. } => code::LETTER_NOT_FOUND,
             Refusal::KeyNotFound { .. } => code::KEY_NOT_FOUND,

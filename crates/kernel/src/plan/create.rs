@@ -21,6 +21,9 @@ pub(super) fn decide(id: &PlanId, plan: Option<&Plan>, command: CreatePlan, now:
         return Err(Refusal::TenantsLocked { plan: id.clone(), locked });
     }
     created.tenants.retain(|tenant| !is_locked(tenant));
+    if created.tenants.is_empty() && !locked.is_empty() {
+        return Err(Refusal::TenantsLocked { plan: id.clone(), locked }); // there is nobody left
+    }
     created.skipped = locked;
     let entry = Entry::new(1, 1, now, Event::Plan(Box::new(PlanEvent::Created(created))));
     Ok(Decision { entries: vec![entry], effects: vec![Effect::Answer(Answer::Created)] })

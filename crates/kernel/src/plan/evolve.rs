@@ -172,11 +172,14 @@ fn change(plan: &mut Plan, entry: &Entry, event: &PlanEvent) -> Result<(), &'sta
             plan.deadline = allowed.map(|allowed| Deadline { at: entry.at.saturating_add(allowed), allowed, revision: entry.seq });
         }
         PlanEvent::Paused { cause, origin } => {
-            if !matches!(plan.phase, Phase::Running | Phase::Paused { .. }) {
+            if !matches!(plan.phase, Phase::Running | Phase::Paused { .. } | Phase::Ending { undo: true }) {
                 return Err("the plan is not running");
             }
             remember(plan, Verb::Pause, origin);
             plan.phase = Phase::Paused { cause: *cause, origin: origin.clone(), since: entry.at };
+            if *cause == super::Cause::Restart {
+                plan.asked.clear(); // a person wanted it of a process that is gone
+            }
             if *cause == super::Cause::Deadline {
                 plan.deadline = None; // a person who resumes it knows
             }

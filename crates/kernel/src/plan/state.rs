@@ -244,9 +244,13 @@ impl Plan {
         Some((place, self.tasks.get(place)?))
     }
 
-    /// True if a restart has to pause it.
+    /// True if a restart has to pause it: something of it would begin by itself.
     pub fn is_under_way(&self) -> bool {
-        self.phase == Phase::Running
+        match self.phase {
+            Phase::Running | Phase::Ending { undo: true } => true,
+            Phase::Paused { .. } => !self.asked.is_empty(),
+            Phase::New | Phase::Ending { undo: false } | Phase::Ended { .. } => false,
+        }
     }
 
     /// The timers that must be armed.

@@ -16,7 +16,7 @@ pub(super) fn decide(run: &Run, command: CancelRun, now: Timestamp) -> Result<De
     if run.task.is_some() && (run.open().is_some() || task::may_be_called_off(run)) {
         return Ok(end(run, origin, now));
     }
-    let Some(open) = run.open() else { return Err(Refusal::Ended { run: run.id.clone() }) };
+    let Some(open) = run.open() else { return Err(run.over()) };
     let mut decision = Decision::default();
     if !open.cancel_requested || open.stands_still() {
         let entry = run.entry(0, now, None, Event::RunCancelRequested { origin, terminate: false, undo: false });

@@ -129,6 +129,7 @@ impl Run {
 
     fn may_be_retried(&self) -> Result<(), String> {
         match self.status() {
+            Status::Ready if self.waits_again() => Ok(()),
             Status::Ready | Status::Paused | Status::Compensating => Err(format!("the run is {}", self.status().as_str())),
             _ => Ok(()),
         }

@@ -10,7 +10,7 @@ pub(super) fn pause(run: &Run, origin: Origin, now: Timestamp) -> Result<Decisio
     if run.has_done(Verb::Pause, &origin) {
         return Ok(Decision::answer(Answer::Paused));
     }
-    let Some(open) = run.open() else { return Err(Refusal::Ended { run: run.id.clone() }) };
+    let Some(open) = run.open() else { return Err(run.over()) };
     if open.interrupted.is_some() {
         return Err(interrupted(run));
     }
@@ -26,7 +26,7 @@ pub(super) fn resume(run: &Run, origin: Origin, now: Timestamp) -> Result<Decisi
     if run.has_done(Verb::Resume, &origin) {
         return Ok(Decision::answer(Answer::Resumed));
     }
-    let Some(open) = run.open() else { return Err(Refusal::Ended { run: run.id.clone() }) };
+    let Some(open) = run.open() else { return Err(run.over()) };
     if open.interrupted.is_some() {
         return Err(interrupted(run));
     }
@@ -44,5 +44,5 @@ pub(super) fn resume(run: &Run, origin: Origin, now: Timestamp) -> Result<Decisi
 }
 
 fn interrupted(run: &Run) -> Refusal {
-    Refusal::WrongStatus { run: run.id.clone(), status: run.status(), what_to_do: "its process died: retry it, or cancel it" }
+    run.refuse("its process died: retry it, or cancel it")
 }

@@ -48,8 +48,7 @@ pub(super) fn decide(run: &Run, command: RetryRun, now: Timestamp) -> Result<Dec
         return Ok(Decision::answer(Answer::Retried));
     }
     if run.task.is_some() && is_edited(&command) {
-        let what_to_do = "a task is retried from its checkpoint or from its start, with what it was given";
-        return Err(Refusal::WrongStatus { run: run.id.clone(), status: run.status(), what_to_do });
+        return Err(run.refuse("a task is retried from its checkpoint or from its start, with what it was given"));
     }
     let retried = plan(run, command)?;
     let entry = Entry::new(run.seq + 1, run.epoch + 1, now, Event::RunRetried(Box::new(retried)));
@@ -137,7 +136,8 @@ fn plan(run: &Run, command: RetryRun) -> Result<Retried, Refusal> {
     }
     may_be_retried(run, &from, input.is_some(), blocked)?;
     let records = run.records();
-    let (from_start, from_failed) = (input.is_some() || from == RetryFrom::Start, from == RetryFrom::Failed);
+    let is_undone = run.task_status() == Some(crate::TaskStatus::RolledBack); // nothing of it is done any more
+    let (from_start, from_failed) = (input.is_some() || from == RetryFrom::Start || is_undone, from == RetryFrom::Failed);
     let from = match from {
         _ if from_start => Vec::new(),
         RetryFrom::Step(step) | RetryFrom::Letter { step, .. } => vec![step],
@@ -212,14 +212,21 @@ fn reset(run: &Run, records: &Open, retried: &Retried) -> Vec<StepId> {
 }
 
 fn may_be_retried(run: &Run, from: &RetryFrom, edited: bool, blocked: bool) -> Result<(), Refusal> {
-    let refused = |what_to_do| Err(Refusal::WrongStatus { run: run.id.clone(), status: run.status(), what_to_do });
+    let refused = |what_to_do| Err(run.refuse(what_to_do));
+    if run.is_half_undone() && !matches!(from, RetryFrom::Start | RetryFrom::Steps(_)) {
+        return refused("some of what it did is undone: roll it back again, or retry it from its start");
+    }
     match run.status() {
         Status::Failed | Status::Cancelled | Status::Interrupted | Status::Waiting => Ok(()),
+        Status::Completed if *from == RetryFrom::Failed && run.task.is_some() => {
+            refused("it has done all of its stages: retry it from its start")
+        }
         Status::Completed if *from == RetryFrom::Failed && !edited => {
             refused("it has no failed step: say from which step, or from the start, it is to be retried")
         }
         Status::Completed => Ok(()),
         Status::Running if blocked => Ok(()),
+        Status::Ready if run.waits_again() => Ok(()),
         Status::Ready => refused("it has not begun: cancel it, or wait for its slot"),
         Status::Paused => refused("resume it, or cancel it, before it is retried"),
         Status::Running | Status::Compensating => refused("retry it when it waits or has ended, or cancel it first"),

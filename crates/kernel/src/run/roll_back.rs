@@ -7,7 +7,7 @@ use super::{Decision, Run, Verb, cancel, retry, task};
 use crate::{Answer, CancelRun, Completion, Effect, Entry, Event, Origin, Refusal, RetryFrom, RetryRun, TaskStatus, Timestamp};
 
 pub(super) fn decide(run: &Run, origin: Origin, now: Timestamp) -> Result<Decision, Refusal> {
-    let refused = |what_to_do| Err(Refusal::WrongStatus { run: run.id.clone(), status: run.status(), what_to_do });
+    let refused = |what_to_do| Err(run.refuse(what_to_do));
     let Some(state) = run.task() else { return refused("only tasks of plans are rolled back; cancel it, and it undoes what it did") };
     if run.has_done(Verb::RollBack, &origin) {
         return Ok(Decision::answer(Answer::RollingBack));

@@ -122,7 +122,7 @@ impl Run {
         let in_backoff = open.steps.values().any(|step| matches!(step, Step::Backoff { .. }));
         let is_called_off = open.cancel_requested && open.stage == Stage::Running; // a person has decided: it goes on to its end
         match self.options.recovery {
-            Recovery::Manual if !is_called_off && (in_backoff || open.in_flight > 0) => Some(Recover::Interrupt),
+            Recovery::Manual if !is_called_off && (in_backoff && open.paused.is_none() || open.in_flight > 0) => Some(Recover::Interrupt),
             _ if self.is_waiting() => None,
             _ => Some(Recover::Host),
         }

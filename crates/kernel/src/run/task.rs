@@ -12,8 +12,8 @@ use super::evolve::evolve;
 use super::turn::disarm_all;
 use super::{Decision, Ended, Open, Phase, Run, Stage, Status, Verb, cancel, pause, roll_back};
 use crate::{
-    CancelRun, Checkpoint, Effect, EntityId, Entry, Envelope, Epoch, Event, Lease, Message, OnFailure, Origin, Retried, RunId, Seq,
-    TaskChanged, TaskEvent, TaskOptions, TaskStatus, Timestamp, Wants,
+    CancelRun, Checkpoint, Effect, EntityId, Entry, Envelope, Epoch, Event, Lease, Message, OnFailure, Origin, Refusal, Retried, RunId,
+    Seq, TaskChanged, TaskEvent, TaskOptions, TaskStatus, Timestamp, Wants,
 };
 use serde::{Deserialize, Serialize};
 
@@ -57,10 +57,10 @@ impl Run {
         self.task.as_ref().is_some_and(|task| !task.started)
     }
 
-    /// True for a task that its plan has let begin and that has no lock yet. One that a person has had begin again is not meant.
+    /// True for a task that its plan has let begin and that has no lock yet.
     pub(super) fn is_let_begin(&self) -> bool {
         let is_let = |task: &Task| task.admitted && !task.started && task.lock.is_none() && !task.rolls_back;
-        self.epoch == 1 && self.is_ready() && self.task().is_some_and(is_let)
+        self.is_ready() && self.task().is_some_and(is_let)
     }
 
     /// The public status of a task; nothing if it is none.
@@ -92,6 +92,33 @@ impl Run {
         let (task, options) = (self.task()?, self.task_options()?);
         let last = options.stages.len().saturating_sub(1);
         task.staged.then(|| u32::try_from(task.completed.len().min(last)).unwrap_or(u32::MAX))
+    }
+
+    /// True for a task that was under way before and waits for its turn once more.
+    pub(super) fn waits_again(&self) -> bool {
+        self.is_ready() && self.task().is_some_and(|task| task.started_at.is_some() && !task.admitted && !task.rolls_back)
+    }
+
+    /// True for a task of which something may be undone, though not all of it: where it stands, nobody can go on from.
+    pub(super) fn is_half_undone(&self) -> bool {
+        let undone = matches!(self.records().stage, Stage::Compensating { .. });
+        undone && self.task_status().is_some_and(|status| status != TaskStatus::RolledBack)
+    }
+
+    /// Why it cannot be done, in the words of what it is.
+    pub(super) fn refuse(&self, what_to_do: &'static str) -> Refusal {
+        match self.task_status() {
+            Some(status) => Refusal::TaskStatus { task: self.id.clone(), status, what_to_do },
+            None => Refusal::WrongStatus { run: self.id.clone(), status: self.status(), what_to_do },
+        }
+    }
+
+    /// It has ended.
+    pub(super) fn over(&self) -> Refusal {
+        match self.task {
+            Some(_) => self.refuse("it has ended; retry it, or roll it back"),
+            None => Refusal::Ended { run: self.id.clone() },
+        }
     }
 
     fn plan(&self) -> Option<EntityId> {

@@ -206,6 +206,7 @@ impl Engine {
         if let Some(input) = &command.input {
             self.check_input(run, input).await?;
         }
+        self.may_have_its_lock(run).await?;
         self.tell(run, Command::RetryRun(command)).await.map(drop)
     }
 

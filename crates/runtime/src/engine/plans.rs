@@ -9,7 +9,7 @@ use std::time::Duration;
 use steadfast_kernel::plan::TENANTS_MAX;
 use steadfast_kernel::run::Verb;
 use steadfast_kernel::{
-    Answer, Command, EntityId, OperatePlan, Origin, Payload, Plan, PlanCreated, PlanId, PlanStatus, RunId, TenantId, WorkflowName,
+    Answer, Command, EntityId, OperatePlan, Origin, Payload, Plan, PlanCreated, PlanId, PlanStatus, Refusal, RunId, TenantId, WorkflowName,
 };
 use steadfast_store::{LockRow, PlanCursor, PlanFilter, PlanRow, RunRow, TaskCount};
 
@@ -188,7 +188,21 @@ impl Engine {
     /// If there is no such run, it is no task, or nothing of it can be undone.
     pub async fn roll_back(&self, run: &RunId, origin: Origin) -> Result<(), Error> {
         Self::check(&origin)?;
+        self.may_have_its_lock(run).await?;
         self.tell(run, Command::RollBackRun(origin)).await.map(drop)
+    }
+
+    /// Refuses what needs the lock of a tenant that another task has by now.
+    pub(super) async fn may_have_its_lock(&self, run: &RunId) -> Result<(), Error> {
+        let store = self.store()?;
+        let row = store.run(run).await.map_err(Error::from_store)?;
+        let Some((tenant, task)) = row.and_then(|row| Some((TenantId::new(row.tenant?).ok()?, row.task?))) else { return Ok(()) };
+        let now = self.parts.clock.now();
+        let lock = self.lock(&tenant).await?.filter(|lock| lock.lease.task != *run && lock.lease.expires_at > now);
+        match lock {
+            Some(lock) => Err(Refusal::TenantsLocked { plan: task.plan, locked: vec![(tenant, lock.lease.holder())] }.into()),
+            None => Ok(()),
+        }
     }
 
     /// Locks that somebody has, in the order of their tenants, from the one after `after`.
@@ -222,14 +236,16 @@ impl Engine {
 
 /// Every plan that a restart has to pause.
 pub(super) async fn under_way(store: &dyn steadfast_store::Store) -> Result<Vec<PlanId>, Error> {
-    let filter = PlanFilter { shard: Some(SHARD), status: Some(PlanStatus::Running), definition: None };
-    let mut plans: Vec<PlanRow> = Vec::new();
-    loop {
-        let after = plans.last().map(PlanCursor::from);
-        let page = store.plans(&filter, after.as_ref(), PAGE).await.map_err(Error::from_store)?;
-        if page.is_empty() {
-            return Ok(plans.into_iter().map(|row| row.plan).collect());
+    let mut found = Vec::new();
+    for status in [PlanStatus::Running, PlanStatus::Paused] {
+        let filter = PlanFilter { shard: Some(SHARD), status: Some(status), definition: None };
+        let mut after: Option<PlanCursor> = None;
+        loop {
+            let page = store.plans(&filter, after.as_ref(), PAGE).await.map_err(Error::from_store)?;
+            let Some(last) = page.last() else { break };
+            after = Some(PlanCursor::from(last));
+            found.extend(page.into_iter().map(|row| row.plan));
         }
-        plans.extend(page);
     }
+    Ok(found)
 }

@@ -76,17 +76,27 @@ async fn a_task_waits_for_a_lock_that_was_taken_after_its_plan_began() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn on_failure_release_frees_the_lock_and_a_retry_takes_it_again_or_waits() {
+async fn on_failure_release_frees_the_lock_and_a_retry_takes_it_again_or_is_refused() {
     let (world, store) = (World::default(), Memory::new());
     world.script("a", "s2", &[How::Fails]);
+    world.script("a", "s1", &[How::Works, How::Hangs]);
     let engine = engine(&store).plan(world.plan(&["s1", "s2"]).on_failure(OnFailure::Release)).start().await.unwrap();
     let plan = engine.create_plan("switch").id("frees").tenants(["a"]).await.unwrap();
     plan.start().await.unwrap();
     plan_is(&plan, PlanStatus::Failed).await;
     until("it is free", async || engine.locks().await.unwrap().is_empty()).await;
-    engine.retry_task_by_tenant("a", true).await.unwrap();
+    let other = engine.create_plan("switch").id("other").tenants(["a"]).await.unwrap();
+    other.start().await.unwrap();
+    until("another one has it", async || engine.locks().await.unwrap().len() == 1).await;
+    for refused in [engine.run("frees/a").unwrap().retry().await, engine.run("frees/a").unwrap().roll_back().await] {
+        let refused = refused.unwrap_err();
+        assert!(refused.code() == "SF0126" && refused.to_string().contains("locked by other:other/a"), "{refused}");
+    }
+    other.cancel().await.unwrap();
+    until("it is free again", async || engine.locks().await.unwrap().is_empty()).await;
+    engine.run("frees/a").unwrap().retry().await.unwrap();
     plan_is(&plan, PlanStatus::Completed).await;
-    assert_eq!((world.times("a/s1"), world.times("a/s2")), (1, 2));
+    assert_eq!((world.times("a/s1"), world.times("a/s2")), (2, 2), "once by the other plan");
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@ mod flow;
 mod kept;
 mod locks;
 mod rules;
+mod traps;
 mod verbs;
 
 use std::collections::BTreeMap;

@@ -260,9 +260,93 @@ async fn a_crash_while_it_is_being_rolled_back_leaves_it_to_a_person() {
     drop((plan, first));
     let second = engine(&store.reopen()).plan(world.plan(&["s1", "s2", "s3"])).start().await.unwrap();
     task_is(&second, "a", TaskStatus::Interrupted).await;
+    let refused = second.retry_task_by_tenant("a", true).await.unwrap_err();
+    assert!(refused.code() == "SF0113" && refused.to_string().contains("roll it back again"), "half of it may be undone: {refused}");
     second.task_of("a").await.unwrap().roll_back().await.unwrap();
     task_is(&second, "a", TaskStatus::RolledBack).await;
     assert_eq!((world.times("a/s2/undo"), world.times("a/s1/undo")), (1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_is_being_rolled_back_does_not_go_on_by_itself_after_a_restart() {
+    let (world, store) = (World::default(), Memory::new());
+    world.script("a", "s1/undo", &[How::Hangs]);
+    let first = engine(&store).plan(world.plan(&["s1"]).max_concurrency(1)).start().await.unwrap();
+    let plan = started(&first, "back-stop", &["a", "b", "c"]).await;
+    plan_is(&plan, PlanStatus::Completed).await;
+    plan.roll_back().await.unwrap();
+    until("one is being undone", async || world.times("a/s1/undo") == 1).await;
+    drop((plan, first));
+    let second = engine(&store.reopen()).plan(world.plan(&["s1"]).max_concurrency(1)).start().await.unwrap();
+    let plan = second.plan("back-stop").unwrap();
+    let info = plan_is(&plan, PlanStatus::Paused).await;
+    assert_eq!(info.cause, Some(Cause::Restart));
+    task_is(&second, "a", TaskStatus::Interrupted).await;
+    tokio::time::sleep(HOUR).await;
+    assert_eq!(world.did().iter().filter(|did| did.ends_with("undo")).count(), 1, "{:?}", world.did());
+    second.task_of("a").await.unwrap().roll_back().await.unwrap();
+    task_is(&second, "a", TaskStatus::RolledBack).await;
+    plan.resume().await.unwrap();
+    assert_eq!(plan.ended().await.unwrap().status, PlanStatus::Cancelled);
+    assert_eq!((world.times("b/s1/undo"), world.times("c/s1/undo")), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_that_waited_for_its_turn_when_the_process_died_is_asked_for_again() {
+    let (world, store) = (World::default(), Memory::new());
+    ["a", "b"].iter().for_each(|tenant| world.script(tenant, "s1", &[How::Fails, How::Hangs]));
+    let first = engine(&store).plan(world.plan(&["s1"]).max_concurrency(1)).start().await.unwrap();
+    let plan = started(&first, "queue", &["a", "b"]).await;
+    plan_is(&plan, PlanStatus::Failed).await;
+    first.retry_task_by_tenant("a", true).await.unwrap();
+    first.retry_task_by_tenant("b", true).await.unwrap();
+    until("one is at it", async || world.did().len() == 3).await;
+    drop((plan, first));
+    let second = engine(&store.reopen()).plan(world.plan(&["s1"]).max_concurrency(1)).start().await.unwrap();
+    task_is(&second, "a", TaskStatus::Interrupted).await;
+    tokio::time::sleep(HOUR).await;
+    assert_eq!((world.did().len(), second.task_status_by_tenant("b").await.unwrap().status), (3, TaskStatus::Pending), "nothing by itself");
+    second.retry_task_by_tenant("b", true).await.unwrap();
+    until("it is at it", async || world.times("b/s1") == 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_paused_in_its_backoff_survives_a_restart_as_paused() {
+    let store = Memory::new();
+    let sick = || {
+        let fails = |task: Task| async move { if task.attempt() == 1 { Err(Failure::transient("down")) } else { Ok(()) } };
+        Plan::new("switch")
+            .stage("s1", fails)
+            .retry(steadfast::Policy::constant(HOUR).max_attempts(3))
+            .stage("s2", |_| async { Ok::<_, Failure>(()) })
+    };
+    let first = engine(&store).plan(sick()).start().await.unwrap();
+    let plan = started(&first, "backoff", &["a"]).await;
+    task_is(&first, "a", TaskStatus::Waiting).await;
+    plan.pause().await.unwrap();
+    task_is(&first, "a", TaskStatus::Paused).await;
+    drop((plan, first));
+    let second = engine(&store.reopen()).plan(sick()).start().await.unwrap();
+    tokio::time::sleep(3 * HOUR).await;
+    assert_eq!(second.task_status_by_tenant("a").await.unwrap().status, TaskStatus::Paused);
+    second.plan("backoff").unwrap().resume().await.unwrap();
+    assert_eq!(second.plan("backoff").unwrap().ended().await.unwrap().status, PlanStatus::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_task_does_not_allow_is_refused_with_its_own_status() {
+    let (world, store) = (World::default(), Memory::new());
+    let engine = engine(&store).plan(world.plan(&["s1"])).start().await.unwrap();
+    let plan = started(&engine, "named", &["a"]).await;
+    plan_is(&plan, PlanStatus::Completed).await;
+    let task = engine.task_of("a").await.unwrap();
+    for refused in [task.pause().await, task.resume().await, task.cancel().await, engine.retry_task_by_tenant("a", true).await] {
+        let refused = refused.unwrap_err();
+        assert!(refused.code() == "SF0113" && refused.to_string().contains("task named/a is COMPLETED"), "{refused}");
+    }
+    task.roll_back().await.unwrap();
+    task_is(&engine, "a", TaskStatus::RolledBack).await;
+    assert!(task.roll_back().await.unwrap_err().to_string().contains("is ROLLED_BACK"));
 }
 
 #[tokio::test(start_paused = true)]
