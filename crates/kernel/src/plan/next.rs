@@ -7,11 +7,11 @@ use crate::{Code, Failure, Origin, TaskStatus, Wants};
 pub(super) fn next(plan: &Plan) -> Option<PlanEvent> {
     match &plan.phase {
         Phase::Ended { .. } => reopen(plan),
-        Phase::Ending { undo } => admit_asked(plan).or_else(|| {
+        Phase::Ending { undo } => admit_asked(plan).or_else(|| admit_again(plan)).or_else(|| {
             let rest = is_at_rest(plan) && plan.waiting.is_empty() && plan.count(TaskStatus::Interrupted) == 0;
             rest.then(|| if *undo && plan.failed() > 0 { failed(plan) } else { PlanEvent::Cancelled })
         }),
-        Phase::New => admit_asked(plan),
+        Phase::New => None, // whatever is asked for waits for its start
         Phase::Paused { .. } => recall(plan).or_else(|| admit_asked(plan)).or_else(|| end(plan)),
         Phase::Running => admit_asked(plan)
             .or_else(|| end(plan))
@@ -46,6 +46,16 @@ fn recall(plan: &Plan) -> Option<PlanEvent> {
 /// What a person wants begins whatever the plan is doing, but not more at once than it allows.
 fn admit_asked(plan: &Plan) -> Option<PlanEvent> {
     plan.asked.first().filter(|_| has_room(plan)).and_then(|place| admitted(plan, *place))
+}
+
+/// While it is being ended only what a person has wanted since is left to begin, also if a restart has come in between.
+fn admit_again(plan: &Plan) -> Option<PlanEvent> {
+    let is_wanted = |place: &&usize| plan.tasks[**place].epoch > 1;
+    plan.waiting
+        .iter()
+        .find(is_wanted)
+        .filter(|_| has_room(plan))
+        .and_then(|place| admitted(plan, *place))
 }
 
 fn admit(plan: &Plan) -> Option<PlanEvent> {

@@ -4,7 +4,7 @@ use super::{Engine, PAGE, SHARD, taken};
 use crate::error::Error;
 use crate::host::PlanSpec;
 use crate::shard::{Request, RunView};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use steadfast_kernel::plan::TENANTS_MAX;
 use steadfast_kernel::run::Verb;
@@ -15,6 +15,9 @@ use steadfast_store::{LockRow, PlanCursor, PlanFilter, PlanRow, RunRow, TaskCoun
 
 /// How often it is looked whether all tasks of a new plan are there.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// How many bytes the tasks of a plan may be given in all.
+const INPUT_BYTES_MAX: usize = 256 << 20;
 
 /// How long a caller is kept waiting for that.
 const LOOK_FOR: Duration = Duration::from_secs(10);
@@ -49,13 +52,19 @@ impl Engine {
             Some(id) => PlanId::new(id)?,
             None => PlanId::new(self.parts.chance.id(self.parts.clock.now())?.as_str())?,
         };
-        let tenants = plan.tenants.iter().map(TenantId::new).collect::<Result<Vec<_>, _>>()?;
+        let mut seen = BTreeSet::new();
+        let mut tenants = plan.tenants.iter().map(TenantId::new).collect::<Result<Vec<_>, _>>()?;
+        tenants.retain(|tenant| seen.insert(tenant.clone())); // one who is named twice is one
         let (workflow, PlanSpec { stages, mut settings }, version) = self.spec(&plan)?;
         settings.max_concurrency = plan.max_concurrency.unwrap_or(settings.max_concurrency);
         let invalid = |why: String| Err(Error::InvalidPlan { why });
         match () {
             () if tenants.is_empty() => return invalid("a plan needs at least one tenant".into()),
             () if tenants.len() > TENANTS_MAX => return invalid(format!("a plan may have {TENANTS_MAX} tenants, not {}", tenants.len())),
+            () if tenants.len().saturating_mul(plan.input.len()) > INPUT_BYTES_MAX => {
+                let why = "the variables are kept with every task, and are too large for so many tenants: keep large data elsewhere and pass its address";
+                return invalid(why.into());
+            }
             () if settings.max_concurrency == 0 => return invalid("max_concurrency must be at least 1".into()),
             () => {}
         }
@@ -165,11 +174,14 @@ impl Engine {
         Ok(order.tasks.iter().filter_map(|task| rows.remove(&task.run)).collect())
     }
 
-    /// A tenant's task that was made last.
+    /// A tenant's task: the one that has its lock, otherwise the one that was made last.
     ///
     /// # Errors
     /// If it has none, or it cannot be read.
     pub async fn latest_task(&self, tenant: &TenantId) -> Result<RunId, Error> {
+        if let Some(lock) = self.lock(tenant).await? {
+            return Ok(lock.lease.task);
+        }
         let row = self.store()?.latest_task(tenant).await.map_err(Error::from_store)?;
         row.map(|row| row.run).ok_or_else(|| Error::TaskNotFound { tenant: tenant.clone() })
     }

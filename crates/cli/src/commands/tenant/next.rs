@@ -40,8 +40,14 @@ pub(super) fn said(task: &Task, now: Timestamp) -> Option<String> {
 pub(super) fn commands(task: &Task) -> Vec<(String, &'static str)> {
     let of = |verb: &str| format!("steadfast tenant {verb} {}", task.tenant_id);
     let from_here = if task.has_checkpoint { "go on after the checkpoint" } else { "try again; nothing is done yet" };
+    let half_undone = !task.has_checkpoint && task.last_completed_stage_index.is_some();
     let mut next = Vec::new();
     match task.status {
+        TaskStatus::Interrupted if half_undone => {
+            next.push((of("rollback"), "go on to undo what it did"));
+            next.push((of("retry") + " --from-start", "do all stages again"));
+            next.push((of("cancel"), "give it up, and its lock back; nothing more is undone"));
+        }
         TaskStatus::Interrupted | TaskStatus::Failed => {
             next.push((of("retry"), from_here));
             if task.has_checkpoint {

@@ -103,7 +103,7 @@ fn a_task_is_not_retried_from_a_step_or_with_something_else() {
     let mut one = failed();
     assert!(one.refuses(retry(RetryFrom::Step(id("drain#1")))).contains("from its checkpoint or from its start"));
     assert!(one.ask(retry_run()).is_ok());
-    assert!(one.refuses(retry_run()).contains("not begun"), "it waits for its turn");
+    assert!(pending().refuses(retry_run()).contains("not begun"), "it waits for its turn");
 }
 
 /// The lock may be on its way to it: nothing is to begin by itself because of that.
@@ -119,12 +119,14 @@ fn a_restart_has_a_task_that_waits_for_its_lock_wait_for_its_turn() {
 }
 
 #[test]
-fn a_restart_leaves_alone_what_a_person_wants_to_begin_again() {
+fn what_a_person_wanted_to_begin_again_is_asked_for_again_after_a_restart() {
     let mut one = in_second();
     one.hears(&lock_entity(), Message::LockLost { fence: 1, origin: ada() });
     one.does(retry(RetryFrom::Failed));
     assert_eq!(one.hears(&plan_entity(), Message::AdmitTask { epoch: 2 }), ["TASK_ADMITTED"]);
-    assert_eq!(one.does(Command::InterruptRun), [""; 0]);
+    assert_eq!(one.does(Command::InterruptRun), ["TASK_RECALLED"]);
+    assert_eq!(one.does(retry(RetryFrom::Failed)), ["RUN_RETRIED"]);
+    assert_eq!(tells(&one), [(TaskStatus::Pending, Wants::TurnAsked)]);
 }
 
 #[test]

@@ -74,7 +74,7 @@ async fn a_paused_task_survives_a_restart_as_paused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_paused_before_it_begins_has_its_lock_and_does_nothing() {
+async fn a_task_that_is_paused_before_its_turn_takes_it_and_does_nothing_until_it_is_resumed() {
     let (world, store) = (World::default(), Memory::new());
     let first = engine(&store).plan(world.plan(&["s1"])).start().await.unwrap();
     let plan = first.create_plan("switch").id("early").tenants(["a"]).await.unwrap();
@@ -89,6 +89,19 @@ async fn a_task_that_is_paused_before_it_begins_has_its_lock_and_does_nothing() 
     second.task_of("a").await.unwrap().resume().await.unwrap();
     task_is(&second, "a", TaskStatus::Completed).await;
     assert_eq!(world.did(), ["a/s1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_of_a_plan_begins_before_it_is_started() {
+    let (world, store) = (World::default(), Memory::new());
+    let engine = engine(&store).plan(world.plan(&["s1"])).start().await.unwrap();
+    let plan = engine.create_plan("switch").id("not-yet").tenants(["a"]).await.unwrap();
+    engine.task_of("a").await.unwrap().cancel().await.unwrap();
+    engine.retry_task_by_tenant("a", true).await.unwrap();
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!((world.did().len(), engine.task_status_by_tenant("a").await.unwrap().status), (0, TaskStatus::Pending));
+    plan.start().await.unwrap();
+    assert_eq!(plan.ended().await.unwrap().status, PlanStatus::Completed);
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,7 +16,7 @@ use steadfast_kernel::{RetryFrom, RetryRun};
 ), responses(
     (status = 200, description = "It is on record; the task begins after that.", body = Task),
     (status = 404, description = "The tenant has no task."),
-    (status = 409, description = "The task is under way, has completed, or was rolled back."),
+    (status = 409, description = "The task is under way, has completed and is not to begin from its start, or is half rolled back; or another task has its tenant's lock."),
 ))]
 pub(in crate::api) async fn retry(
     State(app): State<Arc<App>>,
