@@ -12,6 +12,7 @@ mod victim;
 mod world;
 
 use seen::Seen;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use steadfast_kernel::random::{Seed, Stream};
 use victim::{Life, Victim};
 use world::World;
@@ -23,6 +24,13 @@ fn setting(name: &str) -> Option<u64> {
     std::env::var(name)
         .ok()
         .map(|value| value.parse().unwrap_or_else(|_| panic!("{name} must be a number, not {value:?}")))
+}
+
+/// Held by tests whose processes have to come far enough between kills: they do not take the machine from each other.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+fn machine() -> MutexGuard<'static, ()> {
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Says in the end how to repeat what has happened.

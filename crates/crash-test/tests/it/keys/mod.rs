@@ -5,7 +5,7 @@ mod left;
 mod said;
 
 use crate::victim::{Life, Victim};
-use crate::{Repeat, kills, setting};
+use crate::{Repeat, kills, machine, setting};
 use facts::Settled;
 use left::Left;
 use said::Said;
@@ -18,6 +18,7 @@ const KILLS_ENOUGH: u64 = 24;
 
 #[test]
 fn every_expiry_is_told_and_nothing_that_is_known_to_be_told_is_told_again() {
+    let _machine = machine();
     let seed = setting("CRASH_SEED").unwrap_or_else(|| u64::from(std::process::id()));
     let wanted = setting("CRASH_KILLS").unwrap_or(KILLS_ENOUGH).min(KILLS_ENOUGH);
     let repeat = Repeat(format!("CRASH_SEED={seed} CRASH_KILLS={wanted}"));
