@@ -1,8 +1,10 @@
 //! Where a process dies.
 
+use super::meddler::is_meant;
 use std::fmt;
-use steadfast_store::Batch;
+use steadfast_kernel::{Entry, Event};
 use steadfast_store::memory::Fault;
+use steadfast_store::{Append, Batch};
 
 /// Where a process dies. Commits and events are counted from 1, commits over all processes of a lab.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,12 +15,15 @@ pub enum Crash {
     AfterCommit(u64),
     /// Just after that event of that run is durable, with what was committed together with it.
     AfterEvent(String, u64),
+    /// Just before it is durable that that step has completed: its work is done, and nobody knows. The step is named as in
+    /// [`Lab::fail_attempt`](super::Lab::fail_attempt).
+    BeforeOutcome(String),
 }
 
 impl Crash {
     pub(super) fn fault(&self) -> Fault {
         match self {
-            Crash::BeforeCommit(_) => Fault::CrashBefore,
+            Crash::BeforeCommit(_) | Crash::BeforeOutcome(_) => Fault::CrashBefore,
             Crash::AfterCommit(_) | Crash::AfterEvent(..) => Fault::CrashAfter,
         }
     }
@@ -31,7 +36,17 @@ impl Crash {
                 .events
                 .iter()
                 .any(|append| append.record.seq == *seq && append.entity.run().is_some_and(|id| id.as_str() == run)),
+            Crash::BeforeOutcome(wanted) => batch.events.iter().filter_map(outcome_of).any(|step| is_meant(&step, wanted)),
         }
+    }
+}
+
+/// The step, or its undo, that has completed with that.
+fn outcome_of(append: &Append) -> Option<String> {
+    match Entry::try_from(&append.record).ok()?.event {
+        Event::StepCompleted { step, .. } => Some(step.to_string()),
+        Event::UndoCompleted { step, .. } => Some(step.undo().to_string()),
+        _ => None,
     }
 }
 
@@ -40,6 +55,7 @@ impl fmt::Display for Crash {
         match self {
             Crash::BeforeCommit(nth) => write!(f, "a crash before commit {nth}"),
             Crash::AfterCommit(nth) => write!(f, "a crash after commit {nth}"),
+            Crash::BeforeOutcome(step) => write!(f, "a crash before it is on record that {step} has completed"),
             Crash::AfterEvent(run, seq) => write!(f, "a crash after event {seq} of run {run}"),
         }
     }

@@ -4,7 +4,7 @@ use super::crash::Crash;
 use super::journal::Journal;
 use super::meddler::{Book, Call, Mishap, is_meant, lock};
 use super::world::{Crashes, Life, World, pause};
-use crate::{Config, Engine, EngineBuilder, Entry, Error, Event, Expired, Run, Settings, Store, Workflow};
+use crate::{Config, Engine, EngineBuilder, Entry, Error, Event, Expired, Run, Settings, Store, VirtualClock, Workflow};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::Future;
@@ -94,8 +94,17 @@ impl LabBuilder {
     /// Outside of a tokio runtime, in one with several threads, or if the engine does not start.
     pub async fn open(&self) -> Lab {
         pause();
-        let EngineBuilder { inner, .. } = &self.template;
-        let world = World::new(inner);
+        self.open_in(Some(VirtualClock::start())).await
+    }
+
+    /// A lab for an engine that is put together already.
+    pub(super) fn of(template: EngineBuilder) -> Self {
+        LabBuilder { template }
+    }
+
+    /// Opens the lab in that time, or in real time.
+    pub(super) async fn open_in(&self, clock: Option<VirtualClock>) -> Lab {
+        let world = World::new(&self.template.inner, clock);
         let (book, crashes) = (Arc::clone(&world.book), Arc::clone(&world.crashes));
         let lives = watch::Sender::new(world.begin(Memory::new()).await);
         let supervisor = tokio::spawn(world.supervise(lives.clone()));
@@ -294,6 +303,12 @@ impl Lab {
             Ok(life) => life.clone(),
             Err(_) => unreachable!("the lab has the sender"),
         }
+    }
+
+    /// Nothing of what was planned comes any more.
+    pub(super) fn forget(&self) {
+        self.book.forget();
+        lock(&self.crashes.planned).clear();
     }
 
     /// What was planned and never came.

@@ -57,6 +57,11 @@ impl Book {
         lock(&self.mishaps).push(mishap);
     }
 
+    /// Nothing of what was planned comes any more.
+    pub(super) fn forget(&self) {
+        lock(&self.mishaps).clear();
+    }
+
     pub(super) fn calls(&self) -> Vec<Call> {
         lock(&self.calls).clone()
     }

@@ -42,6 +42,9 @@
 //! [`LabBuilder::crash_everywhere`] does the same with a scenario of yours, which may send signals, cancel, start several runs, and look at what your fakes
 //! have seen.
 //!
+//! # Plans
+//! [`PlanCheck`] has a plan fail at every stage, run every stage twice, and undo twice.
+//!
 //! # Fakes
 //! A lab runs on the thread of its test, and so does everything in it. Keep what fake services remember in a `thread_local!`: tests that run side by side then
 //! do not see each other's. The ids of runs, and with them the idempotency keys, are the same in every play of a scenario: begin it with fresh fakes.
@@ -63,6 +66,7 @@ mod everywhere;
 mod journal;
 mod lab;
 mod meddler;
+mod plans;
 mod world;
 
 pub use crash::Crash;
@@ -70,3 +74,4 @@ pub use everywhere::{Play, Report, crash_everywhere};
 pub use journal::{Journal, StepRecord};
 pub use lab::{Lab, LabBuilder};
 pub use meddler::Call;
+pub use plans::PlanCheck;

@@ -18,7 +18,8 @@ pub(super) struct World {
     registry: Registry,
     handlers: Handlers,
     config: Config,
-    clock: VirtualClock,
+    /// Real time without it.
+    clock: Option<VirtualClock>,
     pub(super) book: Arc<Book>,
     pub(super) crashes: Arc<Crashes>,
 }
@@ -31,9 +32,8 @@ pub(super) struct Life {
 }
 
 impl World {
-    pub(super) fn new(builder: &runtime::Builder) -> Self {
-        let (registry, handlers) = (builder.registry.clone(), builder.handlers.clone());
-        let (config, clock) = (builder.config.clone(), VirtualClock::start());
+    pub(super) fn new(builder: &runtime::Builder, clock: Option<VirtualClock>) -> Self {
+        let (registry, handlers, config) = (builder.registry.clone(), builder.handlers.clone(), builder.config.clone());
         World { registry, handlers, config, clock, book: Arc::default(), crashes: Arc::default() }
     }
 
@@ -52,7 +52,11 @@ impl World {
         let crashes = Arc::clone(&self.crashes);
         store.faults().rule(move |batch| crashes.next(batch).map(|crash| crash.fault()));
         let meddler = OfLab { store: store.clone(), book: Arc::clone(&self.book) };
-        let mut builder = Engine::on(store.clone()).config(self.config.clone()).clock(self.clock);
+        let mut builder = Engine::on(store.clone()).config(self.config.clone());
+        builder = match self.clock {
+            Some(clock) => builder.clock(clock),
+            None => builder,
+        };
         builder.inner.handlers = self.handlers.clone();
         builder.inner.seed = Some(Seed([7; 32])); // chance is the same in every lab
         for name in self.registry.names() {

@@ -3,6 +3,7 @@
 mod everywhere;
 mod journals;
 mod lab;
+mod plans;
 
 use std::cell::Cell;
 use steadfast::{Ctx, Failure, HOUR, Policy, SECOND, workflow};
