@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 use std::fs;
 use std::time::Duration;
 use steadfast::testing::{Lab, LabBuilder};
-use steadfast::{Engine, Error, Failure, Run, Status};
+use steadfast::{Engine, EngineBuilder, Error, Failure, Run, Status};
 use steadfast_definitions::{Library, Settings};
 use steadfast_runtime::Registered;
 use tempfile::TempDir;
@@ -47,11 +47,14 @@ impl Shelf {
 
     /// An engine in real time, for what talks to the world outside.
     pub(crate) async fn engine(&self) -> Engine {
-        let builder = self
-            .registered()
+        self.builder().start().await.unwrap()
+    }
+
+    /// An engine that is not started yet.
+    pub(crate) fn builder(&self) -> EngineBuilder {
+        self.registered()
             .into_iter()
-            .fold(Engine::in_memory(), |engine, (name, registered)| engine.register_code(&name, registered));
-        builder.start().await.unwrap()
+            .fold(Engine::in_memory(), |engine, (name, registered)| engine.register_code(&name, registered))
     }
 
     pub(crate) fn lab(&self) -> LabBuilder {

@@ -1,10 +1,13 @@
 //! The plans of `examples/rollout` do what they say.
 
 use super::site::Site;
+use crate::support::Shelf;
 use serde_json::{Value as Json, json};
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use steadfast::TaskStatus;
+use steadfast::testing::PlanCheck;
 use steadfast_definitions::check;
 
 fn folder() -> PathBuf {
@@ -23,14 +26,43 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// One of them, with its scripts beside it.
 async fn example(file: &str, vars: Json) -> Site {
-    let text = fs::read_to_string(folder().join(file)).unwrap();
-    let scripts = |to: &Path| {
-        fs::create_dir(to.join("scripts")).unwrap();
-        for script in entries(&folder().join("scripts")) {
-            fs::copy(&script, to.join("scripts").join(script.file_name().unwrap())).unwrap();
-        }
+    Site::with(&fs::read_to_string(folder().join(file)).unwrap(), &vars, scripts).await
+}
+
+fn scripts(to: &Path) {
+    fs::create_dir(to.join("scripts")).unwrap();
+    for script in entries(&folder().join("scripts")) {
+        fs::copy(&script, to.join("scripts").join(script.file_name().unwrap())).unwrap();
+    }
+}
+
+/// Has one of them stand all that a plan has to stand, each time in a folder of its own.
+async fn stands_everything(file: &str, vars: Json) {
+    let text = fs::read_to_string(folder().join(file)).unwrap().replace("wait: 1s", "wait: 1ms");
+    let shelves = RefCell::new(Vec::new());
+    let engine = || {
+        let shelf = Shelf::of(&[&text]);
+        scripts(shelf.folder.path());
+        let engine = shelf.builder();
+        shelves.borrow_mut().push(shelf); // its folder stays until the end
+        engine
     };
-    Site::with(&text, &vars, scripts).await
+    let check = PlanCheck::new(file.trim_end_matches(".yaml"), engine).vars(&vars).in_real_time();
+    check.fail_at_every_stage().await;
+    check.run_every_stage_twice().await;
+    check.undo_twice().await;
+}
+
+#[tokio::test]
+async fn the_gateway_can_be_switched_whatever_goes_wrong() {
+    stands_everything("switch-gateway.yaml", json!({"to": "new"})).await;
+    stands_everything("switch-gateway.yaml", json!({"to": "new", "ask": true})).await;
+}
+
+#[tokio::test]
+async fn the_database_can_be_upgraded_whatever_goes_wrong() {
+    stands_everything("upgrade-database.yaml", json!({"schema": 2})).await;
+    stands_everything("upgrade-database.yaml", json!({"schema": 1})).await;
 }
 
 #[test]
