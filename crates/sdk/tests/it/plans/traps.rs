@@ -16,7 +16,8 @@ async fn a_plan_that_ends_does_not_release_locks_that_other_plans_hold() {
     let other = engine.create_plan("switch").id("other").tenants(["a", "shared"]).await.unwrap();
     let holder = engine.create_plan("switch").id("holder").tenants(["shared"]).await.unwrap();
     let (one, two) = tokio::join!(holder.start().into_future(), other.start().into_future());
-    (one.unwrap(), two.unwrap());
+    one.unwrap();
+    two.unwrap();
     until("one holds it and one waits", async || engine.locks().await.unwrap().iter().any(|lock| lock.waiting == 1)).await;
     let before = engine.locks().await.unwrap().into_iter().find(|lock| lock.waiting == 1).unwrap().lease;
     let waits = if before.plan == *holder.id() { &other } else { &holder };
