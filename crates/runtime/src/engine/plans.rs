@@ -9,7 +9,8 @@ use std::time::Duration;
 use steadfast_kernel::plan::TENANTS_MAX;
 use steadfast_kernel::run::Verb;
 use steadfast_kernel::{
-    Answer, Command, EntityId, OperatePlan, Origin, Payload, Plan, PlanCreated, PlanId, PlanStatus, Refusal, RunId, TenantId, WorkflowName,
+    Answer, Command, EntityId, OperatePlan, Origin, Payload, Plan, PlanCreated, PlanId, PlanStatus, Refusal, RunId, TaskStatus, TenantId,
+    WorkflowName,
 };
 use steadfast_store::{LockRow, PlanCursor, PlanFilter, PlanRow, RunRow, TaskCount};
 
@@ -174,16 +175,18 @@ impl Engine {
         Ok(order.tasks.iter().filter_map(|task| rows.remove(&task.run)).collect())
     }
 
-    /// A tenant's task: the one that has its lock, otherwise the one that was made last.
+    /// A tenant's task that was made last; if nothing of that has begun, the one that has the tenant's lock.
     ///
     /// # Errors
     /// If it has none, or it cannot be read.
     pub async fn latest_task(&self, tenant: &TenantId) -> Result<RunId, Error> {
-        if let Some(lock) = self.lock(tenant).await? {
-            return Ok(lock.lease.task);
-        }
         let row = self.store()?.latest_task(tenant).await.map_err(Error::from_store)?;
-        row.map(|row| row.run).ok_or_else(|| Error::TaskNotFound { tenant: tenant.clone() })
+        let row = row.ok_or_else(|| Error::TaskNotFound { tenant: tenant.clone() })?;
+        let never_began = row.task.is_some_and(|task| task.status == TaskStatus::Pending && task.started_at.is_none());
+        match self.lock(tenant).await?.filter(|_| never_began) {
+            Some(lock) => Ok(lock.lease.task),
+            None => Ok(row.run),
+        }
     }
 
     /// A tenant's task that was made last, as it stands now.

@@ -27,8 +27,11 @@ impl Code for Switch {
     }
 
     fn terms(&self, _: &Payload) -> Result<Terms, Failure> {
-        let spec = PlanSpec { stages: STAGES.map(Into::into).to_vec(), settings: Settings::default() };
-        Ok(Terms { plan: Some(Box::new(spec)), definition: Some("0123456789abcdef0123".into()), ..Terms::default() })
+        Ok(Terms { plan: self.plan().map(Box::new), definition: Some("0123456789abcdef0123".into()), ..Terms::default() })
+    }
+
+    fn plan(&self) -> Option<PlanSpec> {
+        Some(PlanSpec { stages: STAGES.map(Into::into).to_vec(), settings: Settings::default() })
     }
 }
 

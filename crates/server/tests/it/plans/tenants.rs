@@ -107,7 +107,7 @@ async fn a_task_is_paused_resumed_called_off_and_rolled_back() {
     assert!(task["endedAt"].is_string(), "{task}");
     site.plan_is("p", "COMPLETED").await;
     for verb in ["pause", "resume", "cancel"] {
-        assert_eq!(site.post(&format!("/v1/tenants/a/{verb}"), json!({})).await.problem(409), "SF0105", "{verb}");
+        assert_eq!(site.post(&format!("/v1/tenants/a/{verb}"), json!({})).await.problem(409), "SF0113", "{verb}");
     }
     site.verb("/v1/tenants/b/rollback", "and not this one either").await;
     site.task_is("b", "ROLLED_BACK").await;

@@ -98,8 +98,11 @@ impl Code for Switch {
         if self.picky && &*vars.bytes == b"{}" {
             return Err(Failure::permanent("vars need a `to`"));
         }
-        let spec = PlanSpec { stages: STAGES.map(Into::into).to_vec(), settings: self.settings.clone() };
-        Ok(Terms { plan: Some(Box::new(spec)), definition: Some("0123abcd".into()), ..Terms::default() })
+        Ok(Terms { plan: self.plan().map(Box::new), definition: Some("0123abcd".into()), ..Terms::default() })
+    }
+
+    fn plan(&self) -> Option<PlanSpec> {
+        Some(PlanSpec { stages: STAGES.map(Into::into).to_vec(), settings: self.settings.clone() })
     }
 }
 
