@@ -221,7 +221,8 @@ fn change(plan: &mut Plan, entry: &Entry, event: &PlanEvent) -> Result<(), &'sta
         }
         PlanEvent::TaskRecalled { task, .. } => {
             let place = plan.task(task).ok_or("it is no task of the plan")?.0;
-            plan.silent.insert(place); // it says where it stands
+            plan.silent.insert(place); // it says where it stands, or has said it by now: whatever is heard of it is enough
+            Arc::make_mut(&mut plan.tasks[place]).told = 0;
         }
         PlanEvent::Completed | PlanEvent::Failed { .. } | PlanEvent::Cancelled => {
             let Some((status, failure)) = event.end() else { return Ok(()) };
