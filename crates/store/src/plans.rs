@@ -81,7 +81,7 @@ impl From<&PlanRow> for PlanCursor {
     }
 }
 
-/// What lists need to know of a run beyond [`RunRow`] if it is a task.
+/// What lists need to know of a run beyond [`RunRow`](crate::RunRow) if it is a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskRow {
     /// Its plan.
