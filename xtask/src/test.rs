@@ -25,11 +25,12 @@ fn step(name: &str, command: &mut Command) -> Result<()> {
     run(command).with_context(|| format!("{name} failed; repeat it with: cargo {}", shown(command)))
 }
 
-/// Every folder in `examples/` is an example of the `steadfast` package, and each of them is run, in a folder of its own.
+/// Every folder in `examples/` with a `main.rs` is an example of the `steadfast` package, and each of them is run, in a folder of its own. The others are definitions, which have tests.
 fn examples() -> Result<()> {
     let mut names: Vec<String> = std::fs::read_dir(root().join("examples"))?
         .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
         .collect::<Result<_>>()?;
+    names.retain(|name| root().join("examples").join(name).join("main.rs").is_file());
     names.sort();
     ensure!(!names.is_empty(), "there are no examples");
     let manifest = root().join("Cargo.toml").canonicalize()?;
