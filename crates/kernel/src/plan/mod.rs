@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!   –                 --CreatePlan-----> created   PLAN_CREATED; its tasks are begun, and wait for their turn
-//!   created, ready    --StartPlan------> running   PLAN_STARTED
-//!   running           --PausePlan------> paused    PLAN_PAUSED; tasks that are under way pause at the end of their stage
-//!   paused            --ResumePlan-----> running   PLAN_RESUMED
-//!   any but cancelled --CancelPlan-----> running   PLAN_CANCEL_REQUESTED, until all tasks have ended
-//!   any but new       --RollBackPlan---> running   PLAN_ROLLBACK_REQUESTED, until all tasks are undone
-//!   running           --InterruptPlan--> paused    PLAN_PAUSED: its process has died
+//!   created, ready    --start----------> running   PLAN_STARTED
+//!   running, paused   --pause----------> paused    PLAN_PAUSED; tasks that are under way pause at the end of their stage
+//!   paused            --resume---------> running   PLAN_RESUMED
+//!   any but ended     --cancel---------> running   PLAN_CANCEL_REQUESTED, until all tasks have ended; FAILED too
+//!   any but new       --roll back------> running   PLAN_ROLLBACK_REQUESTED, until all tasks are undone
+//!   running           --InterruptPlan--> paused    PLAN_PAUSED: its process has died; not if it is being cancelled
+//!   paused            --InterruptPlan--> paused    PLAN_PAUSED: what a person had wanted to begin waits again
 //!   running           --FireTimer------> paused    PLAN_PAUSED: its time is over
 //!   any               --TaskChanged----> any       TASK_CHANGED, and what follows from it
 //! ```
