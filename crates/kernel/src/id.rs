@@ -124,6 +124,13 @@ id!(
     ALLOWED
 );
 id!(
+    /// An instance of the engine: it lives in the folder of its data, and outlives the process.
+    InstanceId,
+    "instance id",
+    "._-",
+    ALLOWED_NAME
+);
+id!(
     /// The name under which a workflow is registered.
     WorkflowName,
     "workflow name",

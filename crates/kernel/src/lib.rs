@@ -45,7 +45,7 @@ pub use effect::{Answer, Completion, Effect};
 pub use entity::{EntityId, LetterHome, LetterId, LimitKey};
 pub use event::{Entry, Event, Heard, Retried};
 pub use failure::{Class, Code, Failure, FailureError, MaxRetriesExceeded};
-pub use id::{InvalidId, KeyName, PlanId, RunId, StepId, TenantId, WorkflowName, check_prefix, check_signal, check_tenant};
+pub use id::{InstanceId, InvalidId, KeyName, PlanId, RunId, StepId, TenantId, WorkflowName, check_prefix, check_signal, check_tenant};
 pub use key::{Callback, Held, Key, Target};
 pub use lock::{Lock, LockEvent};
 pub use machine::{Decision, Entity, IllegalTransition};

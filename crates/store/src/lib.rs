@@ -5,6 +5,7 @@
 //! pass.
 
 mod batch;
+mod commons;
 pub mod contract;
 mod error;
 mod feed;
@@ -15,6 +16,9 @@ mod plans;
 mod sweep;
 
 pub use batch::{Append, Batch, Definition, Fence, Forgotten, LetterChange, LetterRow, OutboxChange, RunRow, TimerChange};
+pub use commons::{
+    Commons, CommonsError, LockHolder, PlanField, SharedCheckpoint, SharedLock, SharedPlan, SharedTask, TaskField, Write, Wrote,
+};
 pub use error::Error;
 pub use feed::{Fed, Position};
 pub use filter::{RunCursor, RunFilter};
