@@ -5,8 +5,8 @@ use crate::plan::PlanCreated;
 use crate::random::Seed;
 use crate::run::Verb;
 use crate::{
-    Attempt, Envelope, Epoch, Event, Failure, KeyName, LetterId, Origin, Payload, Policy, Revision, RunId, RunOptions, Seq, StepId,
-    TenantId, TimerName, Timestamp, WorkflowName,
+    Attempt, Envelope, Epoch, Event, Failure, InstanceId, KeyName, LetterId, Origin, Payload, Policy, Revision, RunId, RunOptions, Seq,
+    StepId, TenantId, TimerName, Timestamp, WorkflowName,
 };
 use std::time::Duration;
 
@@ -47,6 +47,35 @@ pub enum Command {
     InterruptPlan,
     /// Take a lock away from its holder.
     BreakLock(Origin),
+    /// A person has taken a lock away from a holder of another instance.
+    BreakElsewhere {
+        /// Who had it.
+        holder: String,
+        /// Who wants it, and why.
+        origin: Origin,
+    },
+    /// Of a lock: the same, where the commons say who has it.
+    Shared(Box<Command>),
+    /// The commons say who has a lock.
+    SettleClaim(SettleClaim),
+    /// The commons say that a holding is over.
+    LoseLock {
+        /// Of this holding.
+        fence: u64,
+        /// Who found that, and what.
+        origin: Origin,
+    },
+    /// Take a task up that another instance began.
+    AdoptRun(Box<AdoptRun>),
+    /// Another instance goes on with a task.
+    HandOverRun(HandOver),
+    /// The commons are away, or are back: those who watch a plan have to know.
+    AlertPlan {
+        /// They are away.
+        degraded: bool,
+        /// What was found, and what follows.
+        why: String,
+    },
     /// Hear what another entity says.
     Hear(Box<Envelope>),
     /// Throw a dead letter away.
@@ -226,6 +255,60 @@ pub struct OperatePlan {
     pub origin: Origin,
     /// For a start: those of its tenants whose lock somebody else has, and who.
     pub locked: Vec<(TenantId, String)>,
+}
+
+/// The commons say who has a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettleClaim {
+    /// Who asked for it.
+    pub task: RunId,
+    /// The sequence of the event by which it asked.
+    pub asked: Seq,
+    /// What they say.
+    pub claimed: Claimed,
+}
+
+/// What the commons say of a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claimed {
+    /// It is the task's.
+    Granted {
+        /// The number of the holding; the next one if it was granted without the commons.
+        fence: Option<u64>,
+    },
+    /// It is somebody else's.
+    Held {
+        /// Whose.
+        holder: String,
+    },
+}
+
+/// Take a task up that another instance began. It is interrupted then: what becomes of it is for the person to say who wants it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AdoptRun {
+    /// The task, as its plan would begin it.
+    pub start: StartRun,
+    /// Whose it was.
+    pub from: Option<InstanceId>,
+    /// Who wants it, and why.
+    pub origin: Origin,
+    /// When it first began.
+    pub started_at: Option<Timestamp>,
+    /// For each stage that is done, in order, whether it can be undone.
+    pub done: Vec<bool>,
+    /// What those stages have left.
+    pub data: Payload,
+    /// Its plan is not here: it begins when a person says so.
+    pub alone: bool,
+}
+
+/// Another instance goes on with a task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HandOver {
+    /// Which; whoever wants it, if there is none.
+    pub to: Option<InstanceId>,
+    /// Who wants it or found it, and why.
+    pub origin: Origin,
 }
 
 /// Keep what an attempt says of how far it has come.

@@ -132,6 +132,8 @@ pub enum Answer {
     Operated,
     /// It is on record that what the task did is undone.
     RollingBack,
+    /// It is on record that another instance goes on with the task.
+    HandedOver,
     /// The lock is not its holder's any more.
     Broken,
     /// The key has its value.

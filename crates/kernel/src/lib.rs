@@ -38,8 +38,9 @@ mod timer;
 mod wait;
 
 pub use command::{
-    CancelRun, Command, CreatePlan, DeleteKey, DropLetter, EndKey, ExpireKey, FireTimer, OperatePlan, Proposal, PutKey, RecordHeartbeat,
-    RedriveLetter, RenewKey, ReportCallback, ReportFailure, RetryFrom, RetryRun, SendSignal, StartRun, TakeTurn,
+    AdoptRun, CancelRun, Claimed, Command, CreatePlan, DeleteKey, DropLetter, EndKey, ExpireKey, FireTimer, HandOver, OperatePlan,
+    Proposal, PutKey, RecordHeartbeat, RedriveLetter, RenewKey, ReportCallback, ReportFailure, RetryFrom, RetryRun, SendSignal,
+    SettleClaim, StartRun, TakeTurn,
 };
 pub use effect::{Answer, Completion, Effect};
 pub use entity::{EntityId, LetterHome, LetterId, LimitKey};

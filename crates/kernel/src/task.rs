@@ -1,6 +1,6 @@
 //! A task: a run that is one tenant's part of a plan.
 
-use crate::{Epoch, Failure, Origin, Payload, PlanId, RunId, Seq, StepId, TenantId, Timestamp};
+use crate::{Epoch, Failure, InstanceId, Origin, Payload, PlanId, RunId, Seq, StepId, TenantId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -197,6 +197,29 @@ pub enum TaskEvent {
     },
     /// It has all it needs, and begins.
     Started,
+    /// Another instance began it, and this one goes on with it. What was done there follows.
+    Adopted {
+        /// Whose it was.
+        from: Option<InstanceId>,
+        /// Who wants it, and why.
+        origin: Origin,
+        /// When it first began.
+        started_at: Option<Timestamp>,
+        /// The last stage that is done, counted from 0.
+        index: Option<u32>,
+        /// Its plan is not here.
+        alone: bool,
+        /// What the stages so far have left for those after them: the payload of the record.
+        #[serde(skip, default = "nothing")]
+        data: Payload,
+    },
+    /// Another instance goes on with it.
+    HandedOver {
+        /// Which; whoever wants it, if there is none.
+        to: Option<InstanceId>,
+        /// Who wants it or found it, and why.
+        origin: Origin,
+    },
     /// A stage begins.
     StageStarted {
         /// The stage.
@@ -245,6 +268,8 @@ impl TaskEvent {
             TaskEvent::LockAcquired(_) => "LOCK_ACQUIRED",
             TaskEvent::LockLost { .. } => "LOCK_LOST",
             TaskEvent::Started => "TASK_STARTED",
+            TaskEvent::Adopted { .. } => "TASK_ADOPTED",
+            TaskEvent::HandedOver { .. } => "TASK_HANDED_OVER",
             TaskEvent::StageStarted { .. } => "STAGE_STARTED",
             TaskEvent::StageCompleted { .. } => "STAGE_COMPLETED",
             TaskEvent::StageFailed { .. } => "STAGE_FAILED",
@@ -263,7 +288,9 @@ impl TaskEvent {
             | TaskEvent::Recalled { .. }
             | TaskEvent::LockAcquired(_)
             | TaskEvent::LockLost { .. }
-            | TaskEvent::Started => None,
+            | TaskEvent::Started
+            | TaskEvent::Adopted { .. }
+            | TaskEvent::HandedOver { .. } => None,
         }
     }
 }

@@ -75,6 +75,13 @@ pub fn decide(name: &KeyName, key: Option<&Key>, command: Command, now: Timestam
         | Command::OperatePlan(_)
         | Command::InterruptPlan
         | Command::BreakLock(_)
+        | Command::BreakElsewhere { .. }
+        | Command::Shared(_)
+        | Command::SettleClaim(_)
+        | Command::LoseLock { .. }
+        | Command::AdoptRun(_)
+        | Command::HandOverRun(_)
+        | Command::AlertPlan { .. }
         | Command::Hear(_) => Ok(Decision::answer(Answer::Heard)),
     }
 }

@@ -33,10 +33,20 @@ pub enum LockEvent {
         /// Of this holding; nothing if it stood in line.
         fence: Option<u64>,
     },
-    /// Its time was over.
+    /// Its time was over, or somebody else has it by now.
     Lost {
         /// Of this holding.
         fence: u64,
+        /// Who found that, and what; nobody if its time was over.
+        #[serde(default, skip_serializing_if = "is_nobody")]
+        origin: Origin,
+    },
+    /// A person took it away from a holder that this instance knows of only by hearsay.
+    BrokenElsewhere {
+        /// Who had it.
+        holder: String,
+        /// Who took it away, and why.
+        origin: Origin,
     },
     /// A person took it away.
     Broken {
@@ -45,6 +55,10 @@ pub enum LockEvent {
         /// Who, and why.
         origin: Origin,
     },
+}
+
+fn is_nobody(origin: &Origin) -> bool {
+    *origin == Origin::default()
 }
 
 impl LockEvent {
@@ -57,7 +71,7 @@ impl LockEvent {
             LockEvent::Suspected { .. } => "LOCK_SUSPECTED",
             LockEvent::Released { .. } => "LOCK_RELEASED",
             LockEvent::Lost { .. } => "LOCK_LOST",
-            LockEvent::Broken { .. } => "LOCK_BROKEN",
+            LockEvent::Broken { .. } | LockEvent::BrokenElsewhere { .. } => "LOCK_BROKEN",
         }
     }
 }

@@ -27,9 +27,12 @@ fn said(lock: Option<&Lock>, entry: &Entry) -> Vec<(EntityId, Message)> {
             let asked = lock.and_then(|lock| lock.line.first()).map_or(0, |first| first.asked);
             vec![((&lease.task).into(), Message::LockGranted { lease: Box::new(lease.clone()), asked })]
         }
-        LockEvent::Lost { fence } => lost(*fence, &Origin::default()),
-        LockEvent::Broken { fence, origin } => lost(*fence, origin),
-        LockEvent::Requested(_) | LockEvent::Renewed { .. } | LockEvent::Suspected { .. } | LockEvent::Released { .. } => Vec::new(),
+        LockEvent::Lost { fence, origin } | LockEvent::Broken { fence, origin } => lost(*fence, origin),
+        LockEvent::Requested(_)
+        | LockEvent::Renewed { .. }
+        | LockEvent::Suspected { .. }
+        | LockEvent::Released { .. }
+        | LockEvent::BrokenElsewhere { .. } => Vec::new(),
     }
 }
 
@@ -64,7 +67,7 @@ fn change(lock: &mut Lock, entry: &Entry, event: &LockEvent) -> Result<(), &'sta
         }
         LockEvent::Acquired(lease) => {
             let is_next = lock.holder.is_none() && lock.line.first().is_some_and(|first| first.task == lease.task);
-            if !is_next || lease.fence != lock.fence + 1 {
+            if !is_next || lease.fence <= lock.fence {
                 return Err("it is not the task's turn");
             }
             lock.line.remove(0);
@@ -83,8 +86,9 @@ fn change(lock: &mut Lock, entry: &Entry, event: &LockEvent) -> Result<(), &'sta
         LockEvent::Released { fence: Some(fence), .. } if is_held(lock, *fence) => lock.holder = None,
         LockEvent::Released { fence: Some(_), .. } => return Err("it is not held"),
         LockEvent::Released { task, fence: None } => lock.line.retain(|waiter| waiter.task != *task),
-        LockEvent::Lost { fence } | LockEvent::Broken { fence, .. } if !is_held(lock, *fence) => return Err("it is not held"),
+        LockEvent::Lost { fence, .. } | LockEvent::Broken { fence, .. } if !is_held(lock, *fence) => return Err("it is not held"),
         LockEvent::Lost { .. } => lock.holder = None,
+        LockEvent::BrokenElsewhere { origin, .. } => lock.broken_by.clone_from(&origin.command),
         LockEvent::Broken { origin, .. } => {
             lock.holder = None;
             lock.broken_by.clone_from(&origin.command);

@@ -9,6 +9,15 @@
 //!   held          --FireTimer---------> held   (the holder is asked whether it is to be renewed: no event)
 //!   held          --FireTimer, over---> free   LOCK_LOST, LOCK_ACQUIRED by who is next
 //!   held          --BreakLock---------> free   LOCK_BROKEN, LOCK_ACQUIRED by who is next
+//!   held          --LoseLock----------> free   LOCK_LOST, LOCK_ACQUIRED by who is next
+//! ```
+//!
+//! Where instances with stores of their own share the tenants, the commons say who has a lock, and the commands come as `Shared`. Then whoever is next only
+//! stands in line, for the runtime to claim it there:
+//!
+//! ```text
+//!   free, in line --SettleClaim, granted> held  LOCK_ACQUIRED with the fence of the commons | (not in line any more: no event)
+//!   free, in line --SettleClaim, held---> free  (waits on) | (does not wait: LOCK_RELEASED, and it is told who has it)
 //! ```
 //!
 //! First come, first served. The fence rises with every holding and outlives it, so that what an earlier holder says can be told from what the present one
@@ -22,8 +31,8 @@ pub use evolve::{advance, evolve};
 
 use crate::machine::Decision;
 use crate::{
-    Answer, Command, Effect, EntityId, Entry, Envelope, Epoch, Event, Heard, Lease, Message, Origin, PlanId, Refusal, RunId, Seq, TenantId,
-    Timer, TimerName, Timestamp,
+    Answer, Claimed, Command, Effect, EntityId, Entry, Envelope, Epoch, Event, Heard, Lease, Message, Origin, PlanId, Refusal, RunId, Seq,
+    SettleClaim, TenantId, Timer, TimerName, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -78,12 +87,29 @@ pub struct Waiter {
     pub asked: Seq,
     /// For how long it is to hold without being renewed.
     pub lease: Duration,
+    /// It waits if somebody else has it.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub waits: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_yes(yes: &bool) -> bool {
+    *yes
 }
 
 impl Lock {
     /// The holding, if it is somebody's now.
     pub fn held(&self) -> Option<&Lease> {
         self.holder.as_ref().map(|holder| &holder.lease)
+    }
+
+    /// Who is next, while nobody has it.
+    pub fn wanted(&self) -> Option<&Waiter> {
+        self.line.first().filter(|_| self.holder.is_none())
     }
 
     fn is_over(&self, now: Timestamp) -> bool {
@@ -104,58 +130,132 @@ impl Lock {
 /// A [`Refusal`] leaves no trace.
 pub fn decide(tenant: &TenantId, lock: Option<&Lock>, command: Command, now: Timestamp) -> Result<Decision, Refusal> {
     match command {
-        Command::Hear(envelope) => Ok(hear(tenant, lock, *envelope, now)),
-        Command::BreakLock(origin) => give_away(tenant, lock, origin, now),
-        Command::FireTimer(fire) => Ok(lock.map_or_else(Decision::default, |lock| fire_timer(lock, fire.revision, now))),
-        _ => Ok(Decision::answer(Answer::Heard)), // of other machines
+        Command::Shared(command) => of(tenant, lock, *command, now).map(|of| of.decision(&Free::Claimed)),
+        command => of(tenant, lock, command, now).map(|of| of.decision(&Free::Given)),
+    }
+}
+
+/// What becomes of a lock that is free while somebody stands in line.
+enum Free {
+    /// It is given to who is next.
+    Given,
+    /// The commons are asked, and say so later.
+    Claimed,
+}
+
+/// What is to happen, before it is known who is next.
+struct Of<'a> {
+    tenant: &'a TenantId,
+    lock: Option<&'a Lock>,
+    now: Timestamp,
+    heard: Option<Heard>,
+    events: Vec<LockEvent>,
+    effects: Vec<Effect>,
+}
+
+fn of<'a>(tenant: &'a TenantId, lock: Option<&'a Lock>, command: Command, now: Timestamp) -> Result<Of<'a>, Refusal> {
+    let of = |events, effects| Of { tenant, lock, now, heard: None, events, effects };
+    match command {
+        Command::Hear(envelope) => {
+            let heard = Heard { from: envelope.from.clone(), seq: envelope.seq };
+            let (events, effects) = hear(tenant, lock, *envelope, now);
+            Ok(Of { heard: (heard.seq != 0).then_some(heard), ..of(events, effects) })
+        }
+        Command::BreakLock(origin) => give_away(tenant, lock, origin).map(|events| of(events, vec![Effect::Answer(Answer::Broken)])),
+        Command::BreakElsewhere { holder, origin } => {
+            let is_done = origin.command.is_some() && lock.is_some_and(|lock| lock.broken_by == origin.command);
+            let broken = (!is_done).then_some(LockEvent::BrokenElsewhere { holder, origin });
+            Ok(of(broken.into_iter().collect(), vec![Effect::Answer(Answer::Broken)]))
+        }
+        Command::LoseLock { fence, origin } => {
+            let lost = lock.and_then(Lock::held).filter(|lease| lease.fence == fence);
+            let lost = lost.map(|_| LockEvent::Lost { fence, origin });
+            Ok(of(lost.into_iter().collect(), vec![Effect::Answer(Answer::Heard)]))
+        }
+        Command::SettleClaim(claim) => {
+            let (events, effects) = settle(tenant, lock, claim, now);
+            Ok(of(events, effects))
+        }
+        Command::FireTimer(fire) => {
+            let (events, effects) = lock.map(|lock| fire_timer(lock, fire.revision, now)).unwrap_or_default();
+            Ok(of(events, effects))
+        }
+        _ => Ok(of(Vec::new(), vec![Effect::Answer(Answer::Heard)])), // of other machines
+    }
+}
+
+/// The commons say who has it.
+fn settle(tenant: &TenantId, lock: Option<&Lock>, claim: SettleClaim, now: Timestamp) -> (Vec<LockEvent>, Vec<Effect>) {
+    let heard = Effect::Answer(Answer::Heard);
+    let SettleClaim { task, asked, claimed } = claim;
+    let first = lock.and_then(Lock::wanted).filter(|first| first.task == task && first.asked == asked);
+    let (Some(lock), Some(first)) = (lock, first) else { return (Vec::new(), vec![heard]) };
+    match claimed {
+        Claimed::Granted { fence } => {
+            let lease = first.holding(fence.unwrap_or(lock.fence + 1).max(lock.fence + 1), now);
+            (vec![LockEvent::Acquired(lease)], vec![heard])
+        }
+        Claimed::Held { .. } if first.waits => (Vec::new(), vec![heard]),
+        Claimed::Held { holder } => {
+            let message = Message::LockRefused { asked, holder };
+            let answer = Envelope { from: EntityId::Lock(tenant.clone()), seq: 0, to: (&task).into(), message };
+            (vec![LockEvent::Released { task, fence: None }], vec![Effect::Bounce(Box::new(answer))])
+        }
+    }
+}
+
+impl Waiter {
+    fn holding(&self, fence: u64, now: Timestamp) -> Lease {
+        let Waiter { task, plan, epoch, lease, .. } = self.clone();
+        Lease { plan, task, epoch, fence, lease, expires_at: now.saturating_add(lease) }
     }
 }
 
 /// Takes it away from its holder, because a person says so.
-fn give_away(tenant: &TenantId, lock: Option<&Lock>, origin: Origin, now: Timestamp) -> Result<Decision, Refusal> {
+fn give_away(tenant: &TenantId, lock: Option<&Lock>, origin: Origin) -> Result<Vec<LockEvent>, Refusal> {
     let missing = || Refusal::LockNotFound { tenant: tenant.clone() };
     let lock = lock.ok_or_else(missing)?;
     if origin.command.is_some() && origin.command == lock.broken_by {
-        return Ok(Decision::answer(Answer::Broken));
+        return Ok(Vec::new());
     }
     let fence = lock.held().ok_or_else(missing)?.fence;
-    let entries = follow_up(tenant, Some(lock), vec![LockEvent::Broken { fence, origin }], now);
-    Ok(decision(tenant, Some(lock), entries, Answer::Broken))
+    Ok(vec![LockEvent::Broken { fence, origin }])
 }
 
-fn fire_timer(lock: &Lock, revision: Seq, now: Timestamp) -> Decision {
-    let Some(holder) = lock.holder.as_ref().filter(|holder| holder.revision == revision) else {
-        return Decision::answer(Answer::Superseded);
-    };
+fn fire_timer(lock: &Lock, revision: Seq, now: Timestamp) -> (Vec<LockEvent>, Vec<Effect>) {
+    let superseded = Effect::Answer(Answer::Superseded);
+    let Some(holder) = lock.holder.as_ref().filter(|holder| holder.revision == revision) else { return (Vec::new(), vec![superseded]) };
     let Lease { task, fence, expires_at, .. } = &holder.lease;
     if *expires_at <= now {
-        let entries = follow_up(&lock.tenant, Some(lock), vec![LockEvent::Lost { fence: *fence }], now);
-        return decision(&lock.tenant, Some(lock), entries, Answer::Superseded);
+        return (vec![LockEvent::Lost { fence: *fence, origin: Origin::default() }], vec![superseded]);
     }
     let me = EntityId::Lock(lock.tenant.clone());
     let message = Message::ConfirmLock { fence: *fence, seen: holder.seen };
     let ask = Envelope { from: me, seq: 0, to: task.into(), message };
-    Decision { entries: Vec::new(), effects: vec![Effect::Bounce(Box::new(ask))] }
+    (Vec::new(), vec![Effect::Bounce(Box::new(ask))])
 }
 
-fn hear(tenant: &TenantId, lock: Option<&Lock>, envelope: Envelope, now: Timestamp) -> Decision {
-    let Envelope { from, seq, message, .. } = envelope;
-    let EntityId::Run(task) = &from else { return Decision::answer(Answer::Heard) };
+fn hear(tenant: &TenantId, lock: Option<&Lock>, envelope: Envelope, now: Timestamp) -> (Vec<LockEvent>, Vec<Effect>) {
+    let Envelope { from, message, .. } = envelope;
+    let heard = vec![Effect::Answer(Answer::Heard)];
+    let EntityId::Run(task) = &from else { return (Vec::new(), heard) };
     let holds = |lease: &&Lease| lease.task == *task;
     let held = lock.and_then(Lock::held);
     let events = match message {
         Message::AcquireLock { epoch, asked, plan, lease, waits } => {
-            let asks = Waiter { task: task.clone(), plan, epoch, asked, lease };
+            let asks = Waiter { task: task.clone(), plan, epoch, asked, lease, waits };
             let is_over = lock.is_some_and(|lock| lock.is_over(now));
             match held.filter(|held| !is_over && held.task != *task) {
                 Some(other) if !waits => {
                     let refused = Message::LockRefused { asked, holder: other.holder() };
                     let answer = Envelope { from: EntityId::Lock(tenant.clone()), seq: 0, to: from, message: refused };
-                    return Decision { entries: Vec::new(), effects: vec![Effect::Bounce(Box::new(answer))] };
+                    return (Vec::new(), vec![Effect::Bounce(Box::new(answer))]);
                 }
                 Some(_) if lock.is_some_and(|lock| lock.line.contains(&asks)) => Vec::new(),
                 _ => {
-                    let over = held.filter(|_| is_over).map(|held| LockEvent::Lost { fence: held.fence });
+                    let over = held
+                        .filter(|_| is_over)
+                        .map(|held| LockEvent::Lost { fence: held.fence, origin: Origin::default() });
                     over.into_iter().chain([LockEvent::Requested(asks)]).collect()
                 }
             }
@@ -180,48 +280,34 @@ fn hear(tenant: &TenantId, lock: Option<&Lock>, envelope: Envelope, now: Timesta
         }
         _ => Vec::new(),
     };
-    let mut entries = follow_up(tenant, lock, events, now);
-    if let Some(first) = entries.first_mut()
-        && seq != 0
-    {
-        first.heard = Some(Heard { from: from.clone(), seq });
-    }
-    decision(tenant, lock, entries, Answer::Heard)
+    (events, heard)
 }
 
-/// The entries of these events, and of whoever has the lock after them.
-fn follow_up(tenant: &TenantId, lock: Option<&Lock>, events: Vec<LockEvent>, now: Timestamp) -> Vec<Entry> {
-    let (mut next, mut entries) = (lock.cloned(), Vec::new());
-    let mut add = |next: &mut Option<Lock>, event: LockEvent| {
-        let entry = Entry::new(next.as_ref().map_or(0, |lock| lock.seq) + 1, 1, now, Event::Lock(Box::new(event)));
-        *next = evolve(tenant, next.take(), &entry).ok();
-        entries.push(entry);
-    };
-    for event in events {
-        add(&mut next, event);
+impl Of<'_> {
+    /// What follows: these events, whoever has the lock after them, and its timer.
+    fn decision(self, free: &Free) -> Decision {
+        let Of { tenant, lock, now, heard, events, effects } = self;
+        let (mut next, mut entries) = (lock.cloned(), Vec::new());
+        let mut add = |next: &mut Option<Lock>, event: LockEvent| {
+            let entry = Entry::new(next.as_ref().map_or(0, |lock| lock.seq) + 1, 1, now, Event::Lock(Box::new(event)));
+            *next = evolve(tenant, next.take(), &entry).ok();
+            entries.push(entry);
+        };
+        for event in events {
+            add(&mut next, event);
+        }
+        let first = next.as_ref().and_then(|lock| Some(lock.wanted()?.holding(lock.fence + 1, now)));
+        if let (Some(lease), Free::Given) = (first, free) {
+            add(&mut next, LockEvent::Acquired(lease));
+        }
+        let Some(first) = entries.first_mut() else { return Decision { entries, effects } };
+        first.heard = heard;
+        let armed = |lock: Option<&Lock>| lock.and_then(Lock::timer);
+        let timer = match (armed(lock), armed(next.as_ref())) {
+            (before, Some(timer)) if before.as_ref() != Some(&timer) => Some(Effect::Arm(timer)),
+            (Some(_), None) => Some(Effect::Disarm(TimerName::Lease)),
+            _ => None,
+        };
+        Decision { entries, effects: timer.into_iter().chain(effects).collect() }
     }
-    let first = next
-        .as_ref()
-        .filter(|lock| lock.holder.is_none())
-        .and_then(|lock| Some((lock.fence, lock.line.first()?.clone())));
-    if let Some((fence, Waiter { task, plan, epoch, lease, .. })) = first {
-        let lease = Lease { plan, task, epoch, fence: fence + 1, lease, expires_at: now.saturating_add(lease) };
-        add(&mut next, LockEvent::Acquired(lease));
-    }
-    entries
-}
-
-/// What follows from these entries: the timer of who has the lock now.
-fn decision(tenant: &TenantId, lock: Option<&Lock>, entries: Vec<Entry>, answer: Answer) -> Decision {
-    if entries.is_empty() {
-        return Decision::answer(answer);
-    }
-    let next = entries.iter().fold(lock.cloned(), |lock, entry| evolve(tenant, lock, entry).ok());
-    let armed = |lock: Option<&Lock>| lock.and_then(Lock::timer);
-    let timer = match (armed(lock), armed(next.as_ref())) {
-        (before, Some(timer)) if before.as_ref() != Some(&timer) => Some(Effect::Arm(timer)),
-        (Some(_), None) => Some(Effect::Disarm(TimerName::Lease)),
-        _ => None,
-    };
-    Decision { entries, effects: timer.into_iter().chain([Effect::Answer(answer)]).collect() }
 }

@@ -71,6 +71,16 @@ pub enum PlanEvent {
     },
     /// It was called off, or all of its tasks were.
     Cancelled,
+    /// What instances share cannot be reached: what follows from that for its tasks is in the text.
+    Degraded {
+        /// What was found, and what follows.
+        why: String,
+    },
+    /// What instances share can be reached again.
+    Restored {
+        /// What was found, and what follows.
+        why: String,
+    },
 }
 
 /// A plan as it was created.
@@ -152,6 +162,8 @@ impl PlanEvent {
             PlanEvent::Completed => "PLAN_COMPLETED",
             PlanEvent::Failed { .. } => "PLAN_FAILED",
             PlanEvent::Cancelled => "PLAN_CANCELLED",
+            PlanEvent::Degraded { .. } => "DEGRADED",
+            PlanEvent::Restored { .. } => "RESTORED",
         }
     }
 
@@ -168,7 +180,9 @@ impl PlanEvent {
             | PlanEvent::TaskRecalled { .. }
             | PlanEvent::Completed
             | PlanEvent::Failed { .. }
-            | PlanEvent::Cancelled => None,
+            | PlanEvent::Cancelled
+            | PlanEvent::Degraded { .. }
+            | PlanEvent::Restored { .. } => None,
         }
     }
 

@@ -53,7 +53,9 @@ fn said(plan: &Plan, entry: &Entry, told: Vec<RunId>) -> Vec<(EntityId, Message)
         | PlanEvent::TaskChanged { .. }
         | PlanEvent::Completed
         | PlanEvent::Failed { .. }
-        | PlanEvent::Cancelled => Vec::new(),
+        | PlanEvent::Cancelled
+        | PlanEvent::Degraded { .. }
+        | PlanEvent::Restored { .. } => Vec::new(),
     }
 }
 
@@ -154,6 +156,7 @@ fn create(id: &PlanId, entry: &Entry, created: &PlanCreated) -> Plan {
         forgiven: 0,
         deadline: None,
         commands: BTreeSet::new(),
+        degraded: false,
     }
 }
 
@@ -224,6 +227,8 @@ fn change(plan: &mut Plan, entry: &Entry, event: &PlanEvent) -> Result<(), &'sta
             plan.silent.insert(place); // it says where it stands, or has said it by now: whatever is heard of it is enough
             Arc::make_mut(&mut plan.tasks[place]).told = 0;
         }
+        PlanEvent::Degraded { .. } => plan.degraded = true,
+        PlanEvent::Restored { .. } => plan.degraded = false,
         PlanEvent::Completed | PlanEvent::Failed { .. } | PlanEvent::Cancelled => {
             let Some((status, failure)) = event.end() else { return Ok(()) };
             plan.phase = Phase::Ended { status, at: entry.at, failure };

@@ -11,6 +11,7 @@
 //!   paused            --InterruptPlan--> paused    PLAN_PAUSED: what a person had wanted to begin waits again
 //!   running           --FireTimer------> paused    PLAN_PAUSED: its time is over
 //!   any               --TaskChanged----> any       TASK_CHANGED, and what follows from it
+//!   any but ended     --AlertPlan------> the same  DEGRADED, RESTORED: what instances share is away, or back
 //! ```
 //!
 //! What follows, in `next`: TASK_ADMITTED for who is next, PLAN_PAUSED by its own rules, and its end: PLAN_COMPLETED, PLAN_FAILED, PLAN_CANCELLED.
@@ -45,9 +46,21 @@ pub fn decide(id: &PlanId, plan: Option<&Plan>, command: Command, now: Timestamp
         (None, Command::OperatePlan(_) | Command::InterruptPlan) => Err(Refusal::PlanNotFound { plan: id.clone() }),
         (Some(plan), Command::OperatePlan(command)) => operate::decide(plan, command, now),
         (Some(plan), Command::InterruptPlan) => Ok(operate::interrupt(plan, now)),
+        (Some(plan), Command::AlertPlan { degraded, why }) => Ok(alert(plan, degraded, why, now)),
         (Some(plan), Command::FireTimer(fire)) => Ok(fire_timer(plan, &fire, now)),
         (_, _) => Ok(Decision::answer(Answer::Heard)), // of other machines
     }
+}
+
+/// Those who watch it hear once that the commons are away, and once that they are back; the latter also if it has ended meanwhile.
+fn alert(plan: &Plan, degraded: bool, why: String, now: Timestamp) -> Decision {
+    let has_ended = matches!(plan.phase, Phase::Ended { .. });
+    let event = match degraded {
+        _ if plan.degraded == degraded || (degraded && has_ended) => return Decision::answer(Answer::Heard),
+        true => PlanEvent::Degraded { why },
+        false => PlanEvent::Restored { why },
+    };
+    follow(plan, vec![event], now, Answer::Heard)
 }
 
 /// A task says where it stands.

@@ -155,6 +155,9 @@ pub struct Plan {
     pub deadline: Option<Deadline>,
     /// The commands with an id that were carried out.
     pub commands: BTreeSet<(Verb, String)>,
+    /// What instances share cannot be reached.
+    #[serde(default)]
+    pub degraded: bool,
 }
 
 /// Where a plan stands.

@@ -11,6 +11,11 @@ pub(super) fn write_task(event: &TaskEvent, record: &mut Record, body: &mut Body
     body.task = serde_json::to_vec(event).ok();
     match event {
         TaskEvent::CheckpointSaved { data, .. } => record.payload = Some(data.clone()),
+        TaskEvent::Adopted { data, origin, .. } => {
+            record.payload = Some(data.clone());
+            record.reason.clone_from(&origin.why);
+        }
+        TaskEvent::HandedOver { origin, .. } => record.reason.clone_from(&origin.why),
         TaskEvent::StageFailed { failure, .. } => record.reason = Some(failure.message.clone()),
         TaskEvent::LockLost { origin, .. } => record.reason.clone_from(&origin.why),
         TaskEvent::Admitted { .. }
@@ -29,13 +34,14 @@ pub(super) fn write_plan(event: &PlanEvent, record: &mut Record, body: &mut Body
     }
     record.reason = match event {
         PlanEvent::Failed { failure } => Some(failure.message.clone()),
+        PlanEvent::Degraded { why } | PlanEvent::Restored { why } => Some(why.clone()),
         event => event.origin().and_then(|Origin { why, .. }| why.clone()),
     };
 }
 
 pub(super) fn write_lock(event: &LockEvent, record: &mut Record, body: &mut Body) {
     body.lock = serde_json::to_vec(event).ok();
-    if let LockEvent::Broken { origin, .. } = event {
+    if let LockEvent::Broken { origin, .. } | LockEvent::BrokenElsewhere { origin, .. } | LockEvent::Lost { origin, .. } = event {
         record.reason.clone_from(&origin.why);
     }
 }
@@ -45,7 +51,7 @@ pub(super) fn read(record: &Record, body: &Body) -> Option<Result<Event, &'stati
     let payload = || record.payload.clone().ok_or("payload");
     let event = match (&body.task, &body.plan, &body.lock) {
         (Some(json), _, _) => parse(json).and_then(|mut event: TaskEvent| {
-            if let TaskEvent::CheckpointSaved { data, .. } = &mut event {
+            if let TaskEvent::CheckpointSaved { data, .. } | TaskEvent::Adopted { data, .. } = &mut event {
                 *data = payload()?;
             }
             Ok(Event::Task(Box::new(event)))

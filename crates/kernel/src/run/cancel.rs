@@ -13,6 +13,9 @@ pub(super) fn decide(run: &Run, command: CancelRun, now: Timestamp) -> Result<De
     if run.has_done(Verb::Cancel, &origin) && !blocked {
         return Ok(Decision::answer(Answer::CancelRequested));
     }
+    if run.is_handed_over() {
+        return Err(run.refuse(task::ELSEWHERE));
+    }
     if run.task.is_some() && (run.open().is_some() || task::may_be_called_off(run)) {
         return Ok(end(run, origin, now));
     }

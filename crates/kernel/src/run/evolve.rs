@@ -122,7 +122,11 @@ fn apply(run: &mut Run, entry: &Entry) {
             run.details.extend(details.clone().map(|details| (step.clone(), details)));
         }
         Event::StepHeartbeat { step, details, .. } => drop(run.details.insert(step.clone(), details.clone())),
-        Event::StepCompleted { step, .. } => drop(run.details.remove(step)),
+        Event::StepCompleted { step, .. } => {
+            run.details.remove(step);
+            run.task.iter_mut().for_each(|task| task::record_done(task, entry));
+        }
+        Event::RunInterrupted => run.task.iter_mut().for_each(|task| task.adopting = false),
         Event::UndoCompleted { step, .. } => drop(run.details.remove(&step.undo())),
         Event::ProgressNoted { text, .. } => run.note = Some(text.clone()),
         Event::StepFailed { step, failure, .. } if failure.class == Class::Poison => drop(run.letters.insert(step.clone())),

@@ -4,6 +4,7 @@
 //! [`evolve`] is the fold: the same function live and at recovery; what it does not list is an
 //! [`IllegalTransition`](crate::machine::IllegalTransition). [`script`] is what of a journal still counts after retries.
 
+mod adopt;
 mod cancel;
 mod evolve;
 mod fire_timer;
@@ -36,7 +37,7 @@ pub use state::{
 };
 pub use status::{Recover, Status};
 pub use steps::{StepKind, StepStatus, StepView, Try, steps};
-pub use task::Task;
+pub use task::{HandedOver, Task};
 
 use crate::machine::Decision;
 use crate::{Command, Entry, Event, Refusal, RunId, Seq, Timestamp};
@@ -49,6 +50,7 @@ pub fn decide(id: &RunId, state: Option<&Run>, command: Command, now: Timestamp)
     match (state, command) {
         (None, Command::StartRun(command)) => Ok(start::begin(command, now)),
         (Some(run), Command::StartRun(command)) => start::repeat(run, &command),
+        (state, Command::AdoptRun(command)) => adopt::decide(id, state, *command, now),
         (state, Command::Hear(envelope)) => Ok(hear::decide(id, state, *envelope, now)),
         (None, _) => Err(Refusal::RunNotFound { run: id.clone() }),
         (Some(run), Command::TakeTurn(command)) => turn::decide(run, command),
@@ -63,6 +65,7 @@ pub fn decide(id: &RunId, state: Option<&Run>, command: Command, now: Timestamp)
         (Some(run), Command::InterruptRun) => Ok(interrupt::decide(run, now)),
         (Some(run), Command::RecordHeartbeat(command)) => heartbeat::decide(run, command, now),
         (Some(run), Command::RollBackRun(origin)) => roll_back::decide(run, origin, now),
+        (Some(run), Command::HandOverRun(command)) => adopt::hand_over(run, command, now),
         (
             Some(_),
             Command::DropLetter(_)
@@ -76,7 +79,12 @@ pub fn decide(id: &RunId, state: Option<&Run>, command: Command, now: Timestamp)
             | Command::CreatePlan(_)
             | Command::OperatePlan(_)
             | Command::InterruptPlan
-            | Command::BreakLock(_),
+            | Command::BreakLock(_)
+            | Command::BreakElsewhere { .. }
+            | Command::Shared(_)
+            | Command::SettleClaim(_)
+            | Command::LoseLock { .. }
+            | Command::AlertPlan { .. },
         ) => Ok(Decision::default()), // of other machines
     }
 }

@@ -1,6 +1,6 @@
 //! What may come next. Everything that the fold and the decisions check about order is here.
 
-use super::{Await, Open, Phase, Run, Stage, Status, task};
+use super::{Await, Open, Phase, Run, Stage, Status, Task, task};
 use crate::{Attempt, Event, Recovery, Seq, StepId};
 
 impl Run {
@@ -14,10 +14,18 @@ impl Run {
         {
             return task::may_follow(self, event);
         }
+        if let Some(Task { adopting: true, .. }) = self.task() {
+            match (event, self.open()) {
+                (Event::StepCompleted { step, attempt, .. }, Some(open)) => return open.attempt_is(step, *attempt),
+                (Event::RunInterrupted, Some(_)) => return Ok(()),
+                _ => {}
+            }
+        }
         let is_asked_for = self.task().is_some_and(|task| !task.rolls_back);
         match event {
             Event::RunCancelRequested { .. } if task::may_be_called_off(self) => return Ok(()),
             Event::RunCancelled if task::may_be_called_off(self) && is_asked_for => return Ok(()),
+            Event::RunCancelled if self.is_handed_over() && self.open().is_some() => return Ok(()),
             _ => {}
         }
         let Phase::Open(open) = &self.phase else { return Err("the run has ended".into()) };

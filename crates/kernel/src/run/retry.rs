@@ -44,6 +44,12 @@ pub struct Preview {
 }
 
 pub(super) fn decide(run: &Run, command: RetryRun, now: Timestamp) -> Result<Decision, Refusal> {
+    let decision = begin(run, command, now)?;
+    Ok(task::let_begin(run, decision, now))
+}
+
+/// Another life; a task waits for its turn.
+pub(super) fn begin(run: &Run, command: RetryRun, now: Timestamp) -> Result<Decision, Refusal> {
     if run.has_done(Verb::Retry, &command.origin) {
         return Ok(Decision::answer(Answer::Retried));
     }
@@ -213,6 +219,9 @@ fn reset(run: &Run, records: &Open, retried: &Retried) -> Vec<StepId> {
 
 fn may_be_retried(run: &Run, from: &RetryFrom, edited: bool, blocked: bool) -> Result<(), Refusal> {
     let refused = |what_to_do| Err(run.refuse(what_to_do));
+    if run.is_handed_over() {
+        return refused(task::ELSEWHERE);
+    }
     if run.is_half_undone() && !matches!(from, RetryFrom::Start | RetryFrom::Steps(_)) {
         return refused("some of what it did is undone: roll it back again, or retry it from its start");
     }

@@ -13,6 +13,7 @@ pub(super) fn decide(run: &Run, origin: Origin, now: Timestamp) -> Result<Decisi
         return Ok(Decision::answer(Answer::RollingBack));
     }
     match run.task_status() {
+        Some(TaskStatus::HandedOver) => return refused(task::ELSEWHERE),
         Some(TaskStatus::RollingBack) => return Ok(Decision::answer(Answer::RollingBack)),
         Some(TaskStatus::RolledBack) => return refused("it is rolled back already"),
         _ => {}
@@ -44,12 +45,12 @@ pub(super) fn decide(run: &Run, origin: Origin, now: Timestamp) -> Result<Decisi
 fn begin_again(run: &Run, origin: Origin, now: Timestamp) -> Result<Decision, Refusal> {
     let nobody = Origin { command: None, ..origin.clone() };
     let keep_all = RetryRun { origin: nobody, from: RetryFrom::Steps(Vec::new()), ..RetryRun::default() };
-    let mut decision = retry::decide(run, keep_all, now)?;
+    let mut decision = retry::begin(run, keep_all, now)?;
     let (seq, epoch) = (run.seq + 2, run.epoch + 1);
     decision.entries.push(Entry::new(seq, epoch, now, requested(origin)));
     decision.effects.retain(|effect| !matches!(effect, Effect::Arm(_) | Effect::Answer(_)));
     decision.effects.extend(disarm_all(run).into_iter().chain([Effect::Answer(Answer::RollingBack)]));
-    Ok(decision)
+    Ok(task::let_begin(run, decision, now))
 }
 
 fn requested(origin: Origin) -> Event {

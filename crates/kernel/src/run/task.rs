@@ -6,14 +6,15 @@
 //!   ready --RecallTask--> ready: TASK_RECALLED · ready, let begin by its plan --InterruptRun--> ready: TASK_RECALLED
 //!   open --LockLost--> interrupted: LOCK_LOST, RUN_INTERRUPTED · ended --LockLost--> ended: LOCK_LOST
 //!   any --OperateTask--> as the command that it stands for
+//!   – or handed over --AdoptRun--> interrupted · any --HandOverRun--> handed over: `adopt`
 //! ```
 
 use super::evolve::evolve;
 use super::turn::disarm_all;
 use super::{Decision, Ended, Open, Phase, Run, Stage, Status, Verb, cancel, pause, roll_back};
 use crate::{
-    CancelRun, Checkpoint, Effect, EntityId, Entry, Envelope, Epoch, Event, Lease, Message, OnFailure, Origin, Refusal, Retried, RunId,
-    Seq, TaskChanged, TaskEvent, TaskOptions, TaskStatus, Timestamp, Wants,
+    CancelRun, Checkpoint, Effect, EntityId, Entry, Envelope, Epoch, Event, InstanceId, Lease, Message, OnFailure, Origin, Refusal,
+    Retried, RunId, Seq, TaskChanged, TaskEvent, TaskOptions, TaskStatus, Timestamp, Wants,
 };
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,26 @@ pub struct Task {
     pub checkpoint: Option<Checkpoint>,
     /// A person wants what it did to be undone.
     pub rolls_back: bool,
+    /// What another instance has done of it, if that still counts.
+    #[serde(default)]
+    pub adopted: Option<Checkpoint>,
+    /// What was done elsewhere is being put on record.
+    #[serde(default)]
+    pub adopting: bool,
+    /// Its plan is not here: it begins when a person says so.
+    #[serde(default)]
+    pub alone: bool,
+    /// Another instance goes on with it.
+    #[serde(default)]
+    pub handed_over: Option<HandedOver>,
+}
+
+/// Another instance goes on with a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HandedOver {
+    /// Which; whoever wants it, if there is none.
+    pub to: Option<InstanceId>,
 }
 
 impl Run {
@@ -63,10 +84,16 @@ impl Run {
         self.is_ready() && self.task().is_some_and(is_let)
     }
 
+    /// True if another instance goes on with it.
+    pub fn is_handed_over(&self) -> bool {
+        self.task().is_some_and(|task| task.handed_over.is_some())
+    }
+
     /// The public status of a task; nothing if it is none.
     pub fn task_status(&self) -> Option<TaskStatus> {
         let task = self.task()?;
         Some(match (&self.phase, self.status()) {
+            _ if task.handed_over.is_some() => TaskStatus::HandedOver,
             (_, Status::Interrupted) => TaskStatus::Interrupted,
             (Phase::Open(Open { paused: Some(_), in_flight, .. }), _) if *in_flight > 0 && task.started => match task.rolls_back {
                 true => TaskStatus::RollingBack,
@@ -150,6 +177,10 @@ pub(super) fn may_come(run: &Run, task: &Task, event: &TaskEvent) -> Result<(), 
         }
         TaskEvent::LockLost { fence, .. } => task.lock.as_ref().is_some_and(|lock| lock.fence == *fence),
         TaskEvent::Started => run.is_ready() && task.admitted && task.lock.is_some(),
+        TaskEvent::Adopted { index, .. } => {
+            run.is_ready() && !task.admitted && done == 0 && !task.adopting && index.is_none_or(|index| index < total)
+        }
+        TaskEvent::HandedOver { .. } => task.handed_over.is_none(),
         TaskEvent::StageStarted { index, .. } | TaskEvent::StageCompleted { index, .. } | TaskEvent::StageFailed { index, .. } => {
             *index < total && *index >= done
         }
@@ -171,12 +202,34 @@ pub(super) fn record(task: &mut Task, entry: &Entry, event: &TaskEvent) {
             task.started = true;
             task.started_at.get_or_insert(entry.at);
         }
+        TaskEvent::Adopted { started_at, index, alone, data, .. } => {
+            let base = index.map(|index| Checkpoint { index, data: data.clone(), saved_at: entry.at, version: entry.seq });
+            (task.adopting, task.alone, task.staged) = (true, *alone, base.is_some());
+            task.started_at = task.started_at.or(*started_at);
+            task.checkpoint.clone_from(&base);
+            task.adopted = base;
+        }
+        TaskEvent::HandedOver { to, .. } => {
+            task.handed_over = Some(HandedOver { to: to.clone() });
+            (task.lock, task.admitted, task.started, task.adopting) = (None, false, false, false);
+        }
         TaskEvent::StageStarted { .. } => task.staged = true,
         TaskEvent::StageCompleted { .. } => task.completed.push(entry.seq),
         TaskEvent::StageFailed { .. } => {}
         TaskEvent::CheckpointSaved { index, data, .. } => {
             task.checkpoint = Some(Checkpoint { index: *index, data: data.clone(), saved_at: entry.at, version: entry.seq });
         }
+    }
+}
+
+/// A stage that was done elsewhere is on record.
+pub(super) fn record_done(task: &mut Task, entry: &Entry) {
+    if task.adopting {
+        task.completed.push(entry.seq);
+        task.checkpoint
+            .iter_mut()
+            .chain(&mut task.adopted)
+            .for_each(|checkpoint| checkpoint.version = entry.seq);
     }
 }
 
@@ -193,7 +246,8 @@ pub(super) fn refused_stage(run: &Run) -> Option<Seq> {
 pub(super) fn begin_again(task: &mut Task, retried: &Retried) {
     task.completed.retain(|done| *done < retried.cut);
     task.checkpoint = task.checkpoint.take().filter(|checkpoint| checkpoint.version < retried.cut);
-    (task.admitted, task.started, task.rolls_back) = (false, false, false);
+    task.adopted = task.adopted.take().filter(|done| done.version < retried.cut);
+    (task.admitted, task.started, task.rolls_back, task.adopting, task.handed_over) = (false, false, false, false, None);
     task.staged &= !task.completed.is_empty() || retried.cut > 2;
 }
 
@@ -229,6 +283,7 @@ pub(super) fn said(run: &Run, entry: &Entry) -> Vec<(EntityId, Message)> {
     let under_way = if task.rolls_back { TaskStatus::RollingBack } else { TaskStatus::Running };
     match &entry.event {
         Event::RunStarted { .. } => tell(TaskStatus::Pending, Wants::Turn),
+        Event::RunRetried(_) if run.is_handed_over() => Vec::new(), // it is adopted again
         Event::RunRetried(_) => tell(TaskStatus::Pending, Wants::TurnAsked),
         Event::RunInterrupted => tell(TaskStatus::Interrupted, Wants::Nothing),
         Event::RunCancelRequested { undo: true, .. } => {
@@ -241,6 +296,7 @@ pub(super) fn said(run: &Run, entry: &Entry) -> Vec<(EntityId, Message)> {
             let released = if options.on_failure == OnFailure::Release { release() } else { Vec::new() };
             [released, tell(status, Wants::Nothing)].concat()
         }
+        Event::RunCancelled if run.is_handed_over() => Vec::new(), // that was said
         Event::RunCancelled => {
             let status = if task.rolls_back { TaskStatus::RolledBack } else { TaskStatus::Cancelled };
             [release(), tell(status, Wants::Nothing)].concat()
@@ -255,6 +311,7 @@ pub(super) fn said(run: &Run, entry: &Entry) -> Vec<(EntityId, Message)> {
                 [released, tell(TaskStatus::Pending, Wants::Turn)].concat()
             }
             TaskEvent::Started => tell(under_way, Wants::Nothing),
+            TaskEvent::HandedOver { .. } => [release(), tell(TaskStatus::HandedOver, Wants::Nothing)].concat(),
             _ => Vec::new(),
         },
         _ => Vec::new(),
@@ -267,6 +324,20 @@ pub(super) fn admit(run: &Run, epoch: Epoch, now: Timestamp) -> Option<Decision>
     let admitted = TaskEvent::Admitted { epoch };
     let started = task.lock.is_some().then_some(TaskEvent::Started);
     begin(run, [admitted].into_iter().chain(started), now)
+}
+
+/// A task whose plan is not here waits for nobody's turn: it is let begin in the same commit in which it asks.
+pub(super) fn let_begin(run: &Run, mut decision: Decision, now: Timestamp) -> Decision {
+    let next = decision
+        .entries
+        .iter()
+        .try_fold(run.clone(), |run, entry| evolve(&run.id.clone(), Some(run), entry));
+    let alone = next.ok().filter(|next| next.task().is_some_and(|task| task.alone) && !decision.entries.is_empty());
+    if let Some(Decision { entries, effects }) = alone.and_then(|next| admit(&next, next.epoch, now)) {
+        decision.entries.extend(entries);
+        decision.effects.extend(effects);
+    }
+    decision
 }
 
 /// Its plan wants it to wait for its turn again. If it has begun meanwhile, it pauses at the end of its stage.
@@ -348,6 +419,7 @@ pub(super) fn confirm(id: &RunId, run: Option<&Run>, from: &EntityId, fence: u64
 pub(super) fn operate(run: &Run, (from, heard): (&EntityId, u64), verb: Verb, origin: Origin, now: Timestamp) -> Option<Decision> {
     let status = run.task_status()?;
     let decided = match verb {
+        _ if run.is_handed_over() => Err(run.refuse(ELSEWHERE)),
         Verb::Pause if run.is_held_back() => return None, // it is recalled
         Verb::Pause => return pause::pause(run, origin, now).ok(),
         Verb::Resume => return pause::resume(run, origin, now).ok(),
@@ -370,6 +442,9 @@ fn bounce(id: &RunId, to: EntityId, message: Message) -> Decision {
     let envelope = Envelope { from: EntityId::from(id), seq: 0, to, message };
     Decision { entries: Vec::new(), effects: vec![Effect::Bounce(Box::new(envelope))] }
 }
+
+/// What can be done with a task that another instance goes on with.
+pub(super) const ELSEWHERE: &str = "another instance goes on with it: ask there";
 
 /// True for a task that has failed, and that a person may still call off.
 pub(super) fn may_be_called_off(run: &Run) -> bool {

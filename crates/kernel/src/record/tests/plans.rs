@@ -96,7 +96,7 @@ fn of_plans() -> Vec<PlanEvent> {
 }
 
 fn of_locks() -> Vec<LockEvent> {
-    let waiter = Waiter { task: task(), plan: plan(), epoch: 2, asked: 9, lease: Duration::from_micros(1) };
+    let waiter = Waiter { task: task(), plan: plan(), epoch: 2, asked: 9, lease: Duration::from_micros(1), waits: false };
     vec![
         LockEvent::Requested(waiter),
         LockEvent::Acquired(lease()),
@@ -104,7 +104,7 @@ fn of_locks() -> Vec<LockEvent> {
         LockEvent::Suspected { fence: 7 },
         LockEvent::Released { task: task(), fence: Some(7) },
         LockEvent::Released { task: task(), fence: None },
-        LockEvent::Lost { fence: 7 },
+        LockEvent::Lost { fence: 7, origin: Origin::default() },
         LockEvent::Broken { fence: 7, origin: origin() },
     ]
 }
