@@ -72,6 +72,14 @@ codes! {
     INVALID_PLAN = "SF0130",
     /// No plan of that name is known.
     UNKNOWN_PLAN = "SF0131",
+    /// Another instance has it.
+    ELSEWHERE = "SF0132",
+    /// What instances share cannot be used now.
+    SHARING_AWAY = "SF0133",
+    /// Something else is in a place of what instances share.
+    SHARED_FOREIGN = "SF0134",
+    /// A definition that this instance does not have.
+    DEFINITION_NOT_HERE = "SF0135",
     /// Too much is waiting already.
     BUSY = "SF0201",
     /// The engine is stopping or has stopped.

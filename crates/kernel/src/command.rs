@@ -294,6 +294,8 @@ pub struct AdoptRun {
     pub origin: Origin,
     /// When it first began.
     pub started_at: Option<Timestamp>,
+    /// The number under which it is this instance's.
+    pub fence: u64,
     /// For each stage that is done, in order, whether it can be undone.
     pub done: Vec<bool>,
     /// What those stages have left.

@@ -205,6 +205,8 @@ pub enum TaskEvent {
         origin: Origin,
         /// When it first began.
         started_at: Option<Timestamp>,
+        /// The number under which it is this instance's.
+        fence: u64,
         /// The last stage that is done, counted from 0.
         index: Option<u32>,
         /// Its plan is not here.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::{EntityId, InvalidId, Refusal, TenantId, code};
+use steadfast_kernel::{EntityId, InstanceId, InvalidId, Refusal, TenantId, code};
+use steadfast_store::CommonsError;
 
 /// Why a request was not carried out.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -68,6 +69,36 @@ pub enum Error {
         /// The tenant.
         tenant: TenantId,
     },
+    /// Another instance has it.
+    #[error("{what} is {}: ask there, or here once that instance is gone", whose(instance.as_ref()))]
+    Elsewhere {
+        /// What.
+        what: String,
+        /// Which; nothing if nobody has it.
+        instance: Option<InstanceId>,
+    },
+    /// What instances share cannot be used.
+    #[error("what instances share cannot be used now, so nothing was changed: {why}")]
+    SharingAway {
+        /// What was found.
+        why: String,
+    },
+    /// There is something in a place of what instances share that none of them has put there.
+    #[error("{key} holds something else than an instance would have put there, so nothing was changed: look who did, and remove it")]
+    SharedForeign {
+        /// Where.
+        key: String,
+    },
+    /// A task of another instance has a definition that this one does not have.
+    #[error(
+        "this instance does not have the definition {name} of hash {hash}: give it the same definition as the instance that began the task"
+    )]
+    DefinitionNotHere {
+        /// Its name.
+        name: String,
+        /// Which of that name.
+        hash: String,
+    },
     /// Too much is waiting already.
     #[error("too much is waiting already ({what}); try again in {retry_after:?}")]
     Busy {
@@ -116,6 +147,10 @@ impl Error {
             Error::UnknownPlan { .. } => code::UNKNOWN_PLAN,
             Error::InvalidPlan { .. } => code::INVALID_PLAN,
             Error::TaskNotFound { .. } => code::TASK_NOT_FOUND,
+            Error::Elsewhere { .. } => code::ELSEWHERE,
+            Error::SharingAway { .. } => code::SHARING_AWAY,
+            Error::SharedForeign { .. } => code::SHARED_FOREIGN,
+            Error::DefinitionNotHere { .. } => code::DEFINITION_NOT_HERE,
             Error::Busy { .. } => code::BUSY,
             Error::Stopped => code::STOPPED,
             Error::Unavailable { source, .. } => source.as_ref().map_or(code::STORE_UNAVAILABLE, |source| source.code()),
@@ -133,6 +168,7 @@ impl Error {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Error::Busy { retry_after, .. } | Error::Unavailable { retry_after, .. } => Some(*retry_after),
+            Error::SharingAway { .. } => Some(SHARING_RETRY_AFTER),
             _ => None,
         }
     }
@@ -147,6 +183,19 @@ impl Error {
     }
 }
 
+impl From<CommonsError> for Error {
+    fn from(error: CommonsError) -> Self {
+        match error {
+            CommonsError::Away { why } | CommonsError::Refused { why } => Error::SharingAway { why },
+            CommonsError::Foreign { key } => Error::SharedForeign { key },
+        }
+    }
+}
+
+fn whose(instance: Option<&InstanceId>) -> String {
+    instance.map_or_else(|| "nobody's".into(), |instance| format!("instance {instance}'s"))
+}
+
 /// What a person can see to, in a few words; the rest is in the source.
 fn why(source: Option<&steadfast_store::Error>) -> &'static str {
     match source {
@@ -158,6 +207,9 @@ fn why(source: Option<&steadfast_store::Error>) -> &'static str {
 
 /// A store that hiccups is back within this; a store that is away longer is asked again at this pace.
 pub(crate) const STORE_RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// What is shared is tried again at this pace.
+const SHARING_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A full queue empties quickly; whoever comes back after this usually gets in.
 const BUSY_RETRY_AFTER: Duration = Duration::from_millis(50);

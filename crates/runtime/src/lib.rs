@@ -7,6 +7,7 @@
 //! - the timer keeper says when something is due;
 //! - callbacks tell of the ends of keys, a lane per target;
 //! - [`host`] polls the futures of workflow code, by turns;
+//! - the commons' worker shares plans, tasks and locks with other instances;
 //! - [`Engine`] is the handle that others ask through.
 //!
 //! `docs/decisions/0001-the-turn.md` tells how code and journal move together.
@@ -15,6 +16,7 @@ mod callbacks;
 mod chance;
 pub mod clock;
 mod committer;
+mod commons;
 mod config;
 mod engine;
 mod error;
@@ -30,8 +32,9 @@ mod shard;
 mod timers;
 
 pub use callbacks::{Call, Callbacks, Caller, Expired, Handler, Handlers};
+pub use commons::{Fallback, Sharing, SharingHealth, SharingState};
 pub use config::Config;
-pub use engine::{Builder, CreatePlan, Engine, Put, Start};
+pub use engine::{Builder, CreatePlan, Elsewhere, ElsewherePlan, Engine, Found, FoundPlan, Put, Start};
 pub use error::Error;
 pub use feed::{Fed, Feed, Follow, Position};
 pub use health::Health;

@@ -78,6 +78,20 @@ metrics! {
     CALLBACKS_PENDING = "steadfast_callbacks_pending", Unit::Count, &[];
     /// For how long the one of them that has waited for longest has waited.
     CALLBACKS_OLDEST = "steadfast_callbacks_oldest_pending_seconds", Unit::Seconds, &[];
+    /// Whether Redis can be used: 1 or 0.
+    REDIS_UP = "steadfast_redis_up", Unit::Count, &[];
+    /// How long a round trip to Redis took that wrote something.
+    REDIS_WRITE_SECONDS = "steadfast_redis_write_seconds", Unit::Seconds, SECONDS;
+    /// How many writes one round trip to Redis had.
+    REDIS_WRITES = "steadfast_redis_writes", Unit::Count, SIZES;
+    /// Round trips to Redis that have failed.
+    REDIS_FAILURES = "steadfast_redis_failures_total", Unit::Count, &[];
+    /// Plans and tasks of which Redis does not know the latest.
+    REDIS_PENDING = "steadfast_redis_mirror_pending", Unit::Count, &[];
+    /// For how long Redis has not known the latest of one of them.
+    REDIS_LAG = "steadfast_redis_mirror_lag_seconds", Unit::Seconds, &[];
+    /// Locks that two instances had at once, as far as Redis shows.
+    REDIS_CONFLICTS = "steadfast_redis_lock_conflicts_total", Unit::Count, &[];
     /// Those who follow the change feed.
     FEED_FOLLOWERS = "steadfast_feed_followers", Unit::Count, &[];
     /// How old an entry was when a follower of the feed was given it.
@@ -193,6 +207,37 @@ impl OfCommits {
         } else {
             self.failed.increment(1);
         }
+    }
+}
+
+/// The handles of the one who speaks with Redis.
+pub(crate) struct OfCommons {
+    seconds: Histogram,
+    writes: Histogram,
+    pub(crate) up: Gauge,
+    pub(crate) failures: Counter,
+    pub(crate) pending: Gauge,
+    pub(crate) lag: Gauge,
+    pub(crate) conflicts: Counter,
+}
+
+impl OfCommons {
+    pub(crate) fn new() -> Self {
+        OfCommons {
+            seconds: histogram!(REDIS_WRITE_SECONDS),
+            writes: histogram!(REDIS_WRITES),
+            up: gauge!(REDIS_UP),
+            failures: counter!(REDIS_FAILURES),
+            pending: gauge!(REDIS_PENDING),
+            lag: gauge!(REDIS_LAG),
+            conflicts: counter!(REDIS_CONFLICTS),
+        }
+    }
+
+    /// A round trip with so many writes took that long.
+    pub(crate) fn wrote(&self, took: Duration, writes: usize) {
+        self.seconds.record(took);
+        self.writes.record(writes as f64);
     }
 }
 

@@ -189,7 +189,7 @@ fn settle(tenant: &TenantId, lock: Option<&Lock>, claim: SettleClaim, now: Times
     let heard = Effect::Answer(Answer::Heard);
     let SettleClaim { task, asked, claimed } = claim;
     let first = lock.and_then(Lock::wanted).filter(|first| first.task == task && first.asked == asked);
-    let (Some(lock), Some(first)) = (lock, first) else { return (Vec::new(), vec![heard]) };
+    let (Some(lock), Some(first)) = (lock, first) else { return (Vec::new(), vec![Effect::Answer(Answer::Superseded)]) };
     match claimed {
         Claimed::Granted { fence } => {
             let lease = first.holding(fence.unwrap_or(lock.fence + 1).max(lock.fence + 1), now);

@@ -40,6 +40,9 @@ pub struct Task {
     pub checkpoint: Option<Checkpoint>,
     /// A person wants what it did to be undone.
     pub rolls_back: bool,
+    /// The number of its last holding of the lock, or that under which it was adopted; 0 before the first.
+    #[serde(default)]
+    pub fence: u64,
     /// What another instance has done of it, if that still counts.
     #[serde(default)]
     pub adopted: Option<Checkpoint>,
@@ -196,16 +199,20 @@ pub(super) fn record(task: &mut Task, entry: &Entry, event: &TaskEvent) {
     match event {
         TaskEvent::Admitted { .. } => (task.admitted, task.asked) = (true, entry.seq),
         TaskEvent::Recalled { .. } => task.admitted = false,
-        TaskEvent::LockAcquired(lease) => task.lock = Some(lease.clone()),
+        TaskEvent::LockAcquired(lease) => {
+            task.fence = task.fence.max(lease.fence);
+            task.lock = Some(lease.clone());
+        }
         TaskEvent::LockLost { .. } => task.lock = None,
         TaskEvent::Started => {
             task.started = true;
             task.started_at.get_or_insert(entry.at);
         }
-        TaskEvent::Adopted { started_at, index, alone, data, .. } => {
+        TaskEvent::Adopted { started_at, fence, index, alone, data, .. } => {
             let base = index.map(|index| Checkpoint { index, data: data.clone(), saved_at: entry.at, version: entry.seq });
             (task.adopting, task.alone, task.staged) = (true, *alone, base.is_some());
             task.started_at = task.started_at.or(*started_at);
+            task.fence = task.fence.max(*fence);
             task.checkpoint.clone_from(&base);
             task.adopted = base;
         }

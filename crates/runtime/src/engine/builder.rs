@@ -5,6 +5,7 @@ use crate::callbacks::{Caller, Courier, Handlers};
 use crate::chance::Chance;
 use crate::clock::{Clock, SystemClock};
 use crate::committer::Committer;
+use crate::commons::{self, Common, Gate, Notes, Sharing, SharingHealth, Worker};
 use crate::config::Config;
 use crate::error::Error;
 use crate::feed::Followers;
@@ -40,6 +41,8 @@ pub struct Builder {
     pub handlers: Handlers,
     /// Who can reach addresses; without one, no key can have an address called at its end.
     pub caller: Option<Arc<dyn Caller>>,
+    /// How tenants are shared with other instances; with nobody if there is nothing.
+    pub sharing: Option<Sharing>,
 }
 
 impl Builder {
@@ -55,6 +58,7 @@ impl Builder {
             seed: None,
             handlers: Handlers::default(),
             caller: None,
+            sharing: None,
         }
     }
 
@@ -83,7 +87,9 @@ impl Builder {
         let (health, health_out) = watch::channel(Health::default());
 
         let followers = Arc::new(Followers::default());
+        let shared = self.sharing.map(|sharing| shared(sharing, &self.clock));
         let host = Host {
+            gate: shared.as_ref().map(|(common, _, _)| Arc::clone(&common.gate)),
             registry: self.registry.clone(),
             clock: Arc::clone(&self.clock),
             reports,
@@ -115,6 +121,7 @@ impl Builder {
             followers: Arc::downgrade(&followers),
             handlers: self.handlers.clone(),
             caller: self.caller.clone(),
+            common: shared.as_ref().map(|(common, _, _)| common.clone()),
             tasks: tokio::sync::Mutex::new(None),
         };
         let engine = Engine { control, requests: requests.clone(), parts: Arc::new(parts) };
@@ -126,11 +133,19 @@ impl Builder {
             clock: Arc::clone(&self.clock),
             settings,
         };
+        let says = engine.parts.chance.id(self.clock.now())?.to_string();
+        let (notes, worker) = match shared {
+            Some((common, notes, ports)) => {
+                let worker = Worker::new(common.sharing, Arc::clone(&self.clock), WeakEngine::of(&engine), says, ports);
+                (Some(notes), Some(worker))
+            }
+            None => (None, None),
+        };
         let limits = Limits { expire_batch: self.config.expire_batch, retry_batch: self.config.retry_batch, ..Limits::default() };
         let (retention, state) = (self.config.retention, State::new(&self.config));
         let (config, clock, store) = (self.config, Arc::clone(&self.clock), Arc::clone(&self.store));
         let metrics = OfShard::new();
-        let mut shard = Shard { id: SHARD, config, clock, store, host, courier, ports, committed, metrics, state };
+        let mut shard = Shard { id: SHARD, config, clock, store, host, courier, ports, notes, committed, metrics, state };
         shard.finish_sweeping(half_swept);
         shard.resume(under_way);
         shard.interrupt_all(plans);
@@ -145,14 +160,29 @@ impl Builder {
         let shard = tokio::spawn(shard.run());
         let (clock, store) = (Arc::clone(&self.clock), Arc::clone(&self.store));
         let sweeper = tokio::spawn(Sweeper { retention, clock, store, shard: SHARD, requests: requests.downgrade() }.run());
+        let worker = tokio::spawn(async move {
+            if let Some(worker) = worker {
+                worker.run().await;
+            }
+        });
         let all = tokio::spawn(async move {
-            let _ended = (shard.await, committer.await, keeper.await);
+            let _ended = (shard.await, committer.await, keeper.await, worker.await);
             sweeper.abort();
             let _ended = sweeper.await; // it has let go of the store
         });
         *engine.parts.tasks.lock().await = Some(all);
         Ok(engine)
     }
+}
+
+/// What the engine, the shard and the worker have of what is shared.
+fn shared(sharing: Sharing, clock: &Arc<dyn Clock>) -> (Common, Notes, commons::Ports) {
+    let (sender, notes) = mpsc::unbounded_channel();
+    let gate = Arc::new(Gate::new(Arc::clone(clock), sharing.patience));
+    let (health, health_out) = watch::channel(SharingHealth::starting(sharing.instance.clone()));
+    let own = sender.downgrade();
+    let common = Common { sharing, gate: Arc::clone(&gate), health: health_out, notes: own.clone() };
+    (common, Notes { sender, gate: Arc::clone(&gate) }, commons::Ports { notes, own, gate, health })
 }
 
 /// Commits to that store, and how long they took.

@@ -38,7 +38,15 @@ impl Engine {
                 *position = self.limit(key).await?.and_then(|limit| limit.position(run));
             }
             if let Wait::Lock { tenant, holder } = wait {
-                *holder = self.lock(tenant).await?.map(|lock| lock.lease.holder());
+                *holder = match self.lock(tenant).await? {
+                    Some(lock) => Some(lock.lease.holder()),
+                    None => self
+                        .locked_elsewhere(std::slice::from_ref(tenant))
+                        .await
+                        .ok()
+                        .and_then(|mut locks| locks.pop())
+                        .map(|lock| lock.holder.to_string()),
+                };
             }
         }
         Ok(view)

@@ -1,6 +1,7 @@
-//! The engine: the handle that others ask through. `builder.rs` starts it, `look.rs` is what can be seen of runs and limits, `letters.rs` what can be done about dead letters, `keys.rs` what can be done with keys, `plans.rs` with plans, their tasks and locks.
+//! The engine: the handle that others ask through. `builder.rs` starts it, `look.rs` is what can be seen of runs and limits, `letters.rs` what can be done about dead letters, `keys.rs` what can be done with keys, `plans.rs` with plans, their tasks and locks, `elsewhere.rs` with those that other instances have.
 
 mod builder;
+mod elsewhere;
 mod keys;
 mod letters;
 mod look;
@@ -8,6 +9,7 @@ mod plans;
 mod weak;
 
 pub use builder::Builder;
+pub use elsewhere::{Elsewhere, ElsewherePlan, Found, FoundPlan};
 pub use keys::Put;
 pub use plans::CreatePlan;
 pub(crate) use weak::WeakEngine;
@@ -15,6 +17,7 @@ pub(crate) use weak::WeakEngine;
 use crate::callbacks::{Caller, Handlers};
 use crate::chance::Chance;
 use crate::clock::Clock;
+use crate::commons::{Common, Note};
 use crate::config::Config;
 use crate::error::Error;
 use crate::feed::Followers;
@@ -25,7 +28,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::run::{Ended, Preview};
 use steadfast_kernel::{
-    Answer, CancelRun, Code, Command, LimitKey, Limiting, Origin, Payload, RetryRun, RunId, RunOptions, SendSignal, StartRun, WorkflowName,
+    Answer, CancelRun, Code, Command, EntityId, LimitKey, Limiting, Origin, Payload, RetryRun, RunId, RunOptions, SendSignal, StartRun,
+    WorkflowName,
 };
 use steadfast_store::{ShardId, Store};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -57,6 +61,8 @@ struct Parts {
     followers: Weak<Followers>,
     handlers: Handlers,
     caller: Option<Arc<dyn Caller>>,
+    /// What is shared with other instances.
+    common: Option<Common>,
     tasks: tokio::sync::Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
 
@@ -234,6 +240,16 @@ impl Engine {
         self.request(|reply| Request::Tell { entity: run.into(), command: Box::new(command), reply }).await
     }
 
+    /// Asks something of any entity.
+    pub(crate) async fn tell_entity(&self, entity: EntityId, command: Command) -> Result<Answer, Error> {
+        self.request(|reply| Request::Tell { entity, command: Box::new(command), reply }).await
+    }
+
+    /// Has others know how an entity is.
+    pub(crate) async fn share(&self, entity: EntityId) -> Result<(), Error> {
+        self.request(|reply| Request::Share { entity, reply }).await
+    }
+
     pub(crate) fn store(&self) -> Result<Arc<dyn Store>, Error> {
         self.parts.store.upgrade().ok_or(Error::Stopped)
     }
@@ -326,6 +342,9 @@ impl Engine {
                 _ = drained => {}
                 () = clock.sleep(config.shutdown_grace) => tracing::warn!("attempts were still in flight at the end of the grace period"),
             }
+        }
+        if let Some(notes) = parts.common.as_ref().and_then(|common| common.notes.upgrade()) {
+            let _it_has_stopped = notes.send(Note::Leaving);
         }
         let _it_has_stopped = control.send(Control::Stop);
         let stopped = async {

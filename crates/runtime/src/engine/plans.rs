@@ -56,7 +56,7 @@ impl Engine {
         let mut seen = BTreeSet::new();
         let mut tenants = plan.tenants.iter().map(TenantId::new).collect::<Result<Vec<_>, _>>()?;
         tenants.retain(|tenant| seen.insert(tenant.clone())); // one who is named twice is one
-        let (workflow, PlanSpec { stages, mut settings }, version) = self.spec(&plan)?;
+        let (workflow, PlanSpec { stages, mut settings, .. }, version) = self.spec(&plan)?;
         settings.max_concurrency = plan.max_concurrency.unwrap_or(settings.max_concurrency);
         let invalid = |why: String| Err(Error::InvalidPlan { why });
         match () {
@@ -69,6 +69,7 @@ impl Engine {
             () if settings.max_concurrency == 0 => return invalid("max_concurrency must be at least 1".into()),
             () => {}
         }
+        self.is_free(&id).await?;
         let (locked, seed) = (self.locked(&id, &tenants).await?, self.parts.chance.seed(&RunId::new(id.as_str())?));
         let definition = plan.definition;
         let (input, origin) = (plan.input, plan.origin);
@@ -98,7 +99,10 @@ impl Engine {
         let now = self.parts.clock.now();
         let locks = self.store()?.locks_of(tenants).await.map_err(Error::from_store)?;
         let others = locks.into_iter().filter(|lock| lock.lease.plan != *plan && lock.lease.expires_at > now);
-        Ok(others.map(|lock| (lock.tenant, lock.lease.holder())).collect())
+        let mut locked: Vec<_> = others.map(|lock| (lock.tenant, lock.lease.holder())).collect();
+        let elsewhere = self.locked_elsewhere(tenants).await?;
+        locked.extend(elsewhere.into_iter().map(|lock| (lock.tenant, lock.holder.to_string())));
+        Ok(locked)
     }
 
     async fn await_tasks(&self, plan: &PlanId) -> Result<(), Error> {
@@ -117,12 +121,18 @@ impl Engine {
         Self::check(&origin)?;
         let locked = match verb {
             Verb::Start => {
-                let state = self.plan(plan).await?;
+                let state = match self.plan(plan).await {
+                    Err(refusal @ Error::Refused(Refusal::PlanNotFound { .. })) => return Err(self.not_here(plan, refusal).await),
+                    state => state?,
+                };
                 self.locked(plan, &state.tasks.iter().map(|task| task.tenant.clone()).collect::<Vec<_>>()).await?
             }
             _ => Vec::new(),
         };
-        self.tell_plan(plan, Command::OperatePlan(OperatePlan { verb, origin, locked })).await.map(drop)
+        match self.tell_plan(plan, Command::OperatePlan(OperatePlan { verb, origin, locked })).await {
+            Err(refusal @ Error::Refused(Refusal::PlanNotFound { .. })) => Err(self.not_here(plan, refusal).await),
+            answer => answer.map(drop),
+        }
     }
 
     async fn tell_plan(&self, plan: &PlanId, command: Command) -> Result<Answer, Error> {
@@ -214,8 +224,14 @@ impl Engine {
         let Some((tenant, task)) = row.and_then(|row| Some((TenantId::new(row.tenant?).ok()?, row.task?))) else { return Ok(()) };
         let now = self.parts.clock.now();
         let lock = self.lock(&tenant).await?.filter(|lock| lock.lease.task != *run && lock.lease.expires_at > now);
-        match lock {
-            Some(lock) => Err(Refusal::TenantsLocked { plan: task.plan, locked: vec![(tenant, lock.lease.holder())] }.into()),
+        if let Some(lock) = lock {
+            return Err(Refusal::TenantsLocked { plan: task.plan, locked: vec![(tenant, lock.lease.holder())] }.into());
+        }
+        match self.locked_elsewhere(std::slice::from_ref(&tenant)).await?.pop() {
+            Some(lock) if lock.holder.task == *run => {
+                Err(Error::Elsewhere { what: format!("task {run}"), instance: Some(lock.holder.instance) })
+            }
+            Some(lock) => Err(Refusal::TenantsLocked { plan: task.plan, locked: vec![(tenant, lock.holder.to_string())] }.into()),
             None => Ok(()),
         }
     }
@@ -244,8 +260,10 @@ impl Engine {
     pub async fn break_lock(&self, tenant: &TenantId, origin: Origin) -> Result<(), Error> {
         Self::check(&origin)?;
         let entity = EntityId::Lock(tenant.clone());
-        let command = Box::new(Command::BreakLock(origin));
-        self.request(|reply| Request::Tell { entity, command, reply }).await.map(drop)
+        match self.tell_entity(entity, Command::BreakLock(origin.clone())).await {
+            Err(Error::Refused(Refusal::LockNotFound { .. })) => self.break_elsewhere(tenant, origin).await,
+            broken => broken.map(drop),
+        }
     }
 }
 

@@ -6,10 +6,11 @@ use super::signal::SignalCall;
 use super::step::{Attempts, StepCall, bounded};
 use super::{Fork, Heartbeat, Observer, Opening, SleepCall, Span, StartChild, Until};
 use crate::clock::Clock;
+use crate::commons::Gate;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
 use steadfast_kernel::{
-    Attempt, Code, Epoch, Event, Failure, InvalidId, Payload, Policy, RunId, StepId, TaskOptions, Timestamp, WorkflowName,
+    Attempt, Checkpoint, Code, Epoch, Event, Failure, InvalidId, Payload, Policy, RunId, StepId, TaskOptions, Timestamp, WorkflowName,
 };
 
 /// The longest note, in characters; the rest is cut off.
@@ -25,6 +26,8 @@ pub(super) struct Inner {
     run: RunId,
     definition: Option<String>,
     pub(super) task: Option<Box<TaskOptions>>,
+    pub(super) adopted: Option<Checkpoint>,
+    pub(super) gate: Option<Arc<Gate>>,
     epoch: Epoch,
     observer: Option<Arc<dyn Observer>>,
     pub(super) board: Arc<Board>,
@@ -72,8 +75,9 @@ impl Context {
         observer: Option<Arc<dyn Observer>>,
     ) -> Self {
         let (run, definition, task, epoch) = (opening.run.clone(), opening.definition.clone(), opening.task.clone(), opening.epoch);
+        let (adopted, gate, meddler) = (opening.adopted.clone(), opening.gate.clone(), OnceLock::new());
         Context {
-            inner: Arc::new(Inner { run, definition, task, epoch, observer, board, clock, payload_bytes_max, meddler: OnceLock::new() }),
+            inner: Arc::new(Inner { run, definition, task, adopted, gate, epoch, observer, board, clock, payload_bytes_max, meddler }),
         }
     }
 

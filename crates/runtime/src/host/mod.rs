@@ -34,14 +34,15 @@ pub use step::{Attempts, Probe, StepCall, UndoFn};
 pub use trace::{Attempted, Observer, RunEnded, Span};
 
 use crate::clock::Clock;
+use crate::commons::Gate;
 use board::Board;
 use session::Session;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 use steadfast_kernel::run::Generations;
 use steadfast_kernel::{
-    Attempt, Completion, Entry, Epoch, Payload, RecordHeartbeat, ReportFailure, Run, RunId, Seq, StepId, TakeTurn, TaskOptions, Timestamp,
-    Wait, WorkflowName,
+    Attempt, Checkpoint, Completion, Entry, Epoch, Payload, RecordHeartbeat, ReportFailure, Run, RunId, Seq, StepId, TakeTurn, TaskOptions,
+    Timestamp, Wait, WorkflowName,
 };
 use tokio::sync::mpsc;
 use workflow::Workflow;
@@ -113,6 +114,8 @@ pub(crate) struct Host {
     pub(crate) payload_bytes_max: usize,
     pub(crate) heartbeat_every: std::time::Duration,
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    /// What stages of tasks wait for, if tenants are shared.
+    pub(crate) gate: Option<Arc<Gate>>,
 }
 
 /// What a session is opened with.
@@ -136,6 +139,10 @@ pub(crate) struct Opening {
     pub(crate) task: Option<Box<TaskOptions>>,
     /// A person wants it.
     pub(crate) rolls_back: bool,
+    /// How far another instance has come with it, and what that has left.
+    pub(crate) adopted: Option<Checkpoint>,
+    /// What its stages wait for, if its tenant is shared.
+    pub(crate) gate: Option<Arc<Gate>>,
     /// What of the journal still counts.
     pub(crate) script: Vec<Entry>,
 }
@@ -159,6 +166,8 @@ impl Opening {
             retried: run.retried,
             task: run.options.task.clone(),
             rolls_back: run.task().is_some_and(|task| task.rolls_back),
+            adopted: run.task().and_then(|task| task.adopted.clone()),
+            gate: None,
             script,
         }
     }
@@ -166,7 +175,8 @@ impl Opening {
 
 impl Host {
     /// Begins to host a run. The way to talk to the session, or nothing if its code is not here.
-    pub(crate) fn open(&self, session: SessionId, opening: Opening) -> Option<Line> {
+    pub(crate) fn open(&self, session: SessionId, mut opening: Opening) -> Option<Line> {
+        opening.gate = self.gate.clone().filter(|_| opening.task.is_some());
         let code = self.registry.code(&opening.workflow, opening.definition.as_deref())?;
         let (sender, inbox) = mpsc::unbounded_channel();
         let session = Session::new(self, &opening, session, inbox);

@@ -27,6 +27,11 @@ pub trait Code: Send + Sync + 'static {
         None
     }
 
+    /// What goes for plans of the definition of that hash; nothing if it is not known here.
+    fn plan_of(&self, hash: &str) -> Option<PlanSpec> {
+        self.plan().filter(|spec| crate::commons::definition_hash(None, &spec.stages) == hash)
+    }
+
     /// Whether a run that began with that version of a definition can go on here.
     fn knows(&self, _definition: Option<&str>) -> bool {
         true
@@ -53,6 +58,8 @@ pub struct Terms {
 pub struct PlanSpec {
     /// The names of its stages, in order.
     pub stages: Vec<String>,
+    /// Which of them can be undone.
+    pub undoable: Vec<bool>,
     /// How it goes about its tasks.
     pub settings: Settings,
 }

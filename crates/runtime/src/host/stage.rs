@@ -10,6 +10,12 @@ impl Context {
         self.inner.task.as_deref()
     }
 
+    /// How many stages another instance has done, and what they have left; nothing if there are none. What is on record of such a stage is a step of its name
+    /// that has returned nothing.
+    pub fn adopted(&self) -> Option<(usize, &Payload)> {
+        self.inner.adopted.as_ref().map(|done| (done.index as usize + 1, &done.data))
+    }
+
     /// A stage begins.
     ///
     /// # Errors

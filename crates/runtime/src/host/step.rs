@@ -137,6 +137,7 @@ impl<'a> StepCall<'a> {
         if self.running.as_ref().is_none_or(|running| running.number != number) {
             match catch_unwind(AssertUnwindSafe(|| (self.attempts)())) {
                 Ok(future) => {
+                    let future = self.after_the_gate(future);
                     let began_at = self.context.observer().map(|_| self.clock.now());
                     self.running = Some(Running { number, began_at, future, timeout: self.timeout(), silence: self.silence() });
                 }
@@ -154,6 +155,16 @@ impl<'a> StepCall<'a> {
             },
             Err(panic) => Poll::Ready(Ended::CutOff(panicked("a step", &*panic))),
         }
+    }
+
+    /// A stage of a task whose tenant is shared begins once others could go on from where it stands.
+    fn after_the_gate(&self, attempt: BoxFuture<'a, Result<Payload, Failure>>) -> BoxFuture<'a, Result<Payload, Failure>> {
+        let Some(gate) = self.context.inner.gate.clone() else { return attempt };
+        let run = self.context.run_id().clone();
+        Box::pin(async move {
+            gate.pass(&run).await?;
+            attempt.await
+        })
     }
 
     /// One attempt may take as long as the policy says, and never longer than the time that all of them have left.

@@ -61,6 +61,7 @@ impl Shard {
         if let EntityId::Key(key) = id {
             self.complete_for(key, &mut command);
         }
+        let shares = self.notes.is_some();
         let seat = self.seat(id);
         match &mut command {
             Command::CancelRun(cancel) => cancel.blocked = seat.blocked.is_some(),
@@ -68,6 +69,7 @@ impl Shard {
             _ => {}
         }
         let Memory::Ready(state) = &seat.memory else { return };
+        let command = if shares && matches!(id, EntityId::Lock(_)) { Command::Shared(Box::new(command)) } else { command };
         match machine::decide(id, state.as_ref(), command, now) {
             Ok(decision) if decision.effects == [Effect::Forget] => self.forget_all(id, from),
             Ok(decision) if decision.entries.is_empty() => {
@@ -233,6 +235,13 @@ impl Ask {
                 | Command::RecordHeartbeat(_)
                 | Command::DropLetter(_)
                 | Command::RedriveLetter(_)
+                | Command::BreakElsewhere { .. }
+                | Command::Shared(_)
+                | Command::SettleClaim(_)
+                | Command::LoseLock { .. }
+                | Command::AdoptRun(_)
+                | Command::HandOverRun(_)
+                | Command::AlertPlan { .. }
                 | Command::PutKey(_)
                 | Command::RenewKey(_)
                 | Command::DeleteKey(_)

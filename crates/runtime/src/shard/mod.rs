@@ -38,6 +38,7 @@ pub(crate) use waiter::Waiter;
 use crate::callbacks::{Courier, Errand, Lane, Lanes};
 use crate::clock::Clock;
 use crate::committer::Outcome;
+use crate::commons::Notes;
 use crate::config::Config;
 use crate::error::Error;
 use crate::feed::Followers;
@@ -80,6 +81,8 @@ pub(crate) enum Request {
     Limit { key: LimitKey, reply: Reply<Option<Limit>> },
     /// Look at a plan.
     Plan { plan: PlanId, reply: Reply<Box<Plan>> },
+    /// Have other instances know how an entity is.
+    Share { entity: EntityId, reply: Reply<()> },
     /// Remove what has ended; answered with how many are gone, or not at all if it is not the time for it.
     Sweep { ended: Vec<Sweep>, reply: oneshot::Sender<usize> },
 }
@@ -106,6 +109,8 @@ pub(crate) struct Shard {
     pub(crate) host: Host,
     pub(crate) courier: Courier,
     pub(crate) ports: Ports,
+    /// The way to those who tell other instances.
+    pub(crate) notes: Option<Notes>,
     /// Where the store stands, as far as is known for sure.
     pub(crate) committed: Head,
     pub(crate) metrics: OfShard,
@@ -350,6 +355,7 @@ impl Shard {
             Some(Request::Preview { run, command, reply }) => self.ask(run.into(), Ask::Look(Look::Preview(command, reply))),
             Some(Request::Limit { key, reply }) => self.ask(EntityId::Limit(key), Ask::Look(Look::Limit(reply))),
             Some(Request::Plan { plan, reply }) => self.ask(EntityId::Plan(plan), Ask::Look(Look::Plan(reply))),
+            Some(Request::Share { entity, reply }) => self.ask(entity, Ask::Look(Look::Share(reply))),
             Some(Request::Sweep { ended, reply }) => self.sweep(ended, reply),
         }
         !self.is_drained()

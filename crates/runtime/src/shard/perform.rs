@@ -59,6 +59,9 @@ impl Shard {
             Err(refusal) => return self.refuse(id, from, refusal),
         };
         entries.iter().for_each(|entry| self.metrics.count(entry));
+        if !entries.is_empty() {
+            self.note(id, &entries);
+        }
         if let Some(last) = entries.last() {
             self.ports.followers.wrote(id);
             self.seat(id).told = last.seq;
@@ -103,6 +106,16 @@ impl Shard {
             _ => {}
         }
         self.relay_all(said);
+    }
+
+    /// Tells those who tell other instances how an entity is now. If more of it is on its way to the store, they hear when that is durable.
+    pub(super) fn note(&mut self, id: &EntityId, entries: &[Entry]) {
+        let Some(notes) = &self.notes else { return };
+        notes.require(id, entries);
+        let Some(seat) = self.state.seats.get(id).filter(|seat| seat.changed <= self.committed.seq) else { return };
+        if let Memory::Ready(Some(entity)) = &seat.memory {
+            notes.note(entity, entries);
+        }
     }
 
     /// Whoever said something that cannot be hears of it; only then it is settled.

@@ -153,6 +153,7 @@ pub(super) enum Look {
     Preview(Box<RetryRun>, Reply<Preview>),
     Limit(Reply<Option<Limit>>),
     Plan(Reply<Box<Plan>>),
+    Share(Reply<()>),
 }
 
 /// What was seen, and who wants to know.
@@ -161,11 +162,15 @@ pub(super) enum Seen {
     Preview(Reply<Preview>, Result<Box<Preview>, Refusal>),
     Limit(Reply<Option<Limit>>, Option<Box<Limit>>),
     Plan(Reply<Box<Plan>>, Box<Plan>),
+    Shared(Reply<()>),
 }
 
 impl Shard {
     /// What is seen is told once it is durable.
     pub(super) fn look(&mut self, id: &EntityId, look: Look) {
+        if let Look::Share(_) = look {
+            self.note(id, &[]);
+        }
         match look.at(self.seat(id)) {
             Ok(seen) => self.follow(id, From::Viewer(seen), Ok(Follow::default())),
             Err(look) => look.fail(not_found(id)),
@@ -189,6 +194,7 @@ impl Look {
             (Look::Limit(reply), Memory::Ready(Some(Entity::Limit(limit)))) => Seen::Limit(reply, Some(Box::new(limit.clone()))),
             (Look::Limit(reply), _) => Seen::Limit(reply, None),
             (Look::Plan(reply), Memory::Ready(Some(Entity::Plan(plan)))) => Seen::Plan(reply, plan.clone()),
+            (Look::Share(reply), Memory::Ready(Some(_))) => Seen::Shared(reply),
             (look, _) => return Err(look),
         })
     }
@@ -199,6 +205,7 @@ impl Look {
             Look::Preview(_, reply) => drop(reply.send(Err(error))),
             Look::Limit(reply) => drop(reply.send(Err(error))),
             Look::Plan(reply) => drop(reply.send(Err(error))),
+            Look::Share(reply) => drop(reply.send(Err(error))),
         }
     }
 }
@@ -210,6 +217,7 @@ impl Seen {
             Seen::Preview(reply, preview) => drop(reply.send(preview.map(|preview| *preview).map_err(Into::into))),
             Seen::Limit(reply, limit) => drop(reply.send(Ok(limit.map(|limit| *limit)))),
             Seen::Plan(reply, plan) => drop(reply.send(Ok(plan))),
+            Seen::Shared(reply) => drop(reply.send(Ok(()))),
         }
     }
 
@@ -219,6 +227,7 @@ impl Seen {
             Seen::Preview(reply, _) => drop(reply.send(Err(error))),
             Seen::Limit(reply, _) => drop(reply.send(Err(error))),
             Seen::Plan(reply, _) => drop(reply.send(Err(error))),
+            Seen::Shared(reply) => drop(reply.send(Err(error))),
         }
     }
 }

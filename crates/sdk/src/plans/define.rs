@@ -253,14 +253,26 @@ impl host::Code for Hosted {
 
     fn plan(&self) -> Option<runtime::PlanSpec> {
         let stages = self.0.stages.iter().map(|stage| stage.name.clone()).collect();
-        Some(runtime::PlanSpec { stages, settings: self.0.settings.clone() })
+        let undoable = self.0.stages.iter().map(|stage| stage.undo.is_some()).collect();
+        Some(runtime::PlanSpec { stages, undoable, settings: self.0.settings.clone() })
     }
 }
 
 /// One task: stage after stage, each with its checkpoint.
 async fn carry_out(plan: Arc<Plan>, context: Context, input: Payload) -> Result<Payload, Failure> {
     let mut task = Task::of(&context, decode(&input, "the variables of the plan")?);
+    let done = match context.adopted() {
+        Some((done, left)) => {
+            task.keep(decode(left, "the checkpoint")?)?;
+            done
+        }
+        None => 0,
+    };
     for (index, stage) in plan.stages.iter().enumerate() {
+        if index < done {
+            stage.recall(&context, &task).await?;
+            continue;
+        }
         context.stage_started(index).map_err(|error| error.failure())?;
         task.stage.clone_from(&stage.name);
         let done = match stage.carry_out(&context, &task).await {
@@ -294,6 +306,14 @@ impl StageOf {
                 }
             }
         }
+    }
+
+    /// Another instance has carried it out: it is on record as a step that has returned nothing, and can be undone.
+    async fn recall(&self, context: &Context, task: &Task) -> Result<(), Failure> {
+        let unknown: Carry = Arc::new(|_| async { Err(Failure::permanent("another instance has carried the stage out")) }.boxed());
+        let mut task = task.clone();
+        task.stage.clone_from(&self.name);
+        self.work(context, &unknown, &task).await.map(drop)
     }
 
     async fn work(&self, context: &Context, carry: &Carry, task: &Task) -> Result<Value, Failure> {

@@ -21,6 +21,8 @@ fn failed(attempt: Attempt) -> Board {
         retried: None,
         task: None,
         rolls_back: false,
+        adopted: None,
+        gate: None,
         script: Vec::new(),
     };
     let board = Board::new(Seed([0; 32]), Timestamp::EPOCH, &opening);

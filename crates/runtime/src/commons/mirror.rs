@@ -1,0 +1,337 @@
+//! What others are to know of plans and tasks, and what they were told: the latest of each, and only what has changed is sent.
+//!
+//! The tasks of a plan that is being made wait for the plan, so that a plan with all of its tasks is one round trip.
+
+use super::image::{PlanImage, TaskImage};
+use std::collections::{BTreeMap, BTreeSet};
+use steadfast_kernel::{InstanceId, PlanId, PlanStatus, RunId, Seq, TaskStatus, Timestamp};
+use steadfast_store::{PlanField, TaskField, Write, Wrote};
+
+/// How many plans and tasks are remembered at the most. Beyond that they are forgotten, and read again when all is looked at anew.
+pub(crate) const REMEMBERED_MAX: usize = 200_000;
+
+/// What others are to know, and what they were told.
+#[derive(Debug, Default)]
+pub(crate) struct Mirror {
+    plans: BTreeMap<PlanId, Place<PlanImage>>,
+    tasks: BTreeMap<RunId, Place<TaskImage>>,
+    /// Those with something to send, in order.
+    dirty: BTreeSet<Name>,
+    /// Something was forgotten: all has to be looked at again.
+    pub(crate) overflowed: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Name {
+    Plan(PlanId),
+    Task(RunId),
+}
+
+#[derive(Debug)]
+struct Place<T> {
+    /// The sequence of the last entry that it is made of.
+    seq: Seq,
+    is: T,
+    /// As others know it.
+    told: Option<T>,
+    /// It was made just now: nobody has to look whether it is there.
+    fresh: bool,
+    /// It was not there though it should be: all of it is sent.
+    missing: bool,
+    /// Something else is in its place: it is tried again later.
+    blocked: bool,
+    /// Since when it differs from what others know.
+    since: Timestamp,
+}
+
+/// What a write was about.
+#[derive(Clone, Debug)]
+pub(crate) enum About {
+    Plan(PlanId, Box<PlanImage>),
+    Task(RunId, Box<TaskImage>),
+    Index,
+    Checkpoint(RunId, Box<TaskImage>),
+}
+
+/// What has to be done after a write.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Then {
+    Nothing,
+    /// The checkpoint of that version is there.
+    Reached(RunId, u64),
+    /// Another instance has that task.
+    NotYours(RunId, Option<InstanceId>, u64),
+    /// Another instance has that plan.
+    PlanNotYours(PlanId, Option<InstanceId>),
+    /// Something else is there.
+    Foreign(String),
+}
+
+impl Mirror {
+    pub(crate) fn plan(&mut self, is: PlanImage, fresh: bool, now: Timestamp) {
+        let (name, seq) = (is.plan.clone(), is.seq);
+        if put(&mut self.plans, name.clone(), PlanImage { seq: 0, ..is }, (seq, fresh, now)) {
+            self.dirty.insert(Name::Plan(name));
+        }
+        self.bound();
+    }
+
+    pub(crate) fn task(&mut self, is: TaskImage, fresh: bool, now: Timestamp) {
+        let (name, seq) = (is.task.clone(), is.seq);
+        if is.status == TaskStatus::HandedOver {
+            self.forget(&name);
+            return;
+        }
+        if put(&mut self.tasks, name.clone(), TaskImage { seq: 0, ..is }, (seq, fresh, now)) {
+            self.dirty.insert(Name::Task(name));
+        }
+        self.bound();
+    }
+
+    /// It is another's: nothing of it is sent any more.
+    pub(crate) fn forget(&mut self, task: &RunId) {
+        self.tasks.remove(task);
+        self.dirty.remove(&Name::Task(task.clone()));
+    }
+
+    fn bound(&mut self) {
+        if self.plans.len() + self.tasks.len() > REMEMBERED_MAX {
+            (self.plans, self.tasks, self.dirty, self.overflowed) = Default::default();
+            self.overflowed = true;
+        }
+    }
+
+    /// Plans that have not ended.
+    pub(crate) fn open_plans(&self) -> Vec<PlanId> {
+        self.plans
+            .iter()
+            .filter(|(_, place)| !place.is.status.is_final())
+            .map(|(plan, _)| plan.clone())
+            .collect()
+    }
+
+    /// How many wait to be sent, and since when the one that has waited for longest.
+    pub(crate) fn lag(&self) -> (usize, Option<Timestamp>) {
+        let since = self.dirty.iter().filter_map(|name| match name {
+            Name::Plan(plan) => self.plans.get(plan).map(|place| place.since),
+            Name::Task(task) => self.tasks.get(task).map(|place| place.since),
+        });
+        (self.dirty.len(), since.min())
+    }
+
+    /// Whether something can be sent now.
+    pub(crate) fn has_news(&self) -> bool {
+        self.dirty.iter().any(|name| self.may_go(name))
+    }
+
+    /// What is there may be gone: all that has not ended is looked at again, and sent whole where it is missing.
+    pub(crate) fn doubt(&mut self, now: Timestamp) {
+        for (plan, place) in self.plans.iter_mut().filter(|(_, place)| !place.is.status.is_final()) {
+            (place.told, place.fresh, place.since) = (None, false, now);
+            self.dirty.insert(Name::Plan(plan.clone()));
+        }
+        for (task, place) in &mut self.tasks {
+            (place.told, place.fresh, place.since) = (None, false, now);
+            self.dirty.insert(Name::Task(task.clone()));
+        }
+    }
+
+    /// What had something else in its place may have it no more.
+    pub(crate) fn try_again(&mut self) {
+        self.plans.values_mut().for_each(|place| place.blocked = false);
+        self.tasks.values_mut().for_each(|place| place.blocked = false);
+    }
+
+    /// Tasks wait for their plan while it is being made.
+    fn may_go(&self, name: &Name) -> bool {
+        let is_made = |plan: &PlanId| self.plans.get(plan).is_none_or(|place| place.is.status != PlanStatus::Created);
+        match name {
+            Name::Plan(plan) => is_made(plan) && self.plans.get(plan).is_some_and(|place| !place.blocked),
+            Name::Task(task) => self
+                .tasks
+                .get(task)
+                .is_some_and(|place| !place.blocked && (!place.fresh || place.told.is_some() || is_made(&place.is.plan))),
+        }
+    }
+
+    /// What is to be sent now.
+    pub(crate) fn writes(&self, me: &InstanceId) -> Vec<(About, Write)> {
+        let mut writes = Vec::new();
+        for name in self.dirty.iter().filter(|name| self.may_go(name)) {
+            match name {
+                Name::Plan(plan) => writes.extend(self.plans.get(plan).map(|place| of_plan(me, place))),
+                Name::Task(task) => writes.extend(self.tasks.get(task).into_iter().flat_map(|place| of_task(me, place))),
+            }
+        }
+        writes
+    }
+
+    /// What became of one of them.
+    pub(crate) fn wrote(&mut self, about: About, wrote: &Wrote) -> Then {
+        match (about, wrote) {
+            (about, Wrote::Foreign { key }) => {
+                match about {
+                    About::Plan(plan, _) => self.plans.get_mut(&plan).into_iter().for_each(|place| place.blocked = true),
+                    About::Task(task, _) | About::Checkpoint(task, _) => {
+                        self.tasks.get_mut(&task).into_iter().for_each(|place| place.blocked = true)
+                    }
+                    About::Index => {} // the task can be found by its plan
+                }
+                Then::Foreign(key.clone())
+            }
+            (About::Plan(plan, _), Wrote::NotYours { owner, .. }) => {
+                self.plans.remove(&plan);
+                self.dirty.remove(&Name::Plan(plan.clone()));
+                Then::PlanNotYours(plan, owner.clone())
+            }
+            (About::Task(task, _) | About::Checkpoint(task, _), Wrote::NotYours { owner, fence }) => {
+                self.forget(&task);
+                Then::NotYours(task, owner.clone(), *fence)
+            }
+            (About::Plan(plan, _), Wrote::Missing) => {
+                self.plans.entry(plan).and_modify(|place| (place.missing, place.told) = (true, None));
+                Then::Nothing
+            }
+            (About::Task(task, _), Wrote::Missing) => {
+                self.tasks.entry(task).and_modify(|place| (place.missing, place.told) = (true, None));
+                Then::Nothing
+            }
+            (About::Plan(plan, sent), _) => {
+                let Some(place) = self.plans.get_mut(&plan) else { return Then::Nothing };
+                (place.told, place.missing) = (Some(*sent), false);
+                if place.told.as_ref() == Some(&place.is) {
+                    let has_ended = place.is.status.is_final();
+                    self.dirty.remove(&Name::Plan(plan.clone()));
+                    if has_ended {
+                        self.plans.remove(&plan);
+                    }
+                }
+                Then::Nothing
+            }
+            (About::Task(task, sent), _) => {
+                let Some(place) = self.tasks.get_mut(&task) else { return Then::Nothing };
+                let checkpoint = place.told.take().and_then(|told| told.checkpoint); // that is another write
+                (place.told, place.missing) = (Some(TaskImage { checkpoint, ..*sent }), false);
+                self.settle(&task);
+                Then::Nothing
+            }
+            (About::Checkpoint(task, sent), _) => {
+                let version = sent.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.version);
+                if let Some(told) = self.tasks.get_mut(&task).and_then(|place| place.told.as_mut()) {
+                    told.checkpoint = sent.checkpoint;
+                }
+                self.settle(&task);
+                Then::Reached(task, version)
+            }
+            (About::Index, _) => Then::Nothing,
+        }
+    }
+
+    /// If others know all of a task, there is nothing to send; if it has ended, nothing to remember either.
+    fn settle(&mut self, task: &RunId) {
+        if let Some(place) = self.tasks.get(task)
+            && place.told.as_ref() == Some(&place.is)
+        {
+            let has_ended = place.is.status.is_final() && !may_go_on(place.is.status);
+            self.dirty.remove(&Name::Task(task.clone()));
+            if has_ended {
+                self.tasks.remove(task);
+            }
+        }
+    }
+}
+
+/// A failed task is remembered: a person may want it to go on.
+fn may_go_on(status: TaskStatus) -> bool {
+    matches!(status, TaskStatus::Failed | TaskStatus::RollbackFailed)
+}
+
+/// Keeps the latest of something. True if others do not know that.
+fn put<K: Ord, T: PartialEq>(places: &mut BTreeMap<K, Place<T>>, name: K, is: T, (seq, fresh, now): (Seq, bool, Timestamp)) -> bool {
+    match places.get_mut(&name) {
+        Some(place) => {
+            if place.seq < seq && place.is != is {
+                place.since = if place.told.as_ref() == Some(&place.is) { now } else { place.since };
+                place.is = is;
+            }
+            place.seq = place.seq.max(seq);
+            place.told.as_ref() != Some(&place.is)
+        }
+        None => {
+            places.insert(name, Place { seq, is, told: None, fresh, missing: false, blocked: false, since: now });
+            true
+        }
+    }
+}
+
+fn of_plan(me: &InstanceId, place: &Place<PlanImage>) -> (About, Write) {
+    let Place { is, told, fresh, missing, .. } = place;
+    let whole = *missing || (*fresh && told.is_none());
+    let mut fields = Vec::new();
+    let mut add = |changed: bool, field: PlanField, value: &dyn Fn() -> String| {
+        if whole || changed {
+            fields.push((field, value()));
+        }
+    };
+    let before = told.as_ref();
+    add(false, PlanField::PlanId, &|| is.plan.to_string());
+    add(before.is_none_or(|told| told.status != is.status), PlanField::Status, &|| is.status.as_str().into());
+    add(false, PlanField::TaskIds, &|| serde_json::to_string(&is.tasks).unwrap_or_default());
+    add(false, PlanField::MaxConcurrency, &|| is.max_concurrency.to_string());
+    add(false, PlanField::CreatedAt, &|| is.created_at.to_string());
+    if let Some(started_at) = is.started_at {
+        add(before.is_none_or(|told| told.started_at != is.started_at), PlanField::StartedAt, &|| started_at.to_string());
+    }
+    add(false, PlanField::Definition, &|| is.definition.clone());
+    add(false, PlanField::DefinitionHash, &|| is.hash.clone());
+    add(false, PlanField::Vars, &|| String::from_utf8_lossy(&is.vars.bytes).into_owned());
+    let write = Write::Plan { plan: is.plan.clone(), owner: me.clone(), fields, whole };
+    (About::Plan(is.plan.clone(), Box::new(is.clone())), write)
+}
+
+fn of_task(me: &InstanceId, place: &Place<TaskImage>) -> Vec<(About, Write)> {
+    let Place { is, told, fresh, missing, .. } = place;
+    let (before, whole) = (told.as_ref(), *missing || (*fresh && told.is_none()));
+    let name = || (is.task.clone(), Box::new(is.clone()));
+    let mut writes = Vec::new();
+    let checkpoint = |image: &TaskImage| image.checkpoint.as_ref().map(|checkpoint| (checkpoint.fence, checkpoint.version));
+    let (task, of) = name();
+    match &is.checkpoint {
+        Some(now) if before.is_none_or(|told| checkpoint(told) != checkpoint(is)) => {
+            writes.push((About::Checkpoint(task, of), Write::Checkpoint { task: is.task.clone(), checkpoint: Box::new(now.clone()) }));
+        }
+        None if before.is_some_and(|told| told.checkpoint.is_some()) => {
+            writes.push((About::Checkpoint(task, of), Write::DropCheckpoint { task: is.task.clone(), fence: is.fence }));
+        }
+        _ => {}
+    }
+    let mut fields = Vec::new();
+    let mut add = |changed: bool, field: TaskField, value: &dyn Fn() -> String| {
+        if whole || changed {
+            fields.push((field, value()));
+        }
+    };
+    add(false, TaskField::TaskId, &|| is.task.to_string());
+    add(false, TaskField::TenantId, &|| is.tenant.to_string());
+    add(false, TaskField::PlanId, &|| is.plan.to_string());
+    add(before.is_none_or(|told| told.status != is.status), TaskField::Status, &|| is.status.as_str().into());
+    let pause_requested = before.is_none_or(|told| told.pause_requested != is.pause_requested);
+    add(pause_requested, TaskField::PauseRequested, &|| is.pause_requested.to_string());
+    add(false, TaskField::CreatedAt, &|| is.created_at.to_string());
+    if let Some(started_at) = is.started_at {
+        add(before.is_none_or(|told| told.started_at != is.started_at), TaskField::StartedAt, &|| started_at.to_string());
+    }
+    add(false, TaskField::Definition, &|| is.definition.clone());
+    add(false, TaskField::DefinitionHash, &|| is.hash.clone());
+    if fields.is_empty() && before.is_some_and(|told| told.fence == is.fence) {
+        return writes; // the checkpoint is all that has changed
+    }
+    let (task, of) = name();
+    let write = Write::Task { task: is.task.clone(), owner: me.clone(), fence: is.fence, fields, whole };
+    writes.insert(0, (About::Task(task, of), write));
+    if before.is_none() && (whole || !is.status.is_final()) {
+        let unless_there = !whole;
+        writes.push((About::Index, Write::Index { tenant: is.tenant.clone(), task: is.task.clone(), unless_there }));
+    }
+    writes
+}

@@ -1,0 +1,172 @@
+//! What an earlier life of this instance has left: it is looked at once after the start, so that others come to know it as it is.
+
+use super::{Note, Sharing};
+use crate::engine::WeakEngine;
+use crate::error::Error;
+use std::collections::BTreeSet;
+use steadfast_kernel::{EntityId, PlanId, RunId, TenantId, Timestamp};
+use steadfast_store::{CommonsError, LockHolder, PlanCursor, PlanFilter, RunRow, Store};
+use tokio::sync::mpsc;
+
+/// How many are read at once.
+const PAGE: usize = 500;
+
+/// Why a walk has come to nothing.
+pub(super) enum Stopped {
+    /// The engine has.
+    Engine,
+    /// The store cannot be read now.
+    Store(Error),
+    /// The commons cannot.
+    Commons(CommonsError),
+}
+
+/// Has everything that may be different there noted, and says which locks there are of holdings that are over.
+pub(super) async fn walk(
+    sharing: &Sharing,
+    engine: &WeakEngine,
+    notes: &mpsc::WeakUnboundedSender<Note>,
+    since: Timestamp,
+) -> Result<(), Stopped> {
+    let tenants = look_at_plans(sharing, engine, since).await?;
+    let left_over = look_at_locks(sharing, engine, tenants).await?;
+    if let Some(notes) = notes.upgrade() {
+        let _it_has_stopped = notes.send(Note::Walked { left_over });
+    }
+    Ok(())
+}
+
+/// Notes every plan and task that has not ended; of those that have ended, the ones of which others know something else.
+async fn look_at_plans(sharing: &Sharing, engine: &WeakEngine, since: Timestamp) -> Result<BTreeSet<TenantId>, Stopped> {
+    let (mut after, mut tenants) = (None::<PlanCursor>, BTreeSet::new());
+    loop {
+        let store = store(engine)?;
+        let page = store.plans(&PlanFilter::default(), after.as_ref(), PAGE).await.map_err(of_store)?;
+        drop(store);
+        let Some(last) = page.last() else { break };
+        after = Some(PlanCursor::from(last));
+        for row in page {
+            let has_ended = row.status.is_final();
+            if has_ended && row.ended_at.is_some_and(|ended| ended < since) {
+                continue; // others have forgotten it
+            }
+            look_at_tasks(sharing, engine, &row.plan, has_ended, &mut tenants).await?;
+            if !has_ended || is_different(sharing, &row).await? {
+                share(engine, EntityId::Plan(row.plan)).await?;
+            }
+        }
+    }
+    look_at_adopted(engine, &mut tenants).await?;
+    Ok(tenants)
+}
+
+async fn is_different(sharing: &Sharing, row: &steadfast_store::PlanRow) -> Result<bool, Stopped> {
+    let there = sharing.commons.plan(&row.plan).await;
+    match there {
+        Ok(there) => Ok(there.is_some_and(|there| there.owner == sharing.instance && there.status != row.status)),
+        Err(CommonsError::Foreign { .. }) => Ok(false),
+        Err(error) => Err(Stopped::Commons(error)),
+    }
+}
+
+async fn look_at_tasks(
+    sharing: &Sharing,
+    engine: &WeakEngine,
+    plan: &PlanId,
+    has_ended: bool,
+    tenants: &mut BTreeSet<TenantId>,
+) -> Result<(), Stopped> {
+    let mut after: Option<RunId> = None;
+    loop {
+        let page = store(engine)?.tasks(plan, after.as_ref(), PAGE).await.map_err(of_store)?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = Some(last.run.clone());
+        let there = match has_ended {
+            true => differing(sharing, &page).await?,
+            false => BTreeSet::new(),
+        };
+        for row in page {
+            let open = row.task.as_ref().is_some_and(|task| !task.status.is_final());
+            if !has_ended || open || there.contains(&row.run) {
+                tenants.extend(row.tenant.as_deref().and_then(|tenant| TenantId::new(tenant).ok()));
+                share(engine, EntityId::Run(row.run)).await?;
+            }
+        }
+    }
+}
+
+/// Those tasks of which others know something else.
+async fn differing(sharing: &Sharing, rows: &[RunRow]) -> Result<BTreeSet<RunId>, Stopped> {
+    let ids: Vec<RunId> = rows.iter().map(|row| row.run.clone()).collect();
+    let there = match sharing.commons.tasks(&ids).await {
+        Ok(there) => there,
+        Err(CommonsError::Foreign { .. }) => Vec::new(),
+        Err(error) => return Err(Stopped::Commons(error)),
+    };
+    let is_different = |row: &&RunRow| {
+        let status = row.task.as_ref().map(|task| task.status);
+        there.iter().any(|task| task.task == row.run && Some(task.status) != status)
+    };
+    Ok(rows.iter().filter(is_different).map(|row| row.run.clone()).collect())
+}
+
+/// Tasks that were adopted have no plan here.
+async fn look_at_adopted(engine: &WeakEngine, tenants: &mut BTreeSet<TenantId>) -> Result<(), Stopped> {
+    let mut after: Option<TenantId> = None;
+    loop {
+        let page = store(engine)?.locks(after.as_ref(), PAGE).await.map_err(of_store)?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = Some(last.tenant.clone());
+        for row in page {
+            tenants.insert(row.tenant.clone());
+            share(engine, EntityId::Run(row.lease.task)).await?;
+            share(engine, EntityId::Lock(row.tenant)).await?;
+        }
+    }
+}
+
+/// Locks that are this instance's there and nobody's here.
+async fn look_at_locks(
+    sharing: &Sharing,
+    engine: &WeakEngine,
+    tenants: BTreeSet<TenantId>,
+) -> Result<Vec<(TenantId, LockHolder)>, Stopped> {
+    let (tenants, mut left_over) = (tenants.into_iter().collect::<Vec<_>>(), Vec::new());
+    for page in tenants.chunks(PAGE) {
+        let there = match sharing.commons.locks(page).await {
+            Ok(there) => there,
+            Err(CommonsError::Foreign { .. }) => continue,
+            Err(error) => return Err(Stopped::Commons(error)),
+        };
+        let here = store(engine)?.locks_of(page).await.map_err(of_store)?;
+        let is_held = |tenant: &TenantId, holder: &LockHolder| {
+            here.iter()
+                .any(|row| row.tenant == *tenant && row.lease.task == holder.task && row.lease.fence == holder.fence)
+        };
+        let over = there
+            .into_iter()
+            .filter(|lock| lock.holder.instance == sharing.instance && !is_held(&lock.tenant, &lock.holder));
+        left_over.extend(over.map(|lock| (lock.tenant, lock.holder)));
+    }
+    Ok(left_over)
+}
+
+fn store(engine: &WeakEngine) -> Result<std::sync::Arc<dyn Store>, Stopped> {
+    engine.upgrade().and_then(|engine| engine.store().ok()).ok_or(Stopped::Engine)
+}
+
+fn of_store(error: steadfast_store::Error) -> Stopped {
+    Stopped::Store(Error::from_store(error))
+}
+
+async fn share(engine: &WeakEngine, entity: EntityId) -> Result<(), Stopped> {
+    loop {
+        let engine = engine.upgrade().ok_or(Stopped::Engine)?;
+        match engine.share(entity.clone()).await {
+            Err(Error::Busy { retry_after, .. }) => engine.clock().sleep(retry_after).await,
+            Err(Error::Stopped) => return Err(Stopped::Engine),
+            Err(error @ (Error::Unavailable { .. } | Error::Store(_))) => return Err(Stopped::Store(error)),
+            Ok(()) | Err(_) => return Ok(()), // it is gone, or set aside
+        }
+    }
+}

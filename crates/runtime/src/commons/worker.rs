@@ -1,0 +1,609 @@
+//! The one who speaks with the commons: sends what has changed, claims and renews locks, says that this instance lives, and finds out when that is not so any more.
+
+use super::alone::Others;
+use super::gate::{Gate, Lets};
+use super::locks::{self, Locks};
+use super::mirror::{self, Mirror};
+use super::walk::{self, Stopped};
+use super::{Image, Note, Sharing, SharingHealth, SharingState};
+use crate::clock::Clock;
+use crate::engine::WeakEngine;
+use crate::error::Error;
+use crate::metrics::OfCommons;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_kernel::lock::Waiter;
+use steadfast_kernel::{Answer, Claimed, Command, EntityId, HandOver, InstanceId, Origin, PlanId, RunId, SettleClaim, TenantId, Timestamp};
+use steadfast_store::{CommonsError, LockHolder, Write, Wrote};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// How long the commons may be away before anything follows from it: a connection that is made anew is no outage.
+const BLIP: Duration = Duration::from_secs(1);
+
+/// How soon the commons are tried again: first, and at the latest.
+const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+/// How many pieces are looked at at once when other instances are looked for.
+const PIECES: usize = 20;
+
+/// For how long what has ended is of interest to others.
+const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+pub(crate) struct Worker {
+    sharing: Sharing,
+    clock: Arc<dyn Clock>,
+    engine: WeakEngine,
+    notes: mpsc::UnboundedReceiver<Note>,
+    own: mpsc::WeakUnboundedSender<Note>,
+    gate: Arc<Gate>,
+    health: watch::Sender<SharingHealth>,
+    metrics: OfCommons,
+    mirror: Mirror,
+    locks: Locks,
+    others: Others,
+    /// What others read of this life of the instance.
+    says: String,
+    /// When to say it again, and when it was last said for sure.
+    beat_at: Timestamp,
+    beaten: Option<Timestamp>,
+    /// Where the look for other instances goes on.
+    cursor: u64,
+    away: Option<Away>,
+    /// No lock is claimed before that: others may have to say first what they have.
+    settle_until: Option<Timestamp>,
+    walk: Walk,
+    alerted: BTreeSet<PlanId>,
+    foreign: BTreeSet<String>,
+    waiting: Vec<oneshot::Sender<()>>,
+    changes: u64,
+    leaving: bool,
+}
+
+/// The commons are away.
+struct Away {
+    since: Timestamp,
+    why: String,
+    pause: Duration,
+    at: Timestamp,
+}
+
+/// Whether what an earlier life has left was looked at.
+#[derive(PartialEq)]
+enum Walk {
+    ToDo,
+    UnderWay,
+    Done,
+}
+
+/// What a write was about.
+enum About {
+    Beat,
+    Mirror(mirror::About),
+    Lock(locks::About),
+}
+
+/// The channels of a worker, and what others see of it.
+pub(crate) struct Ports {
+    pub(crate) notes: mpsc::UnboundedReceiver<Note>,
+    pub(crate) own: mpsc::WeakUnboundedSender<Note>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) health: watch::Sender<SharingHealth>,
+}
+
+impl Worker {
+    pub(crate) fn new(sharing: Sharing, clock: Arc<dyn Clock>, engine: WeakEngine, says: String, ports: Ports) -> Self {
+        let Ports { notes, own, gate, health } = ports;
+        let now = clock.now();
+        Worker {
+            others: Others::new(sharing.fallback, sharing.lease),
+            sharing,
+            clock,
+            engine,
+            notes,
+            own,
+            gate,
+            health,
+            metrics: OfCommons::new(),
+            mirror: Mirror::default(),
+            locks: Locks::default(),
+            says,
+            beat_at: now,
+            beaten: None,
+            cursor: 0,
+            away: None,
+            settle_until: None,
+            walk: Walk::ToDo,
+            alerted: BTreeSet::new(),
+            foreign: BTreeSet::new(),
+            waiting: Vec::new(),
+            changes: 0,
+            leaving: false,
+        }
+    }
+
+    /// Works until the shard has ended.
+    pub(crate) async fn run(mut self) {
+        loop {
+            let due = self.due().saturating_since(self.clock.now());
+            tokio::select! {
+                biased;
+                note = self.notes.recv() => match note {
+                    Some(note) => self.take_all(note),
+                    None => break,
+                },
+                () = self.clock.sleep(due.max(Duration::from_millis(1))) => {}
+            }
+            if self.away.as_ref().is_none_or(|away| away.at <= self.clock.now()) {
+                self.exchange().await;
+            }
+            self.show();
+        }
+        if self.leaving {
+            let said = Write::Leave { instance: self.sharing.instance.clone(), says: self.says.clone() };
+            let _others_find_out_by_themselves = self.sharing.commons.send(vec![said]).await;
+        }
+    }
+
+    /// When something is to be done without a note.
+    fn due(&self) -> Timestamp {
+        match &self.away {
+            Some(away) => away.at,
+            None => {
+                let claim = self.locks.next().map(|at| at.max(self.settle_until.unwrap_or(at)));
+                claim.map_or(self.beat_at, |claim| claim.min(self.beat_at))
+            }
+        }
+    }
+
+    fn take_all(&mut self, first: Note) {
+        self.take(first);
+        while let Ok(note) = self.notes.try_recv() {
+            self.take(note);
+        }
+    }
+
+    fn take(&mut self, note: Note) {
+        let now = self.clock.now();
+        match note {
+            Note::Image { image: Image::Plan(plan), fresh } => self.mirror.plan(*plan, fresh, now),
+            Note::Image { image: Image::Task(task), fresh } => {
+                match &task.checkpoint {
+                    _ if task.status.is_final() => self.gate.forget(&task.task),
+                    Some(checkpoint) => self.gate.require(&task.task, checkpoint.version),
+                    None => {}
+                }
+                self.mirror.task(*task, fresh, now);
+            }
+            Note::Image { image: Image::Lock(lock), .. } => self.locks.put(&self.sharing.instance, *lock, now),
+            Note::Unwanted { tenant, holder } => self.locks.unwanted(&tenant, holder),
+            Note::Walked { left_over } => {
+                self.walk = Walk::Done;
+                for (tenant, holder) in left_over {
+                    self.locks.left_over(&tenant, holder);
+                }
+            }
+            Note::Settled(reply) => self.waiting.push(reply),
+            Note::Leaving => self.leaving = true,
+        }
+    }
+
+    /// Sends what there is to send until there is nothing more, or the commons are away.
+    async fn exchange(&mut self) {
+        loop {
+            match self.round().await {
+                Ok(true) => {}
+                Ok(false) => break self.are_back(),
+                Err(error) => break self.are_away(&error),
+            }
+            while let Ok(note) = self.notes.try_recv() {
+                self.take(note);
+            }
+        }
+        if self.mirror.overflowed && self.walk == Walk::Done {
+            (self.mirror.overflowed, self.walk) = (false, Walk::ToDo);
+        }
+        if self.walk == Walk::ToDo && self.away.is_none() {
+            self.begin_to_walk();
+        }
+        self.open_gate();
+    }
+
+    /// One round trip, and those that follow from it. True if there is more to send.
+    async fn round(&mut self) -> Result<bool, CommonsError> {
+        let now = self.clock.now();
+        let beats = self.beat_at <= now;
+        if beats {
+            self.look_around().await?;
+        }
+        self.poll_locks(now).await?;
+        let me = self.sharing.instance.clone();
+        let claims = self.may_claim(now);
+        let beat = beats.then(|| (About::Beat, Write::Beat { instance: me.clone(), says: self.says.clone() }));
+        let mirror = self.mirror.writes(&me).into_iter().map(|(about, write)| (About::Mirror(about), write));
+        let locks = self.locks.writes(&me, now, claims).into_iter().map(|(about, write)| (About::Lock(about), write));
+        let writes: Vec<_> = beat.into_iter().chain(mirror).chain(locks).collect();
+        if writes.is_empty() {
+            return Ok(false);
+        }
+        let taken = self.send(writes, now).await?;
+        if !taken.is_empty() {
+            self.send(taken, now).await?;
+        }
+        let now = self.clock.now();
+        Ok(self.mirror.has_news() || self.locks.has_news(now, self.may_claim(now)))
+    }
+
+    /// Locks are claimed once what an earlier life has left is known, and others have had the time to say what they have.
+    fn may_claim(&self, now: Timestamp) -> bool {
+        self.walk == Walk::Done && self.settle_until.is_none_or(|until| until <= now)
+    }
+
+    /// One round trip. What has to be sent after it, because it needs a number that came of it.
+    async fn send(&mut self, writes: Vec<(About, Write)>, now: Timestamp) -> Result<Vec<(About, Write)>, CommonsError> {
+        let (abouts, writes): (Vec<_>, Vec<_>) = writes.into_iter().unzip();
+        let (began, many) = (self.clock.now(), writes.len());
+        let wrote = match self.sharing.commons.send(writes).await {
+            Ok(wrote) => wrote,
+            Err(error) => {
+                for about in &abouts {
+                    if let About::Lock(about) = about {
+                        self.locks.in_doubt(about);
+                    }
+                }
+                return Err(error);
+            }
+        };
+        self.metrics.wrote(self.clock.now().saturating_since(began), many);
+        let (mut follow, mut contested) = (Vec::new(), Vec::new());
+        for (about, wrote) in abouts.into_iter().zip(wrote) {
+            match about {
+                About::Beat => self.beaten(wrote, now),
+                About::Mirror(about) => {
+                    let then = self.mirror.wrote(about, &wrote);
+                    self.follow(then);
+                }
+                About::Lock(about) => match self.locks.wrote(&self.sharing.instance, about, wrote, now) {
+                    locks::Then::Nothing => {}
+                    locks::Then::Take(about, write) => follow.push((About::Lock(about), write)),
+                    locks::Then::Granted(tenant, waiter, fence) => self.granted(tenant, waiter, fence),
+                    locks::Then::Held(tenant, waiter, holder) => self.held(tenant, waiter, holder),
+                    locks::Then::Foreign(key) => self.is_foreign(key),
+                    locks::Then::Contested(tenant, mine, lease, other) => contested.push((tenant, mine, lease, other)),
+                },
+            }
+        }
+        for (tenant, mine, lease, other) in contested {
+            self.contest(tenant, mine, lease, other).await?;
+        }
+        Ok(follow)
+    }
+
+    /// Others know that this instance lives.
+    fn beaten(&mut self, wrote: Wrote, now: Timestamp) {
+        let Wrote::Before(before) = wrote else {
+            if let Wrote::Foreign { key } = wrote {
+                self.is_foreign(key);
+            }
+            return;
+        };
+        let lapsed = self.beaten.is_none_or(|beaten| beaten.saturating_add(self.sharing.gone_after) <= now);
+        match before {
+            Some(before) if before != self.says && self.beaten.is_some() => {
+                tracing::error!(instance = %self.sharing.instance, "another process says that it is this instance: no two may have copies of the same data");
+                self.doubt_all(now);
+            }
+            None if self.beaten.is_some() && !lapsed => {
+                tracing::warn!("what instances share was lost: it is written again from what is known here");
+                self.settle_until = Some(now.saturating_add(self.sharing.gone_after / 2));
+                self.doubt_all(now);
+            }
+            None if self.beaten.is_some() => self.doubt_all(now), // others may have taken this instance for gone
+            _ => {}
+        }
+        (self.beaten, self.beat_at) = (Some(now), now.saturating_add(self.sharing.gone_after / 3));
+    }
+
+    fn doubt_all(&mut self, now: Timestamp) {
+        self.mirror.doubt(now);
+        self.locks.doubt();
+    }
+
+    /// Looks for other instances, and whether the locks are as they should be.
+    async fn look_around(&mut self) -> Result<(), CommonsError> {
+        let now = self.clock.now();
+        for _ in 0..PIECES {
+            let (next, found) = self.sharing.commons.instances(self.cursor).await?;
+            for other in found.iter().filter(|found| **found != self.sharing.instance) {
+                self.others.saw(other, now);
+            }
+            self.cursor = next;
+            if next == 0 {
+                self.others.looked();
+                break;
+            }
+        }
+        let held = self.locks.held();
+        for page in held.chunks(500) {
+            match self.sharing.commons.locks(page).await {
+                Ok(found) => self.locks.compare(&self.sharing.instance, page, &found),
+                Err(CommonsError::Foreign { key }) => {
+                    self.is_foreign(key);
+                    self.locks.compare(&self.sharing.instance, page, &[]); // each is asked about by itself
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.mirror.try_again();
+        Ok(())
+    }
+
+    /// Looks whether locks that others have are free by now.
+    async fn poll_locks(&mut self, now: Timestamp) -> Result<(), CommonsError> {
+        let polled = self.locks.polled(now);
+        for page in polled.chunks(500) {
+            match self.sharing.commons.locks(page).await {
+                Ok(found) => self.locks.looked(page, &found, now),
+                Err(CommonsError::Foreign { key }) => {
+                    self.is_foreign(key);
+                    self.locks.looked(page, &[], now); // each is asked for by itself
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, then: mirror::Then) {
+        match then {
+            mirror::Then::Nothing => {}
+            mirror::Then::Reached(task, version) => {
+                self.gate.reached(&task, version);
+                self.changes += 1;
+                self.open_gate(); // nobody waits for the others of this round
+            }
+            mirror::Then::NotYours(task, owner, fence) => self.hand_over(&task, owner, fence),
+            mirror::Then::PlanNotYours(plan, owner) => {
+                let owner = owner.as_ref().map_or("nobody that is known", InstanceId::as_str);
+                tracing::error!(%plan, owner, "another instance has a plan of the same id: what others know of it is not about this one");
+            }
+            mirror::Then::Foreign(key) => self.is_foreign(key),
+        }
+    }
+
+    fn is_foreign(&mut self, key: String) {
+        if self.foreign.insert(key.clone()) {
+            tracing::error!(key, "it holds something that no instance has put there; it is left alone: remove it");
+        }
+    }
+
+    /// Another instance has gone on with a task.
+    fn hand_over(&mut self, task: &RunId, to: Option<InstanceId>, fence: u64) {
+        self.others_saw(to.as_ref());
+        let owner = to.as_ref().map_or_else(|| "nobody".to_string(), ToString::to_string);
+        let why = format!("Redis says that the task is owned by {owner} with fence {fence}");
+        tracing::warn!(%task, owner, fence, "the task is handed over");
+        let origin = Origin { by: Some("the engine".into()), why: Some(why), command: None };
+        self.tell(EntityId::Run(task.clone()), Command::HandOverRun(HandOver { to, origin }), None);
+    }
+
+    fn others_saw(&mut self, other: Option<&InstanceId>) {
+        if let Some(other) = other.filter(|other| **other != self.sharing.instance) {
+            self.others.saw(other, self.clock.now());
+        }
+    }
+
+    /// A lock is a task's: that is put on record, and given back if nobody wants it any more.
+    fn granted(&mut self, tenant: TenantId, waiter: Waiter, fence: Option<u64>) {
+        let holder = fence.map(|fence| LockHolder {
+            plan: waiter.plan.clone(),
+            task: waiter.task.clone(),
+            instance: self.sharing.instance.clone(),
+            fence,
+        });
+        let settle = SettleClaim { task: waiter.task, asked: waiter.asked, claimed: Claimed::Granted { fence } };
+        let unwanted = holder.map(|holder| Note::Unwanted { tenant: tenant.clone(), holder });
+        self.tell(EntityId::Lock(tenant), Command::SettleClaim(settle), unwanted);
+    }
+
+    fn held(&mut self, tenant: TenantId, waiter: Waiter, holder: String) {
+        let other = LockHolder::parse(&holder).map(|holder| holder.instance);
+        self.others_saw(other.as_ref());
+        if !waiter.waits {
+            let settle = SettleClaim { task: waiter.task, asked: waiter.asked, claimed: Claimed::Held { holder } };
+            self.tell(EntityId::Lock(tenant), Command::SettleClaim(settle), None);
+        }
+    }
+
+    /// A lock that is held here is nobody's there, or somebody else's. The higher fence wins; the commons do if they are equal.
+    async fn contest(
+        &mut self,
+        tenant: TenantId,
+        mine: LockHolder,
+        lease: Duration,
+        other: Option<LockHolder>,
+    ) -> Result<(), CommonsError> {
+        let commons = Arc::clone(&self.sharing.commons);
+        let known = match commons.fence(&tenant).await {
+            Err(CommonsError::Foreign { key }) => return Ok(self.is_foreign(key)),
+            known => known?,
+        };
+        let others = other.as_ref().map_or(known, |other| other.fence);
+        if let Some(other) = other.as_ref().filter(|other| other.task == mine.task && other.instance != mine.instance) {
+            return Ok(self.hand_over(&mine.task, Some(other.instance.clone()), other.fence));
+        }
+        if others > mine.fence || other.as_ref().is_some_and(|other| other.fence == mine.fence) {
+            let who = other.map_or_else(|| "it was another's meanwhile".to_string(), |other| format!("{other} has it"));
+            return Ok(self.lose(tenant, mine.fence, &who));
+        }
+        if let Some(other) = &other {
+            self.metrics.conflicts.increment(1);
+            tracing::error!(%tenant, %other, %mine, "the lock was taken by another with a lower fence: it is taken back");
+        }
+        let raise = Write::RaiseFence { tenant: tenant.clone(), to: mine.fence };
+        let take = Write::TakeLock { tenant: tenant.clone(), holder: mine.clone(), lease, instead_of: other };
+        match commons.send(vec![raise, take]).await?.pop() {
+            Some(Wrote::Done) => self.locks.renewed(&tenant, mine),
+            Some(Wrote::Held(other)) => self.lose(tenant, mine.fence, &format!("{other} has it")),
+            Some(Wrote::Foreign { key }) => self.is_foreign(key),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A lock that is held here is another's: the task that has it stops, and a person decides.
+    fn lose(&mut self, tenant: TenantId, fence: u64, who: &str) {
+        self.metrics.conflicts.increment(1);
+        tracing::error!(%tenant, fence, who, "a lock was lost to another");
+        let why = format!("the lock in Redis is not this task's any more: {who}");
+        let origin = Origin { by: Some("the engine".into()), why: Some(why), command: None };
+        self.tell(EntityId::Lock(tenant), Command::LoseLock { fence, origin }, None);
+    }
+
+    /// Has a command carried out, however long that takes; if it comes too late, that is noted.
+    fn tell(&self, entity: EntityId, command: Command, unless: Option<Note>) {
+        let (engine, clock, own) = (self.engine.clone(), Arc::clone(&self.clock), self.own.clone());
+        tokio::spawn(async move {
+            loop {
+                let Some(running) = engine.upgrade() else { return };
+                match running.tell_entity(entity.clone(), command.clone()).await {
+                    Err(Error::Busy { retry_after, .. } | Error::Unavailable { retry_after, .. }) => clock.sleep(retry_after).await,
+                    Ok(Answer::Superseded) => {
+                        if let (Some(note), Some(own)) = (unless, own.upgrade()) {
+                            let _it_has_stopped = own.send(note);
+                        }
+                        return;
+                    }
+                    Ok(_) => return,
+                    Err(error) => return tracing::debug!(%entity, %error, "what the commons say is of no concern any more"),
+                }
+            }
+        });
+    }
+
+    /// The commons answer.
+    fn are_back(&mut self) {
+        if let Some(Away { since, .. }) = self.away.take() {
+            let away_for = self.clock.now().saturating_since(since);
+            tracing::info!(?away_for, "Redis is back: what has changed meanwhile was written, and the locks were compared");
+        }
+        self.metrics.up.set(1.0);
+        if self.walk == Walk::Done {
+            let why = "Redis is back, and knows what has changed meanwhile";
+            for plan in std::mem::take(&mut self.alerted) {
+                self.tell(EntityId::Plan(plan), Command::AlertPlan { degraded: false, why: why.into() }, None);
+            }
+        }
+        if !self.mirror.has_news() {
+            for waiting in self.waiting.drain(..) {
+                let _nobody_waits_any_more = waiting.send(());
+            }
+        }
+    }
+
+    /// The commons do not answer.
+    fn are_away(&mut self, error: &CommonsError) {
+        let now = self.clock.now();
+        self.metrics.failures.increment(1);
+        self.metrics.up.set(0.0);
+        let (since, pause) = match &self.away {
+            Some(away) => (away.since, (away.pause * 2).min(RETRY.1)),
+            None => {
+                tracing::warn!(%error, "Redis cannot be used");
+                self.locks.doubt(); // what is found there later may be another's
+                (now, RETRY.0)
+            }
+        };
+        self.away = Some(Away { since, why: error.to_string(), pause, at: now.saturating_add(pause) });
+        if now.saturating_since(since) < BLIP {
+            return;
+        }
+        let alone = self.others.may_go_on_alone(now);
+        if alone.is_ok() {
+            for granted in self.locks.grant_all() {
+                if let locks::Then::Granted(tenant, waiter, fence) = granted {
+                    self.granted(tenant, waiter, fence);
+                }
+            }
+        }
+        let what = match &alone {
+            Ok(()) => "there is nobody else, so tasks go on by themselves".to_string(),
+            Err(why) => format!("no stage begins, because {why}"),
+        };
+        for plan in self.mirror.open_plans() {
+            if self.alerted.insert(plan.clone()) {
+                let why = format!("Redis cannot be used: {error}; {what}");
+                self.tell(EntityId::Plan(plan), Command::AlertPlan { degraded: true, why }, None);
+            }
+        }
+    }
+
+    fn begin_to_walk(&mut self) {
+        self.walk = Walk::UnderWay;
+        let (sharing, engine, own, clock) = (self.sharing.clone(), self.engine.clone(), self.own.clone(), Arc::clone(&self.clock));
+        let since = clock.now().saturating_since(Timestamp::EPOCH).saturating_sub(REMEMBERED);
+        let since = Timestamp::EPOCH.saturating_add(since);
+        tokio::spawn(async move {
+            loop {
+                match walk::walk(&sharing, &engine, &own, since).await {
+                    Ok(()) | Err(Stopped::Engine) => return,
+                    Err(Stopped::Store(error)) => tracing::warn!(%error, "what was left cannot be read now"),
+                    Err(Stopped::Commons(error)) => tracing::warn!(%error, "what others know of what was left cannot be read now"),
+                }
+                clock.sleep(BLIP).await;
+            }
+        });
+    }
+
+    /// Says which stages may begin.
+    fn open_gate(&self) {
+        let now = self.clock.now();
+        let lets = match (&self.away, self.beaten) {
+            (Some(away), _) if now.saturating_since(away.since) < BLIP => return,
+            (Some(away), _) => match self.others.may_go_on_alone(now) {
+                Ok(()) => Lets::Everybody,
+                Err(refuses) => Lets::Nobody { why: format!("{}; {refuses}", away.why) },
+            },
+            (None, Some(beaten)) if self.walk == Walk::Done => {
+                let until = beaten.saturating_add(self.sharing.gone_after - self.sharing.gone_after / 10);
+                Lets::Shared { until, change: self.changes }
+            }
+            (None, _) => return,
+        };
+        self.gate.lets.send_if_modified(|before| {
+            let changed = *before != lets;
+            *before = lets;
+            changed
+        });
+    }
+
+    /// Shows how it stands.
+    fn show(&self) {
+        let (pending, behind_since) = self.mirror.lag();
+        let now = self.clock.now();
+        self.metrics.pending.set(pending as f64);
+        self.metrics.lag.set(behind_since.map_or(0.0, |since| now.saturating_since(since).as_secs_f64()));
+        let state = match &self.away {
+            Some(Away { since, why, .. }) => {
+                let refuses = self.others.may_go_on_alone(now).err();
+                SharingState::Away { since: *since, why: why.clone(), refuses }
+            }
+            None if self.beaten.is_none() || self.walk != Walk::Done => SharingState::Starting,
+            None => SharingState::Up,
+        };
+        let foreign = self.foreign.iter().cloned().collect();
+        let health = SharingHealth {
+            instance: self.sharing.instance.clone(),
+            state,
+            seen: self.others.seen().cloned(),
+            pending,
+            behind_since,
+            foreign,
+        };
+        self.health.send_if_modified(|before| {
+            let changed = *before != health;
+            *before = health;
+            changed
+        });
+    }
+}

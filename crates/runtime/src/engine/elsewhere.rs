@@ -1,0 +1,401 @@
+//! What can be done with tasks and plans that other instances have: look at them, take a task up whose owner is gone, hand one over.
+
+use super::Engine;
+use crate::commons::{Common, Note, SharingHealth, SharingState};
+use crate::error::Error;
+use crate::host::PlanSpec;
+use std::sync::Arc;
+use steadfast_kernel::{
+    AdoptRun, Answer, Command, EntityId, HandOver, InstanceId, Origin, Payload, Plan, PlanId, PlanStatus, Recovery, Refusal, RunId,
+    RunOptions, StartRun, TaskOptions, TaskStatus, TenantId, WorkflowName,
+};
+use steadfast_store::{CommonsError, LockHolder, RunRow, SharedCheckpoint, SharedLock, SharedPlan, SharedTask, Write, Wrote};
+
+/// A tenant's task that was made last, wherever it is.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// This instance has it.
+    Here(RunId),
+    /// Another one has, or had, it.
+    Elsewhere(Box<Elsewhere>),
+}
+
+/// A task that another instance has, or had.
+#[derive(Clone, Debug)]
+pub struct Elsewhere {
+    /// What is known of it.
+    pub task: SharedTask,
+    /// How far it has come.
+    pub checkpoint: Option<SharedCheckpoint>,
+    /// Its tenant's lock.
+    pub lock: Option<SharedLock>,
+    /// Its owner lives; otherwise this instance may take it up.
+    pub owner_lives: bool,
+    /// The names of its stages; nothing if its definition is not known here.
+    pub stages: Option<Vec<String>>,
+}
+
+impl Elsewhere {
+    /// Where it stands: what was under way when its owner was lost does not go on by itself.
+    pub fn status(&self) -> TaskStatus {
+        status_of(&self.task, self.owner_lives)
+    }
+}
+
+fn status_of(task: &SharedTask, owner_lives: bool) -> TaskStatus {
+    match task.status {
+        status if owner_lives || status.is_final() || status == TaskStatus::Pending => status,
+        _ => TaskStatus::Interrupted,
+    }
+}
+
+/// A plan, wherever it is.
+#[derive(Clone, Debug)]
+pub enum FoundPlan {
+    /// This instance has it.
+    Here(Box<Plan>),
+    /// Another one has, or had, it.
+    Elsewhere(Box<ElsewherePlan>),
+}
+
+/// A plan that another instance has, or had.
+#[derive(Clone, Debug)]
+pub struct ElsewherePlan {
+    /// What is known of it.
+    pub plan: SharedPlan,
+    /// Its tasks that are known, in order.
+    pub tasks: Vec<SharedTask>,
+    /// Its owner lives.
+    pub owner_lives: bool,
+    /// The tasks' owners that live.
+    pub alive: Vec<InstanceId>,
+}
+
+impl ElsewherePlan {
+    /// Where it stands: without its owner no other task of it begins.
+    pub fn status(&self) -> PlanStatus {
+        match self.plan.status {
+            PlanStatus::Running if !self.owner_lives => PlanStatus::Paused,
+            status => status,
+        }
+    }
+
+    /// Where one of its tasks stands.
+    pub fn status_of(&self, task: &SharedTask) -> TaskStatus {
+        status_of(task, task.owner.as_ref().is_some_and(|owner| self.alive.contains(owner)))
+    }
+}
+
+impl Engine {
+    /// How this instance gets on with what it shares; nothing if it shares nothing.
+    pub fn sharing(&self) -> Option<SharingHealth> {
+        self.parts.common.as_ref().map(|common| common.health.borrow().clone())
+    }
+
+    /// Waits until other instances could know everything that is known here now.
+    pub async fn shared(&self) {
+        let Some(notes) = self.parts.common.as_ref().and_then(|common| common.notes.upgrade()) else { return };
+        let (reply, settled) = tokio::sync::oneshot::channel();
+        if notes.send(Note::Settled(reply)).is_ok() {
+            drop(notes);
+            let _it_has_stopped = settled.await;
+        }
+    }
+
+    /// Finds a tenant's task that was made last: in this instance's own store, or where instances share what they have.
+    ///
+    /// # Errors
+    /// If it has none, or that cannot be found out.
+    pub async fn find_task(&self, tenant: &TenantId) -> Result<Found, Error> {
+        let here = self.store()?.latest_task(tenant).await.map_err(Error::from_store)?;
+        let Some(common) = &self.parts.common else { return self.latest_task(tenant).await.map(Found::Here) };
+        let is_open = |row: &RunRow| row.task.as_ref().is_some_and(|task| !task.status.is_final());
+        if here.as_ref().is_some_and(is_open) {
+            return self.latest_task(tenant).await.map(Found::Here);
+        }
+        let there = match common.sharing.commons.task_of(tenant).await {
+            Ok(Some(task)) => self.elsewhere(common, &task).await,
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
+        let is_handed_over = |row: &RunRow| row.task.as_ref().is_some_and(|task| task.status == TaskStatus::HandedOver);
+        match (here, there) {
+            (Some(row), Ok(Some(there))) => {
+                let is_later = there.task.created_at > row.started_at && there.task.task != row.run;
+                match is_later || (there.task.task == row.run && is_handed_over(&row)) {
+                    true => Ok(Found::Elsewhere(Box::new(there))),
+                    false => Ok(Found::Here(row.run)),
+                }
+            }
+            (Some(row), _) => Ok(Found::Here(row.run)), // that is all that is known
+            (None, Ok(Some(there))) => Ok(Found::Elsewhere(Box::new(there))),
+            (None, Ok(None)) => Err(Error::TaskNotFound { tenant: tenant.clone() }),
+            (None, Err(error)) => Err(error.into()),
+        }
+    }
+
+    async fn elsewhere(&self, common: &Common, task: &RunId) -> Result<Option<Elsewhere>, CommonsError> {
+        let commons = &common.sharing.commons;
+        let Some(task) = commons.tasks(std::slice::from_ref(task)).await?.pop() else { return Ok(None) };
+        let checkpoint = commons.checkpoint(&task.task).await?;
+        let lock = commons.locks(std::slice::from_ref(&task.tenant)).await?.pop();
+        let owner_lives = match &task.owner {
+            Some(owner) if *owner != common.sharing.instance => !commons.alive(std::slice::from_ref(owner)).await?.is_empty(),
+            _ => false,
+        };
+        let stages = self.spec_of(&task).map(|(_, spec)| spec.stages);
+        Ok(Some(Elsewhere { task, checkpoint, lock, owner_lives, stages }))
+    }
+
+    /// What goes for a task of another instance, if its definition is known here.
+    fn spec_of(&self, task: &SharedTask) -> Option<(WorkflowName, PlanSpec)> {
+        let name = WorkflowName::new(&task.definition).ok()?;
+        let spec = self.parts.registry.get(&name)?.code.plan_of(&task.definition_hash)?;
+        Some((name, spec))
+    }
+
+    /// Finds a plan: in this instance's own store, or where instances share what they have.
+    ///
+    /// # Errors
+    /// If there is none, or that cannot be found out.
+    pub async fn find_plan(&self, plan: &PlanId) -> Result<FoundPlan, Error> {
+        let not_here = match self.plan(plan).await {
+            Ok(plan) => return Ok(FoundPlan::Here(Box::new(plan))),
+            Err(Error::Refused(refusal @ Refusal::PlanNotFound { .. })) => Error::Refused(refusal),
+            Err(error) => return Err(error),
+        };
+        let Some(common) = &self.parts.common else { return Err(not_here) };
+        let commons = &common.sharing.commons;
+        let Some(plan) = commons.plan(plan).await? else { return Err(not_here) };
+        let tasks = commons.tasks(&plan.tasks).await?;
+        let mut owners: Vec<_> = tasks.iter().filter_map(|task| task.owner.clone()).chain([plan.owner.clone()]).collect();
+        owners.sort_unstable();
+        owners.dedup();
+        let mut alive = commons.alive(&owners).await?;
+        alive.retain(|owner| *owner != common.sharing.instance); // what it had in an earlier life is not there any more
+        let owner_lives = alive.contains(&plan.owner);
+        Ok(FoundPlan::Elsewhere(Box::new(ElsewherePlan { plan, tasks, owner_lives, alive })))
+    }
+
+    /// The tenant's task that was made last, to do something with it: if its owner is gone, this instance takes it up.
+    ///
+    /// # Errors
+    /// [`Error::Elsewhere`] if another instance has it; if it has none; if it cannot be taken up here.
+    pub async fn own_task(&self, tenant: &TenantId, origin: &Origin) -> Result<RunId, Error> {
+        Self::check(origin)?;
+        match self.find_task(tenant).await? {
+            Found::Here(run) => Ok(run),
+            Found::Elsewhere(there) if there.owner_lives => {
+                Err(Error::Elsewhere { what: format!("task {}", there.task.task), instance: there.task.owner.clone() })
+            }
+            Found::Elsewhere(there) => self.adopt(*there, origin.clone()).await,
+        }
+    }
+
+    /// Takes a task up whose owner is gone. It is interrupted then, with the checkpoint that it had.
+    async fn adopt(&self, there: Elsewhere, origin: Origin) -> Result<RunId, Error> {
+        let Some(common) = &self.parts.common else { return Err(Error::TaskNotFound { tenant: there.task.tenant }) };
+        let (commons, me) = (&common.sharing.commons, &common.sharing.instance);
+        let Elsewhere { task, checkpoint, lock, .. } = there;
+        let unknown = || Error::DefinitionNotHere { name: task.definition.clone(), hash: task.definition_hash.clone() };
+        let (workflow, spec) = self.spec_of(&task).ok_or_else(unknown)?;
+        let plan = commons.plan(&task.plan).await?.ok_or_else(|| Refusal::PlanNotFound { plan: task.plan.clone() })?;
+        let locked = |holder: &LockHolder| {
+            let holder = (task.tenant.clone(), holder.to_string());
+            Error::Refused(Refusal::TenantsLocked { plan: task.plan.clone(), locked: vec![holder] })
+        };
+        let instead_of = lock.map(|lock| lock.holder);
+        if let Some(other) = instead_of.as_ref().filter(|holder| holder.task != task.task) {
+            return Err(locked(other));
+        }
+        let above = instead_of.as_ref().map_or(0, |holder| holder.fence).max(task.fence);
+        let fence = match first(commons.send(vec![Write::NextFence { tenant: task.tenant.clone(), above }]).await?)? {
+            Wrote::Fence(fence) => fence,
+            other => return Err(unexpected(&other)),
+        };
+        let holder = LockHolder { plan: task.plan.clone(), task: task.task.clone(), instance: me.clone(), fence };
+        let take = Write::TakeLock { tenant: task.tenant.clone(), holder: holder.clone(), lease: spec.settings.lease, instead_of };
+        match first(commons.send(vec![take]).await?)? {
+            Wrote::Done => {}
+            Wrote::Held(other) => return Err(locked(&other)),
+            other => return Err(unexpected(&other)),
+        }
+        let adopt = Write::Adopt { task: task.task.clone(), from: (task.owner.clone(), task.fence), to: Some(me.clone()), fence };
+        let adopted = first(commons.send(vec![adopt]).await?)?;
+        if let Wrote::NotYours { owner, .. } = adopted {
+            let _it_ends_with_its_lease = commons.send(vec![Write::ReleaseLock { tenant: task.tenant.clone(), holder }]).await;
+            return Err(Error::Elsewhere { what: format!("task {}", task.task), instance: owner });
+        }
+        if let Some(checkpoint) = checkpoint.clone().map(|checkpoint| SharedCheckpoint { fence, ..checkpoint }) {
+            // From here on the old owner can save none, also if it comes back.
+            commons
+                .send(vec![Write::Checkpoint { task: task.task.clone(), checkpoint: Box::new(checkpoint) }])
+                .await?;
+        }
+        tracing::info!(task = %task.task, from = task.owner.as_ref().map(InstanceId::as_str), fence, "a task is taken up");
+        let run = task.task.clone();
+        let command = self.adoption(task, (workflow, spec), (checkpoint, plan), (fence, origin)).await?;
+        match self.tell_entity(EntityId::Run(run.clone()), Command::AdoptRun(Box::new(command))).await? {
+            Answer::Created => Ok(run),
+            _ => Err(Refusal::RunExists { run }.into()),
+        }
+    }
+
+    async fn adoption(
+        &self,
+        task: SharedTask,
+        (workflow, spec): (WorkflowName, PlanSpec),
+        (checkpoint, plan): (Option<SharedCheckpoint>, SharedPlan),
+        (fence, origin): (u64, Origin),
+    ) -> Result<AdoptRun, Error> {
+        let alone = self.store()?.plan(&task.plan).await.map_err(Error::from_store)?.is_none();
+        let done = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.index as usize + 1);
+        let settings = spec.settings;
+        let options = TaskOptions {
+            plan: task.plan,
+            tenant: task.tenant.clone(),
+            stages: spec.stages,
+            lease: settings.lease,
+            on_failure: settings.on_failure,
+            conflict: settings.conflict,
+        };
+        let options = RunOptions {
+            tenant: Some(task.tenant.to_string()),
+            recovery: Recovery::Manual,
+            definition: (!task.definition_hash.starts_with("code-")).then_some(task.definition_hash),
+            task: Some(Box::new(options)),
+            ..RunOptions::default()
+        };
+        let seed = self.parts.chance.seed(&task.task);
+        Ok(AdoptRun {
+            start: StartRun { run: task.task, workflow, input: plan.vars, seed, deadline: None, options },
+            from: task.owner,
+            origin,
+            started_at: task.started_at,
+            fence,
+            done: spec.undoable.into_iter().take(done).collect(),
+            data: checkpoint.map_or_else(|| Payload::json("{}"), |checkpoint| checkpoint.data),
+            alone,
+        })
+    }
+
+    /// Gives a tenant's task up, so that another instance can go on with it at once.
+    ///
+    /// # Errors
+    /// If tenants are not shared, there is no such task here, it is under way, or what is shared cannot be written.
+    pub async fn hand_over(&self, tenant: &TenantId, origin: Origin) -> Result<RunId, Error> {
+        let run = self.own_task(tenant, &origin).await?;
+        let Some(common) = &self.parts.common else {
+            return Err(Error::InvalidSetting("there is nobody to hand a task over to: no instance shares tenants with this one".into()));
+        };
+        let view = self.view(&run).await?;
+        let status = view.task.as_ref().map(|task| task.status);
+        match status {
+            Some(TaskStatus::Running | TaskStatus::RollingBack | TaskStatus::Waiting) => {
+                let (task, status) = (run, status.unwrap_or(TaskStatus::Running));
+                return Err(Refusal::TaskStatus { task, status, what_to_do: "pause it, and hand it over when it has paused" }.into());
+            }
+            Some(TaskStatus::Completed | TaskStatus::RolledBack) => {
+                let (task, status) = (run, status.unwrap_or(TaskStatus::Completed));
+                return Err(Refusal::TaskStatus { task, status, what_to_do: "there is nothing to go on with" }.into());
+            }
+            _ => {}
+        }
+        self.shared_now().await?;
+        let there = common.sharing.commons.tasks(std::slice::from_ref(&run)).await?.pop();
+        if let Some(there) = there.filter(|there| there.owner.as_ref() == Some(&common.sharing.instance)) {
+            let give = Write::Adopt { task: run.clone(), from: (there.owner, there.fence), to: None, fence: there.fence };
+            if let Wrote::NotYours { owner, .. } = first(common.sharing.commons.send(vec![give]).await?)? {
+                return Err(Error::Elsewhere { what: format!("task {run}"), instance: owner });
+            }
+        }
+        self.tell(&run, Command::HandOverRun(HandOver { to: None, origin })).await?;
+        Ok(run)
+    }
+
+    /// Waits until others know what is known here, unless that cannot be now.
+    async fn shared_now(&self) -> Result<(), Error> {
+        match self.sharing().map(|health| health.state) {
+            Some(SharingState::Away { why, .. }) => Err(Error::SharingAway { why }),
+            _ => {
+                self.shared().await;
+                Ok(())
+            }
+        }
+    }
+
+    /// Whose locks other instances have, of these tenants. While that cannot be seen, an instance that may go on by itself takes it that nobody has.
+    pub(super) async fn locked_elsewhere(&self, tenants: &[TenantId]) -> Result<Vec<SharedLock>, Error> {
+        let Some(common) = &self.parts.common else { return Ok(Vec::new()) };
+        match common.sharing.commons.locks(tenants).await {
+            Ok(locks) => Ok(locks.into_iter().filter(|lock| lock.holder.instance != common.sharing.instance).collect()),
+            Err(CommonsError::Away { why }) => match self.refuses() {
+                Some(refuses) => Err(Error::SharingAway { why: format!("{why}; {refuses}") }),
+                None => Ok(Vec::new()),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Why nothing new begins while what is shared is away; nothing if it does.
+    fn refuses(&self) -> Option<String> {
+        match self.sharing()?.state {
+            SharingState::Away { refuses, .. } => refuses,
+            SharingState::Starting => Some("it was not reached since the start".into()),
+            SharingState::Up => Some("others may have taken locks".into()),
+        }
+    }
+
+    /// Refuses a plan whose id another instance's plan has.
+    pub(super) async fn is_free(&self, plan: &PlanId) -> Result<(), Error> {
+        let Some(common) = &self.parts.common else { return Ok(()) };
+        match common.sharing.commons.plan(plan).await {
+            Ok(Some(other)) if other.owner != common.sharing.instance => {
+                Err(Error::Elsewhere { what: format!("plan {plan}"), instance: Some(other.owner) })
+            }
+            Ok(_) => Ok(()),
+            Err(CommonsError::Away { why }) => match self.refuses() {
+                Some(refuses) => Err(Error::SharingAway { why: format!("{why}; {refuses}") }),
+                None => Ok(()),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Refuses what is wanted of a plan that another instance has.
+    pub(super) async fn not_here(&self, plan: &PlanId, refusal: Error) -> Error {
+        let Some(common) = &self.parts.common else { return refusal };
+        match common.sharing.commons.plan(plan).await {
+            Ok(Some(there)) => Error::Elsewhere { what: format!("plan {plan}"), instance: Some(there.owner) },
+            _ => refusal,
+        }
+    }
+
+    /// Takes a lock away from a task of an instance that is gone.
+    pub(super) async fn break_elsewhere(&self, tenant: &TenantId, origin: Origin) -> Result<(), Error> {
+        let missing = || Error::Refused(Refusal::LockNotFound { tenant: tenant.clone() });
+        let common = self.parts.common.as_ref().ok_or_else(missing)?;
+        let commons = Arc::clone(&common.sharing.commons);
+        let lock = commons.locks(std::slice::from_ref(tenant)).await?.pop().ok_or_else(missing)?;
+        let instance = &lock.holder.instance;
+        if *instance != common.sharing.instance && !commons.alive(std::slice::from_ref(instance)).await?.is_empty() {
+            return Err(Error::Elsewhere { what: format!("the lock of tenant {tenant}"), instance: Some(instance.clone()) });
+        }
+        let command = Command::BreakElsewhere { holder: lock.holder.to_string(), origin };
+        self.tell_entity(EntityId::Lock(tenant.clone()), command).await?;
+        commons.send(vec![Write::ReleaseLock { tenant: tenant.clone(), holder: lock.holder }]).await?;
+        Ok(())
+    }
+}
+
+fn first(wrote: Vec<Wrote>) -> Result<Wrote, Error> {
+    match wrote.into_iter().next() {
+        Some(Wrote::Foreign { key }) => Err(CommonsError::Foreign { key }.into()),
+        Some(wrote) => Ok(wrote),
+        None => Err(Error::SharingAway { why: "it gave no answer".into() }),
+    }
+}
+
+fn unexpected(wrote: &Wrote) -> Error {
+    Error::SharingAway { why: format!("it gave an answer that cannot be: {wrote:?}") }
+}
