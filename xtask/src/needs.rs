@@ -12,7 +12,11 @@ struct Need {
     what_for: &'static str,
 }
 
-const NEEDS: [Need; 1] = [Need { program: "/usr/bin/chromium", package: "chromium", what_for: "the console is tested in it" }];
+const NEEDS: [Need; 3] = [
+    Need { program: "/usr/bin/chromium", package: "chromium", what_for: "the console is tested in it" },
+    Need { program: "/usr/bin/redis-server", package: "redis-server", what_for: "what instances share is tested in it" },
+    Need { program: "/usr/bin/openssl", package: "openssl", what_for: "certificates of test servers are made by it" },
+];
 
 /// Installs what is missing, with apt.
 pub(crate) fn install() -> Result<()> {

@@ -1,0 +1,68 @@
+//! A process of a server: its log is read, it can be stopped for a while, and it ends with its value.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// How long a server may take to begin.
+const BEGINS_WITHIN: Duration = Duration::from_secs(20);
+
+/// A process that runs.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+}
+
+impl Process {
+    /// Starts a program and waits until its log has a line with that in it; what it said if it never does.
+    pub(crate) fn start(command: &mut Command, ready: &str) -> Result<Self, String> {
+        let program = command.get_program().display().to_string();
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut process = Process { child: child.map_err(|error| format!("{program} cannot be started: {error}"))? };
+        let lines = process.lines();
+        let mut said = Vec::new();
+        loop {
+            match lines.recv_timeout(BEGINS_WITHIN) {
+                Ok(line) if line.contains(ready) => return Ok(process),
+                Ok(line) => said.push(line),
+                Err(_) => return Err(format!("{program} did not begin; it said:\n{}", said.join("\n"))),
+            }
+        }
+    }
+
+    /// What it says, line by line. All is read, so that it never waits for us.
+    fn lines(&mut self) -> Receiver<String> {
+        let (sender, lines) = channel();
+        if let Some(out) = self.child.stdout.take() {
+            std::thread::spawn(move || {
+                for line in BufReader::new(out).lines().map_while(Result::ok) {
+                    let _nobody_listens = sender.send(line);
+                }
+            });
+        }
+        lines
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        if let Some(id) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            kill_process(id, signal).unwrap_or_else(|error| panic!("the server cannot be signalled: {error}"));
+        }
+    }
+}
+
+/// A process that was stopped for a while is ended by this too.
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _it_has_ended = self.child.kill();
+        let _it_has_ended = self.child.wait();
+    }
+}
+
+/// A port that nobody has now.
+pub(crate) fn free_port() -> u16 {
+    let bound = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+    bound.unwrap_or_else(|error| panic!("there is no free port: {error}")).port()
+}
