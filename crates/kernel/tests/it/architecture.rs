@@ -85,9 +85,10 @@ fn arrows_between_crates_point_one_way() {
     };
     for (package, not) in [
         ("kernel", vec!["steadfast"]),
-        ("store", vec!["steadfast-runtime", "steadfast-store-embedded", "steadfast.", "rusqlite"]),
+        ("store", vec!["steadfast-runtime", "steadfast-store-embedded", "steadfast-store-redis", "steadfast.", "rusqlite", "redis"]),
         ("store-embedded", vec!["steadfast-runtime", "steadfast."]),
-        ("runtime", vec!["steadfast-store-embedded", "steadfast.", "rusqlite"]),
+        ("store-redis", vec!["steadfast-runtime", "steadfast-store-embedded", "steadfast-test-servers", "steadfast."]),
+        ("runtime", vec!["steadfast-store-embedded", "steadfast-store-redis", "steadfast.", "rusqlite", "redis"]),
     ] {
         let uses = uses(package);
         for other in not {
