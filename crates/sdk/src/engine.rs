@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::limit::Limit;
-use steadfast_kernel::{Answer, Entry, Failure, LimitKey, Origin, Payload, Recovery, RunId, Status, Wait, WorkflowName};
+use steadfast_kernel::{Answer, Entry, Failure, InstanceId, LimitKey, Origin, Payload, Recovery, RunId, Status, Wait, WorkflowName};
 use steadfast_runtime as runtime;
 use steadfast_store::memory::Memory;
 use tokio::sync::watch;
@@ -27,6 +27,8 @@ const PAGE: usize = 1000;
 pub struct EngineBuilder {
     pub(crate) inner: runtime::Builder,
     pub(crate) wrong: Option<runtime::Error>,
+    /// Who this is, for others that share its tenants.
+    pub(crate) instance: Option<InstanceId>,
 }
 
 impl EngineBuilder {
@@ -144,7 +146,8 @@ impl Engine {
     /// changed then.
     #[cfg(feature = "embedded")]
     pub fn open(folder: impl AsRef<std::path::Path>) -> Result<EngineBuilder, Error> {
-        Ok(Engine::on(steadfast_store_embedded::Embedded::open(folder)?))
+        let store = steadfast_store_embedded::Embedded::open(&folder)?;
+        Ok(EngineBuilder { instance: Some(steadfast_store_embedded::instance(folder)?), ..Engine::on(store) })
     }
 
     /// An engine that forgets everything when it ends; for tests.
@@ -154,7 +157,7 @@ impl Engine {
 
     /// An engine on any store.
     pub fn on(store: impl Store) -> EngineBuilder {
-        EngineBuilder { inner: runtime::Builder::new(Arc::new(store)), wrong: None }
+        EngineBuilder { inner: runtime::Builder::new(Arc::new(store)), wrong: None, instance: None }
     }
 
     /// Starts a run of a registered workflow. Await it: when it returns, the run is durable.

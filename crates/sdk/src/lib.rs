@@ -53,6 +53,7 @@ mod letters;
 mod list;
 mod operate;
 mod plans;
+mod sharing;
 mod signal;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -86,10 +87,12 @@ pub use steadfast_kernel::{
 pub use steadfast_macros::workflow;
 pub use steadfast_runtime::clock::{Clock, SystemClock, VirtualClock};
 pub use steadfast_runtime::{
-    Call, Callbacks, Caller, Config, Fed, Feed, Follow, Health, Position, Replayed, Retention, Role, RunView, StepKind, StepStatus,
-    StepView, Try,
+    Call, Callbacks, Caller, Config, Fallback, Fed, Feed, Follow, Health, Position, Replayed, Retention, Role, RunView, Sharing,
+    SharingHealth, SharingState, StepKind, StepStatus, StepView, Try,
 };
 pub use steadfast_store::{CallbackRow, LetterRow, LockRow, RunRow, Store, memory};
+#[cfg(feature = "redis")]
+pub use steadfast_store_redis::Settings as RedisSettings;
 pub use workflow::{Workflow, WorkflowResult};
 
 use std::time::Duration;

@@ -28,6 +28,7 @@ pub(crate) enum Verb {
     RollBack(RunId),
     Plan(PlanId, Wanted),
     BreakLock(TenantId),
+    HandOver(TenantId),
 }
 
 impl Act {
@@ -69,6 +70,7 @@ impl IntoFuture for Act {
                 Verb::RollBack(run) => engine.roll_back(&run, origin).await?,
                 Verb::Plan(plan, wanted) => engine.operate_plan(&plan, wanted, origin).await?,
                 Verb::BreakLock(tenant) => engine.break_lock(&tenant, origin).await?,
+                Verb::HandOver(tenant) => drop(engine.hand_over(&tenant, origin).await?),
                 Verb::Redrive(letter) => engine.redrive(&letter, origin).await?,
                 Verb::Drop(letter) => engine.drop_letter(&letter, origin).await?,
             }

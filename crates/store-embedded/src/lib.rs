@@ -12,6 +12,7 @@
 mod checkpointer;
 mod error;
 mod header;
+mod instance;
 mod look;
 mod open;
 mod readers;
@@ -20,6 +21,7 @@ mod tables;
 mod vacuum;
 mod writer;
 
+pub use instance::instance;
 pub use look::{FORMAT, Look, look};
 
 use async_trait::async_trait;

@@ -109,6 +109,25 @@ impl Play {
         decode(&call.await?, "the recorded output")
     }
 
+    /// A stage that another instance has carried out: it is on record as a step that has returned nothing, and can be undone.
+    pub(super) async fn recalled(&self, index: usize, scope: Scope) -> Result<(), Failure> {
+        let step = self.step(index);
+        let lost = |what: &str| Failure::permanent(format!("step {}: {what}", step.name));
+        let unknown = lost("another instance has carried it out");
+        let attempts = Box::new(move || ready(Err(unknown.clone())).boxed());
+        let mut call = self.context.step(&step.name, attempts).map_err(|error| error.failure())?;
+        if let Some(undo) = &step.undo {
+            let policy = self.policy(&undo.kind, &undo.policy, undo.timeout, false);
+            let by_hand = lost("what its items returned is known only to the instance that has carried it out: undo it by hand");
+            let undone: UndoFn = match step.foreach {
+                None => self.undo(step, undo, scope),
+                Some(_) => Arc::new(move |_| ready(Err(by_hand.clone())).boxed()),
+            };
+            call.set_undo(undone, policy);
+        }
+        call.await.map(drop)
+    }
+
     /// One attempt, as the engine knows it while it is being made.
     fn attempt(
         &self,

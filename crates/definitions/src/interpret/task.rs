@@ -32,7 +32,8 @@ pub(super) fn terms(definition: &Definition, settings: &Settings, input: &Payloa
 /// What goes for a plan, whatever it is given.
 pub(crate) fn spec(definition: &Definition, settings: &Settings) -> PlanSpec {
     let stages = definition.steps.iter().map(|stage| stage.name.clone()).collect();
-    PlanSpec { stages, settings: settings.clone() }
+    let undoable = definition.steps.iter().map(|stage| stage.undo.is_some()).collect();
+    PlanSpec { stages, undoable, settings: settings.clone() }
 }
 
 /// Carries a task out.
@@ -63,7 +64,20 @@ impl Play {
     async fn stages(&self) -> Result<Payload, Failure> {
         let count = self.definition.steps.len();
         let (mut outputs, mut left): (Outputs, _) = (vec![None; count], Map::new());
+        let mut done = 0;
+        if let Some((stages, kept)) = self.context.adopted() {
+            done = stages;
+            if let Json::Object(kept) = decode(kept, "the checkpoint")? {
+                left = kept;
+            }
+        }
         for index in 0..count {
+            if index < done {
+                let scope = self.scope_of([], &outputs).with("checkpoint", value(&Json::Object(left.clone())));
+                self.recalled(index, scope).await?;
+                outputs[index] = Some(Value::from(())); // it was returned elsewhere
+                continue;
+            }
             self.context.stage_started(index).map_err(|error| error.failure())?;
             let scope = self.scope_of(self.step(index).sees.iter().copied(), &outputs);
             let done = self.stage(index, scope.with("checkpoint", value(&Json::Object(left.clone()))), &mut left).await;

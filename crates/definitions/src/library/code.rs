@@ -52,6 +52,11 @@ impl host::Code for Defined {
         definition.plan.as_ref().map(|settings| interpret::spec(&definition, settings))
     }
 
+    fn plan_of(&self, hash: &str) -> Option<host::PlanSpec> {
+        let definition = self.version(Some(hash))?;
+        definition.plan.as_ref().map(|settings| interpret::spec(&definition, settings))
+    }
+
     fn knows(&self, definition: Option<&str>) -> bool {
         self.version(definition).is_some()
     }

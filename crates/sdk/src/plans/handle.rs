@@ -5,7 +5,10 @@ use crate::{Engine, Error, Follow};
 use std::collections::BTreeMap;
 use steadfast_kernel::plan::{Cause, Phase};
 use steadfast_kernel::run::Verb as Wanted;
-use steadfast_kernel::{Checkpoint, EntityId, Failure, Lease, PlanId, PlanStatus, RunId, TaskStatus, TenantId, Timestamp, Wait};
+use steadfast_kernel::{
+    Checkpoint, EntityId, Failure, InstanceId, Lease, PlanId, PlanStatus, RunId, TaskStatus, TenantId, Timestamp, Wait,
+};
+use steadfast_runtime as runtime;
 use steadfast_runtime::RunView;
 
 /// A handle to a plan.
@@ -46,6 +49,34 @@ pub struct PlanInfo {
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
+    /// The other instance that has it, or had it; nothing if it is this one's.
+    pub elsewhere: Option<InstanceId>,
+}
+
+impl PlanInfo {
+    /// Of a plan that another instance has, or had.
+    fn elsewhere(there: &runtime::ElsewherePlan) -> Self {
+        let mut progress = BTreeMap::new();
+        for task in &there.tasks {
+            *progress.entry(there.status_of(task)).or_default() += 1;
+        }
+        PlanInfo {
+            id: there.plan.plan.clone(),
+            status: there.status(),
+            cause: None,
+            why: (!there.owner_lives).then(|| format!("instance {} is gone", there.plan.owner)),
+            stages: Vec::new(),
+            tasks: there.plan.tasks.clone(),
+            tenants: there.tasks.iter().map(|task| task.tenant.clone()).collect(),
+            skipped: Vec::new(),
+            max_concurrency: there.plan.max_concurrency,
+            progress,
+            created_at: there.plan.created_at,
+            started_at: there.plan.started_at,
+            ended_at: None,
+            elsewhere: Some(there.plan.owner.clone()),
+        }
+    }
 }
 
 /// What can be seen of a task.
@@ -78,9 +109,48 @@ pub struct TaskInfo {
     pub created_at: Timestamp,
     /// When it first began.
     pub started_at: Option<Timestamp>,
+    /// The other instance that has it, or had it; nothing if it is this one's.
+    pub elsewhere: Option<InstanceId>,
 }
 
 impl TaskInfo {
+    /// Of a task that another instance has, or had.
+    pub(super) fn elsewhere(there: runtime::Elsewhere) -> Self {
+        let status = there.status();
+        let runtime::Elsewhere { task, checkpoint, lock, stages, .. } = there;
+        let next = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.index + 1);
+        let stage = stages.as_ref().and_then(|stages| Some((next, stages.get(next as usize)?.clone())));
+        let lock = lock.filter(|lock| lock.holder.task == task.task);
+        TaskInfo {
+            tenant: task.tenant,
+            plan: task.plan,
+            status,
+            pause_requested: task.pause_requested,
+            stage: stage.filter(|_| task.started_at.is_some()),
+            stages: stages.map_or(0, |stages| stages.len()),
+            checkpoint: checkpoint.map(|checkpoint| Checkpoint {
+                index: checkpoint.index,
+                data: checkpoint.data,
+                saved_at: checkpoint.saved_at,
+                version: checkpoint.version,
+            }),
+            lock: lock.map(|lock| Lease {
+                plan: lock.holder.plan,
+                task: lock.holder.task,
+                epoch: 0,
+                fence: lock.holder.fence,
+                lease: lock.left,
+                expires_at: Timestamp::MAX,
+            }),
+            waits: Vec::new(),
+            failure: None,
+            task: task.task,
+            created_at: task.created_at,
+            started_at: task.started_at,
+            elsewhere: task.owner,
+        }
+    }
+
     pub(super) fn of(view: RunView) -> Option<Self> {
         let task = *view.task?;
         let stage = task.stage.and_then(|index| Some((index, task.options.stages.get(index as usize)?.clone())));
@@ -98,6 +168,7 @@ impl TaskInfo {
             failure: view.ended.and_then(|ended| ended.outcome.err()),
             created_at: view.started_at,
             started_at: task.started_at,
+            elsewhere: None,
         })
     }
 }
@@ -147,7 +218,10 @@ impl PlanHandle {
     /// # Errors
     /// If there is no such plan, or it cannot be read now.
     pub async fn info(&self) -> Result<PlanInfo, Error> {
-        let plan = self.engine.inner.plan(&self.id).await?;
+        let plan = match self.engine.inner.find_plan(&self.id).await? {
+            runtime::FoundPlan::Here(plan) => *plan,
+            runtime::FoundPlan::Elsewhere(there) => return Ok(PlanInfo::elsewhere(&there)),
+        };
         let counts = self.engine.inner.task_counts(std::slice::from_ref(&self.id)).await?;
         let (cause, why, ended_at) = match &plan.phase {
             Phase::Paused { cause, origin, .. } => (Some(*cause), origin.why.clone(), None),
@@ -168,6 +242,7 @@ impl PlanHandle {
             created_at: plan.created_at,
             started_at: plan.started_at,
             ended_at,
+            elsewhere: None,
         })
     }
 

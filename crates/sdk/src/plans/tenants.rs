@@ -3,7 +3,7 @@
 use super::{PlanHandle, PlanInfo, TaskInfo};
 use crate::operate::{Act, Retry, Verb};
 use crate::{Engine, Error, Run};
-use steadfast_kernel::{PlanId, RunId, TenantId};
+use steadfast_kernel::{Origin, PlanId, RunId, TenantId};
 use steadfast_runtime as runtime;
 use steadfast_store::LockRow;
 
@@ -31,7 +31,11 @@ impl Engine {
     /// If it has none, or it cannot be read now.
     pub async fn task_status_by_tenant(&self, tenant: &str) -> Result<TaskInfo, Error> {
         let tenant = tenant_id(tenant)?;
-        let view = self.inner.task_of(&tenant).await?;
+        let run = match self.inner.find_task(&tenant).await? {
+            runtime::Found::Here(run) => run,
+            runtime::Found::Elsewhere(there) => return Ok(TaskInfo::elsewhere(*there)),
+        };
+        let view = self.inner.view(&run).await?;
         TaskInfo::of(view).ok_or_else(|| runtime::Error::TaskNotFound { tenant }.into())
     }
 
@@ -49,16 +53,22 @@ impl Engine {
     /// # Errors
     /// If it has no task, or its status does not allow it.
     pub async fn retry_task_by_tenant(&self, tenant: &str, from_checkpoint: bool) -> Result<(), Error> {
-        let retry = self.task_of(tenant).await?.retry();
+        let retry = self.retry_task(tenant).await?;
         if from_checkpoint { retry.await } else { retry.from_start().await }
     }
 
-    /// The same, with more to be said about it.
+    /// The same, with more to be said about it. A task of an instance that is gone is this one's from here on, and interrupted.
     ///
     /// # Errors
-    /// If it has no task.
+    /// If it has no task, or another instance has it.
     pub async fn retry_task(&self, tenant: &str) -> Result<Retry, Error> {
-        Ok(self.task_of(tenant).await?.retry())
+        let task = self.inner.own_task(&tenant_id(tenant)?, &Origin::default()).await?;
+        Ok(self.run(task.as_str())?.retry())
+    }
+
+    /// Gives a tenant's task up that is not under way, so that another instance can go on with it. Await it; say [why](Act::why).
+    pub fn hand_over(&self, tenant: &str) -> Act {
+        Act::new(&self.inner, tenant_id(tenant).map(Verb::HandOver))
     }
 
     /// The run that a tenant's last task is.
