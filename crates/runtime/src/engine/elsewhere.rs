@@ -226,8 +226,8 @@ impl Engine {
             let _it_ends_with_its_lease = commons.send(vec![Write::ReleaseLock { tenant: task.tenant.clone(), holder }]).await;
             return Err(Error::Elsewhere { what: format!("task {}", task.task), instance: owner });
         }
-        if let Some(checkpoint) = checkpoint.clone().map(|checkpoint| SharedCheckpoint { fence, ..checkpoint }) {
-            // From here on the old owner can save none, also if it comes back.
+        if let Some(checkpoint) = checkpoint.clone().map(|checkpoint| SharedCheckpoint { fence, version: 0, ..checkpoint }) {
+            // From here on the old owner can save none, also if it comes back; this instance counts on its own.
             commons
                 .send(vec![Write::Checkpoint { task: task.task.clone(), checkpoint: Box::new(checkpoint) }])
                 .await?;

@@ -20,6 +20,7 @@ mod full_disk;
 mod golden;
 mod graphs;
 mod heartbeats;
+mod instances;
 mod interrupted;
 mod journals;
 mod keys;
