@@ -1,8 +1,12 @@
 //! How an entry changes a lock, and what it tells tasks. The same function runs live and at recovery.
 
-use super::{Holder, Lock, LockEvent};
+use super::{Holder, Lock, LockEvent, Request};
 use crate::machine::{IllegalTransition, envelopes, illegal};
-use crate::{EntityId, Entry, Envelope, Event, Lease, Message, Origin, TenantId};
+use crate::{EntityId, Entry, Envelope, Event, Heard, Lease, Message, Origin, RunId, TenantId};
+
+/// So many requests are remembered of tasks that neither have the lock nor wait for it. A task that has lost its lock and is called off never says that it is
+/// out, so there has to be an end; each of them stands for a lease that was over or was broken, and a request is settled long before there are so many.
+const REMEMBERED: usize = 64;
 
 /// Folds one entry into the state, and tells what it says to tasks.
 ///
@@ -42,15 +46,44 @@ fn said(lock: Option<&Lock>, entry: &Entry) -> Vec<(EntityId, Message)> {
 /// [`IllegalTransition`] if the entry cannot come next.
 pub fn evolve(tenant: &TenantId, lock: Option<Lock>, entry: &Entry) -> Result<Lock, IllegalTransition> {
     let wrong = |why: &str| illegal(&EntityId::Lock(tenant.clone()), entry, why);
-    let free = || Lock { tenant: tenant.clone(), seq: 0, sent: 0, fence: 0, holder: None, line: Vec::new(), broken_by: None };
-    let mut lock = lock.unwrap_or_else(free);
+    let mut lock = lock.unwrap_or_else(|| free(tenant));
     if entry.seq != lock.seq + 1 {
         return Err(wrong("an event is missing"));
     }
     let Event::Lock(event) = &entry.event else { return Err(wrong("no such event can happen to a lock")) };
     change(&mut lock, entry, event).map_err(wrong)?;
+    remember(&mut lock, entry, event);
+    forget(&mut lock);
     lock.seq = entry.seq;
     Ok(lock)
+}
+
+fn free(tenant: &TenantId) -> Lock {
+    let (line, requests) = Default::default();
+    Lock { tenant: tenant.clone(), seq: 0, sent: 0, fence: 0, holder: None, line, broken_by: None, requests }
+}
+
+/// A message of a task is a request, unless by it the task is out.
+fn remember(lock: &mut Lock, entry: &Entry, event: &LockEvent) {
+    let Some(Heard { from: EntityId::Run(task), seq }) = &entry.heard else { return };
+    lock.requests.retain(|request| request.task != *task);
+    if !matches!(event, LockEvent::Released { .. }) {
+        lock.requests.push(Request { task: task.clone(), message: *seq });
+    }
+}
+
+/// Of the tasks that are out, the oldest requests are not known any more if there are too many.
+fn forget(lock: &mut Lock) {
+    let most = lock.line.len() + usize::from(lock.holder.is_some()) + REMEMBERED;
+    while lock.requests.len() > most
+        && let Some(oldest) = lock.requests.iter().position(|request| is_out(lock, &request.task))
+    {
+        lock.requests.remove(oldest);
+    }
+}
+
+fn is_out(lock: &Lock, task: &RunId) -> bool {
+    lock.held().is_none_or(|lease| lease.task != *task) && lock.line.iter().all(|waiter| waiter.task != *task)
 }
 
 fn change(lock: &mut Lock, entry: &Entry, event: &LockEvent) -> Result<(), &'static str> {

@@ -22,6 +22,10 @@
 //!
 //! First come, first served. The fence rises with every holding and outlives it, so that what an earlier holder says can be told from what the present one
 //! says. A lease is renewed at a third of its time if its holder wants it; a holder that is gone does not, and the lock is free once the lease is over.
+//!
+//! A request that comes a second time changes nothing. A task may be out before its request is settled, because its lease was over, somebody broke the lock or it
+//! gave back what it did not want: so requests are remembered beyond that, until the task says itself that it is out. Its next message comes only after the one before
+//! it is settled, so that no more than the last request of each has to be known.
 
 mod event;
 mod evolve;
@@ -55,6 +59,18 @@ pub struct Lock {
     pub line: Vec<Waiter>,
     /// The last command that broke it: the same again is one.
     pub broken_by: Option<String>,
+    /// The last request of each task that may come again, in the order in which they were heard.
+    pub requests: Vec<Request>,
+}
+
+/// A request that was heard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request {
+    /// The task.
+    pub task: RunId,
+    /// The place of the message in its outbox.
+    pub message: u64,
 }
 
 /// Who has a lock.
@@ -110,6 +126,11 @@ impl Lock {
     /// Who is next, while nobody has it.
     pub fn wanted(&self) -> Option<&Waiter> {
         self.line.first().filter(|_| self.holder.is_none())
+    }
+
+    /// True if that message is a request that was heard before; what came back of something has no number.
+    fn has_heard(&self, task: &RunId, message: u64) -> bool {
+        message != 0 && self.requests.iter().any(|request| request.task == *task && request.message == message)
     }
 
     fn is_over(&self, now: Timestamp) -> bool {
@@ -236,12 +257,13 @@ fn fire_timer(lock: &Lock, revision: Seq, now: Timestamp) -> (Vec<LockEvent>, Ve
 }
 
 fn hear(tenant: &TenantId, lock: Option<&Lock>, envelope: Envelope, now: Timestamp) -> (Vec<LockEvent>, Vec<Effect>) {
-    let Envelope { from, message, .. } = envelope;
+    let Envelope { from, seq, message, .. } = envelope;
     let heard = vec![Effect::Answer(Answer::Heard)];
     let EntityId::Run(task) = &from else { return (Vec::new(), heard) };
     let holds = |lease: &&Lease| lease.task == *task;
     let held = lock.and_then(Lock::held);
     let events = match message {
+        Message::AcquireLock { .. } if lock.is_some_and(|lock| lock.has_heard(task, seq)) => Vec::new(),
         Message::AcquireLock { epoch, asked, plan, lease, waits } => {
             let asks = Waiter { task: task.clone(), plan, epoch, asked, lease, waits };
             let is_over = lock.is_some_and(|lock| lock.is_over(now));

@@ -109,10 +109,78 @@ fn the_fence_rises_and_outlives_its_holders() {
 }
 
 #[test]
-fn the_same_request_again_is_one_holding_with_a_new_fence() {
+fn who_has_it_and_asks_anew_has_it_with_a_new_fence() {
     let mut lock = in_line();
-    assert_eq!(lock.hears_as(&who("a"), 1, acquire(3, true)), ["LOCK_REQUESTED", "LOCK_ACQUIRED"]);
+    assert_eq!(lock.hears(&who("a"), acquire(9, true)), ["LOCK_REQUESTED", "LOCK_ACQUIRED"]);
     assert_eq!((holder(&lock), line(&lock)), (Some(("a", 2)), vec!["b", "c"]), "it does not go to the end of the line");
+}
+
+#[test]
+fn the_same_request_again_changes_nothing() {
+    let mut lock = in_line();
+    for (number, from) in (1..).zip(["a", "b", "c"]) {
+        assert_eq!(lock.hears_as(&who(from), number, acquire(3, true)), [""; 0]);
+        assert_eq!(lock.effects, [answer(Answer::Heard)]);
+    }
+    assert_eq!((holder(&lock), line(&lock)), (Some(("a", 1)), vec!["b", "c"]));
+}
+
+#[test]
+fn a_request_that_comes_again_does_not_bring_back_who_has_lost_it() {
+    fn is_over(lock: &mut One) -> Vec<&'static str> {
+        lock.now = 10_000;
+        lock.fires(TimerName::Lease)
+    }
+    let is_broken = |lock: &mut One| lock.does(Command::BreakLock(ada()));
+    let is_given_back = |lock: &mut One| lock.hears_as(&who("a"), 0, Message::ReleaseLock { fence: Some(1) });
+    for way in [is_over, is_broken, is_given_back] {
+        let mut lock = in_line();
+        assert_eq!(way(&mut lock).len(), 2);
+        assert_eq!(lock.hears_as(&who("a"), 1, acquire(3, true)), [""; 0]);
+        assert_eq!((holder(&lock), line(&lock)), (Some(("b", 2)), vec!["c"]));
+        assert_eq!(lock.hears(&who("a"), acquire(9, true)), ["LOCK_REQUESTED"], "another request is one");
+        assert_eq!(line(&lock), ["c", "a"]);
+    }
+}
+
+#[test]
+fn a_request_that_ends_the_holding_of_another_is_remembered_too() {
+    let mut lock = lock();
+    lock.hears(&who("a"), acquire(3, true));
+    lock.now = 10_000;
+    assert_eq!(lock.hears(&who("b"), acquire(3, true)), ["LOCK_LOST", "LOCK_REQUESTED", "LOCK_ACQUIRED"]);
+    lock.does(Command::BreakLock(ada()));
+    assert_eq!(lock.hears_as(&who("b"), 2, acquire(3, true)), [""; 0]);
+    assert_eq!(lock.hears_as(&who("a"), 1, acquire(3, true)), [""; 0]);
+    assert_eq!((holder(&lock), line(&lock)), (None, vec![]));
+}
+
+#[test]
+fn what_is_remembered_of_requests_has_an_end() {
+    let remembered = |lock: &One| lock.lock().requests.len();
+    let mut lock = lock();
+    lock.hears(&who("a"), acquire(3, true));
+    lock.hears(&who("a"), Message::ReleaseLock { fence: Some(1) });
+    assert_eq!(remembered(&lock), 0, "who says that it is out does not ask again by an old message");
+    let tasks: Vec<EntityId> = (0..300).map(|task| who(&format!("t-{task}"))).collect();
+    for task in &tasks {
+        lock.hears(task, acquire(3, true));
+    }
+    assert_eq!((line(&lock).len(), remembered(&lock)), (299, 300), "nobody is forgotten who has it or waits");
+    for task in &tasks {
+        let number = lock
+            .lock()
+            .requests
+            .iter()
+            .find(|request| EntityId::from(&request.task) == *task)
+            .expect("a request")
+            .message;
+        assert_eq!(lock.does(Command::BreakLock(ada()))[0], "LOCK_BROKEN");
+        assert_eq!(lock.hears_as(task, number, acquire(3, true)), [""; 0], "{task} was in last");
+    }
+    assert_eq!((holder(&lock), remembered(&lock)), (None, 64));
+    let latest = lock.lock().requests.last().map(|request| EntityId::from(&request.task));
+    assert_eq!(latest.as_ref(), tasks.last());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::now;
 use crate::support::plans::*;
 use crate::support::*;
 use std::time::Duration;
-use steadfast_kernel::lock::Waiter;
+use steadfast_kernel::lock::{Request, Waiter};
 use steadfast_kernel::plan::{Cause, Settings};
 use steadfast_kernel::run::Verb;
 use steadfast_kernel::{
@@ -16,7 +16,11 @@ const VERBS: [Verb; 7] = [Verb::Start, Verb::Pause, Verb::Resume, Verb::Cancel, 
 const WANTS: [Wants; 3] = [Wants::Nothing, Wants::Turn, Wants::TurnAsked];
 
 fn told(from: EntityId, to: &EntityId, message: Message) -> Command {
-    Command::Hear(Box::new(Envelope { from, seq: u64::MAX, to: to.clone(), message }))
+    told_as(u64::MAX, from, to, message)
+}
+
+fn told_as(seq: u64, from: EntityId, to: &EntityId, message: Message) -> Command {
+    Command::Hear(Box::new(Envelope { from, seq, to: to.clone(), message }))
 }
 
 /// What tasks may say: nothing of another instance, which none of them does yet.
@@ -46,16 +50,20 @@ fn acquire(waits: bool) -> Message {
 }
 
 pub(super) fn of_lock(id: &EntityId, lock: Option<&Lock>) -> Vec<Command> {
+    let number = lock.map_or(0, |lock| lock.seq) + 1; // a new one after every change
+    let told = |from: &EntityId, message| told_as(number, from.clone(), id, message);
     let strangers = ["p-8/acme", "p-9/acme"].map(|task| EntityId::from(&other_run(task)));
-    let asks = |stranger: &EntityId| [true, false].map(|waits| told(stranger.clone(), id, acquire(waits)));
+    let asks = |stranger: &EntityId| [true, false].map(|waits| told(stranger, acquire(waits)));
     let mut asked: Vec<_> = strangers.iter().flat_map(asks).collect();
     asked.push(Command::BreakLock(ada()));
     let Some(lock) = lock else { return asked };
     asked.extend(lock.timer().map(|timer| fire(timer.name, timer.revision)));
+    let again = |request: &Request| told_as(request.message, EntityId::from(&request.task), id, acquire(true));
+    asked.extend(lock.requests.iter().map(again));
     for task in lock.held().map(|lease| &lease.task).into_iter().chain(lock.line.iter().map(|waiter| &waiter.task)) {
         let asked_whether = [Message::RenewLock { fence: lock.fence, seen: 99 }, Message::DenyLock { fence: lock.fence }];
         let says = asked_whether.into_iter().chain([Message::ReleaseLock { fence: None }, acquire(true)]);
-        asked.extend(says.map(|message| told(EntityId::from(task), id, message)));
+        asked.extend(says.map(|message| told(&EntityId::from(task), message)));
     }
     asked
 }

@@ -70,7 +70,7 @@ impl Facts {
     }
 
     pub(super) fn lock(&mut self, lock: &Lock) {
-        let Lock { tenant: _, seq, sent, fence, holder, line, broken_by } = lock;
+        let Lock { tenant: _, seq, sent, fence, holder, line, broken_by, requests } = lock;
         self.say("place", seq);
         self.say("messages sent", sent);
         self.say("last fence", fence);
@@ -80,5 +80,6 @@ impl Facts {
         self.each("timer", lock.timer());
         self.each("in line", line);
         self.each("broken by", broken_by);
+        self.each("may come again", requests);
     }
 }
