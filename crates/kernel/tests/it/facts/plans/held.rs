@@ -53,6 +53,25 @@ impl Rollouts {
         Ok(())
     }
 
+    /// What a task has asked for once, it is given once: a message that comes again brings nobody back.
+    fn requests_count_once(&self, lock: &Lock) -> TestCaseResult {
+        let mut seen = BTreeSet::new();
+        for entry in &self.journals[&EntityId::Lock(lock.tenant.clone())] {
+            if let Event::Lock(event) = &entry.event
+                && let LockEvent::Requested(waiter) = &**event
+            {
+                prop_assert!(
+                    seen.insert((&waiter.task, waiter.asked)),
+                    "{} asks twice for {} by {}",
+                    waiter.task,
+                    lock.tenant,
+                    waiter.asked
+                );
+            }
+        }
+        Ok(())
+    }
+
     fn fences_rise(&self, lock: &Lock) -> TestCaseResult {
         let journal = &self.journals[&EntityId::Lock(lock.tenant.clone())];
         let (mut last, mut holder) = (0, None);
@@ -107,6 +126,7 @@ impl Rollouts {
         }
         for lock in self.locks() {
             self.fences_rise(lock)?;
+            self.requests_count_once(lock)?;
         }
         for run in self.runs() {
             self.stages_go_forward(run)?;
