@@ -63,13 +63,22 @@ fn free(tenant: &TenantId) -> Lock {
     Lock { tenant: tenant.clone(), seq: 0, sent: 0, fence: 0, holder: None, line, broken_by: None, requests }
 }
 
-/// A message of a task is a request, unless by it the task is out.
+/// A message of a task is a request, unless by it the task is out. Who is out of the line has said so itself or was refused:
+/// one that was refused and asks by the same message has not heard that, and is answered again.
 fn remember(lock: &mut Lock, entry: &Entry, event: &LockEvent) {
-    let Some(Heard { from: EntityId::Run(task), seq }) = &entry.heard else { return };
-    lock.requests.retain(|request| request.task != *task);
-    if !matches!(event, LockEvent::Released { .. }) {
-        lock.requests.push(Request { task: task.clone(), message: *seq });
+    let said = entry.heard.as_ref().and_then(|Heard { from, seq }| Some((from.run()?, *seq)));
+    match (event, said) {
+        (LockEvent::Released { task, fence: None }, _) | (LockEvent::Released { task, .. }, Some(_)) => drop_request(lock, task),
+        (_, Some((task, message))) => {
+            drop_request(lock, task);
+            lock.requests.push(Request { task: task.clone(), message });
+        }
+        (_, None) => {}
     }
+}
+
+fn drop_request(lock: &mut Lock, task: &RunId) {
+    lock.requests.retain(|request| request.task != *task);
 }
 
 /// Of the tasks that are out, the oldest requests are not known any more if there are too many.
