@@ -19,6 +19,8 @@ pub(crate) struct Mirror {
     dirty: BTreeSet<Name>,
     /// Something was forgotten: all has to be looked at again.
     pub(crate) overflowed: bool,
+    /// What was sent and not answered may still arrive, after what is sent later: what has ended is remembered until it was looked at once more.
+    pub(crate) lingers: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,8 +98,7 @@ impl Mirror {
 
     fn bound(&mut self) {
         if self.plans.len() + self.tasks.len() > REMEMBERED_MAX {
-            (self.plans, self.tasks, self.dirty, self.overflowed) = Default::default();
-            self.overflowed = true;
+            (self.plans, self.tasks, self.dirty, self.overflowed) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new(), true);
         }
     }
 
@@ -124,9 +125,9 @@ impl Mirror {
         self.dirty.iter().any(|name| self.may_go(name))
     }
 
-    /// What is there may be gone: all that has not ended is looked at again, and sent whole where it is missing.
+    /// What is there may be gone, or older: all that is remembered is sent again, and sent whole where it is missing.
     pub(crate) fn doubt(&mut self, now: Timestamp) {
-        for (plan, place) in self.plans.iter_mut().filter(|(_, place)| !place.is.status.is_final()) {
+        for (plan, place) in &mut self.plans {
             (place.told, place.fresh, place.since) = (None, false, now);
             self.dirty.insert(Name::Plan(plan.clone()));
         }
@@ -202,7 +203,7 @@ impl Mirror {
                 if place.told.as_ref() == Some(&place.is) {
                     let has_ended = place.is.status.is_final();
                     self.dirty.remove(&Name::Plan(plan.clone()));
-                    if has_ended {
+                    if has_ended && !self.lingers {
                         self.plans.remove(&plan);
                     }
                 }
@@ -232,7 +233,7 @@ impl Mirror {
         if let Some(place) = self.tasks.get(task)
             && place.told.as_ref() == Some(&place.is)
         {
-            let has_ended = place.is.status.is_final() && !may_go_on(place.is.status);
+            let has_ended = place.is.status.is_final() && !may_go_on(place.is.status) && !self.lingers;
             self.dirty.remove(&Name::Task(task.clone()));
             if has_ended {
                 self.tasks.remove(task);

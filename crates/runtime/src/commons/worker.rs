@@ -215,6 +215,9 @@ impl Worker {
         let beats = self.beat_at <= now;
         if beats {
             self.look_around().await?;
+            if std::mem::take(&mut self.mirror.lingers) {
+                self.mirror.doubt(now);
+            }
         }
         self.poll_locks(now).await?;
         let me = self.sharing.instance.clone();
@@ -510,6 +513,7 @@ impl Worker {
             Some(away) => (away.since, (away.pause * 2).min(RETRY.1)),
             None => {
                 tracing::warn!(%error, "Redis cannot be used");
+                self.mirror.lingers = true;
                 self.locks.doubt(); // what is found there later may be another's
                 (now, RETRY.0)
             }
