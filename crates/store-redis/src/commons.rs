@@ -10,6 +10,8 @@ use crate::settings::{Settings, SettingsError};
 use crate::write::{Answer, Command, Maker};
 use async_trait::async_trait;
 use redis::{Cmd, Pipeline, Value};
+use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 use steadfast_kernel::{InstanceId, PlanId, RunId, TenantId};
 use steadfast_store::{Commons, CommonsError, LockHolder, SharedCheckpoint, SharedLock, SharedPlan, SharedTask, Write, Wrote};
@@ -27,6 +29,12 @@ pub struct Redis {
     keys: Keys,
     settings: Settings,
     link: Link,
+}
+
+impl fmt::Debug for Redis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redis").field("settings", &self.settings).finish_non_exhaustive()
+    }
 }
 
 impl Redis {
@@ -138,7 +146,7 @@ impl Commons for Redis {
     async fn tasks(&self, tasks: &[RunId]) -> Result<Vec<SharedTask>, CommonsError> {
         let keys: Vec<String> = tasks.iter().map(|task| self.keys.task(task)).collect();
         let commands = keys.iter().map(|key| of_key("HGETALL", key)).collect();
-        let ids: std::collections::BTreeMap<&str, &RunId> = keys.iter().map(String::as_str).zip(tasks).collect();
+        let ids: BTreeMap<&str, &RunId> = keys.iter().map(String::as_str).zip(tasks).collect();
         let take = |found: Found<'_>| match (found.fields()?, ids.get(found.key)) {
             (Some(fields), Some(task)) => fields.task(task).map(Some).ok_or_else(|| found.foreign()),
             _ => Ok(None),

@@ -43,7 +43,18 @@ fn of_io(text: &str, place: &str) -> CommonsError {
 
 /// What an answer that is an error means.
 pub(crate) fn of_answer(error: &ServerError, place: &str) -> CommonsError {
-    of_code(error.code(), error.details().unwrap_or(""), place)
+    let detail = error.details().unwrap_or("");
+    of_code(code(error.code(), detail), detail, place)
+}
+
+/// The code of an error; servers of version 6 hide it in a text if it comes up in a script, and rights that are missing in a script have none.
+fn code<'a>(code: &'a str, detail: &str) -> &'a str {
+    let hidden = ["READONLY", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM"];
+    match code {
+        "ERR" if detail.starts_with("Error running script") => hidden.into_iter().find(|code| detail.contains(code)).unwrap_or(code),
+        "ERR" if detail.starts_with("The user executing the script") => "NOPERM",
+        code => code,
+    }
 }
 
 fn of_code(code: &str, detail: &str, place: &str) -> CommonsError {
@@ -59,6 +70,8 @@ fn of_code(code: &str, detail: &str, place: &str) -> CommonsError {
         "MISCONF" => refused(format!("Redis at {place} cannot save to its disk and takes no writes; look into its log")),
         "DENIED" => refused(format!("Redis at {place} is in protected mode; give it a password or an address to listen on")),
         "MOVED" | "ASK" | "CROSSSLOT" => cluster(place),
+        "ERR" if detail.starts_with("Authentication required") => of_code("NOAUTH", "", place),
+        "ERR" if detail.starts_with("DB index") => refused(format!("Redis at {place} has no database of that number; check the URL")),
         "ERR" if detail.starts_with("max number of clients") => away(format!("Redis at {place} has too many clients")),
         "ERR" if detail.starts_with("unknown command") => {
             refused(format!("Redis at {place} does not know a command that is needed; use version {OLDEST} or later"))
@@ -76,7 +89,7 @@ pub(crate) fn cluster(place: &str) -> CommonsError {
 
 /// True if the connection is of no use any more after this answer: another server, or another login, is needed.
 pub(crate) fn ends_connection(error: &ServerError) -> bool {
-    matches!(error.code(), "READONLY" | "MASTERDOWN" | "NOAUTH" | "WRONGPASS")
+    matches!(code(error.code(), error.details().unwrap_or("")), "READONLY" | "MASTERDOWN" | "NOAUTH" | "WRONGPASS")
 }
 
 #[cfg(test)]
@@ -92,6 +105,15 @@ mod tests {
             assert!(matches!(of_code(code, "", "h:1"), CommonsError::Refused { .. }), "{code}");
         }
         assert!(matches!(of_code("ERR", "max number of clients reached", "h:1"), CommonsError::Away { .. }));
+    }
+
+    #[test]
+    fn what_comes_up_in_a_script_is_found_in_its_text() {
+        let text = "Error running script (call to f_0): @user_script:12: -READONLY You can't write against a read only replica.";
+        assert_eq!(code("ERR", text), "READONLY");
+        assert_eq!(code("ERR", "Error running script (call to f_0): @user_script:1: attempt to index a nil value"), "ERR");
+        assert_eq!(code("ERR", "READONLY is not a code here"), "ERR");
+        assert_eq!(code("OOM", "command not allowed"), "OOM");
     }
 
     #[test]

@@ -98,13 +98,14 @@ impl Link {
         if let Some(answer) = self.known() {
             return answer;
         }
-        // A caller that gives up in the middle leaves this behind, so that tries that nobody waits for are not made too often either.
-        self.rest(away(format!("Redis at {} did not let us in before the caller gave up", self.address)));
-        match connect(&self.settings, &self.address).await {
+        let unfinished = Unfinished { link: self };
+        let tried = connect(&self.settings, &self.address).await;
+        std::mem::forget(unfinished);
+        match tried {
             Ok(connected) => Ok(self.keep(connected)),
             Err(error) => {
                 tracing::debug!(%error, "no connection to Redis");
-                self.rest_again(error.clone());
+                self.rest(error.clone());
                 Err(error)
             }
         }
@@ -130,16 +131,24 @@ impl Link {
         open
     }
 
-    fn rest(&self, error: CommonsError) {
-        self.state.lock().failures += 1;
-        self.rest_again(error);
-    }
-
     /// The time counts from the end of the try.
-    fn rest_again(&self, error: CommonsError) {
+    fn rest(&self, error: CommonsError) {
         let mut state = self.state.lock();
+        state.failures = state.failures.saturating_add(1);
         let until = Instant::now() + backoff(state.failures, SysRng.try_next_u32().unwrap_or(u32::MAX));
         state.resting = Some((until, error));
+    }
+}
+
+/// A try to connect whose caller may give up: it has failed then, so that tries that nobody waits for are not made too often either.
+struct Unfinished<'a> {
+    link: &'a Link,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.link
+            .rest(away(format!("Redis at {} did not let us in before the caller gave up", self.link.address)));
     }
 }
 

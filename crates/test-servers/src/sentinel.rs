@@ -72,15 +72,17 @@ impl Sentinel {
         answer[1].parse().unwrap_or_else(|_| panic!("Sentinel gave no port: {answer:?}"))
     }
 
-    /// Makes the replica the server that takes writes, while the other one still runs, and waits until the other follows it.
+    /// Makes the replica the server that takes writes, while the other one still runs and follows it from now on. Those that are connected to the other one
+    /// stay so.
     ///
     /// # Panics
     /// If that takes too long.
     pub fn fail_over(&self) {
-        self.cli(&["SENTINEL", "FAILOVER", SERVICE]);
-        let followed = || self.servers[0].cli(&["INFO", "replication"]).text().contains("role:slave");
-        wait_until("the first server has become a replica", WITHIN, followed);
+        let begun = || self.cli(&["SENTINEL", "FAILOVER", SERVICE]) == Reply::Text("OK".to_owned());
+        wait_until("Sentinel holds the replica for good enough", WITHIN, begun);
         self.wait_for_the_other();
+        // Sentinel tells it so as well, but some ten seconds later.
+        self.servers[0].cli(&["REPLICAOF", "127.0.0.1", &self.servers[1].port().to_string()]);
     }
 
     /// Waits until Sentinel has chosen the second server.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use steadfast_kernel::{InstanceId, Payload, PlanId, RunId, TenantId, Timestamp};
-use steadfast_store::{Commons, LockHolder, PlanField, SharedCheckpoint, TaskField, Write, Wrote};
+use steadfast_store::{Commons, CommonsError, LockHolder, PlanField, SharedCheckpoint, TaskField, Write, Wrote};
 use steadfast_store_redis::{Redis, Settings};
 use steadfast_test_servers::RedisServer;
 
@@ -21,6 +21,14 @@ pub(crate) async fn send(redis: &Redis, write: Write) -> Wrote {
     let wrote = redis.send(vec![write]).await.unwrap();
     assert_eq!(wrote.len(), 1);
     wrote.into_iter().next().unwrap()
+}
+
+pub(crate) fn why(error: &CommonsError) -> String {
+    error.to_string()
+}
+
+pub(crate) fn is_away<T>(result: &Result<T, CommonsError>) -> bool {
+    matches!(result, Err(CommonsError::Away { .. }))
 }
 
 pub(crate) fn instance(name: &str) -> InstanceId {

@@ -1,8 +1,10 @@
 //! Locks and their fences.
 
 use crate::help::*;
+use std::sync::Arc;
 use std::time::Duration;
 use steadfast_store::{Commons, LockHolder, SharedLock, Write, Wrote};
+use steadfast_store_redis::Redis;
 use steadfast_test_servers::{RedisServer, wait_until};
 
 fn renew(holder: LockHolder, lease: Duration) -> Write {
@@ -143,17 +145,14 @@ async fn fences_only_rise_and_outlive_the_lock() {
     assert_eq!(redis.fence(&tenant()).await.unwrap(), big + 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_that_race_for_a_lock_one_gets_it_and_fences_rise() {
     let server = RedisServer::start();
-    let racers = [("a", open(&server)), ("b", open(&server))];
+    let racers = [("a", Arc::new(open(&server))), ("b", Arc::new(open(&server)))];
     let mut last = 0;
     for _ in 0..1000 {
-        let race = |name: &'static str, redis| async move {
-            let Wrote::Fence(fence) = send(redis, next(0)).await else { panic!("no fence") };
-            (holder(name, fence), send(redis, take(holder(name, fence))).await)
-        };
-        let (one, other) = tokio::join!(race("a", &racers[0].1), race("b", &racers[1].1));
+        let [one, other] = racers.clone().map(|(name, redis)| tokio::spawn(race(name, redis)));
+        let (one, other) = (one.await.unwrap(), other.await.unwrap());
         assert_ne!(one.0.fence, other.0.fence);
         assert!(one.0.fence > last && other.0.fence > last);
         last = one.0.fence.max(other.0.fence);
@@ -161,4 +160,10 @@ async fn of_two_that_race_for_a_lock_one_gets_it_and_fences_rise() {
         assert_eq!((winner.1, loser.1), (Wrote::Done, Wrote::Held(winner.0.clone())));
         assert_eq!(send(&racers[0].1, release(winner.0)).await, Wrote::Done);
     }
+}
+
+/// Gets a fence and takes the lock with it.
+async fn race(name: &'static str, redis: Arc<Redis>) -> (LockHolder, Wrote) {
+    let Wrote::Fence(fence) = send(&redis, next(0)).await else { panic!("there is no fence") };
+    (holder(name, fence), send(&redis, take(holder(name, fence))).await)
 }
