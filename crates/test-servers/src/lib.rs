@@ -2,6 +2,7 @@
 //! also when the test fails. A program that is missing fails the test and says how to install it; nothing is passed over.
 
 mod certificates;
+mod monitor;
 mod proxy;
 mod redis;
 mod resp;
@@ -10,6 +11,7 @@ mod server;
 mod wait;
 
 pub use certificates::Certificates;
+pub use monitor::Monitor;
 pub use proxy::Proxy;
 pub use redis::{RedisOptions, RedisServer};
 pub use resp::Reply;

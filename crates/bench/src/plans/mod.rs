@@ -1,6 +1,7 @@
-//! Plans on the embedded store: what a stage loses to bookkeeping, and how soon a person has everything going again after a crash.
+//! Plans on the embedded store: what they cost on Redis, what a stage loses to bookkeeping, and how soon a person has everything going again after a crash.
 
 mod bookkeeping;
+mod redis;
 mod restart;
 
 use crate::report::Report;
@@ -10,7 +11,7 @@ use steadfast::{Engine, EngineBuilder};
 use steadfast_store_embedded::Embedded;
 
 /// What there is to measure.
-pub(crate) const SCENARIOS: [&str; 2] = ["bookkeeping", "restart-and-retry"];
+pub(crate) const SCENARIOS: [&str; 3] = ["redis-commands", "bookkeeping", "restart-and-retry"];
 
 /// How many tasks a plan has.
 const TASKS: usize = 10;
@@ -22,6 +23,9 @@ pub(crate) async fn run(report: &Report, only: Option<&str>, quick: bool) -> Res
     let wanted = |scenario: &str| only.is_none_or(|only| only == scenario);
     let folder = tempfile::tempdir_in(".").context("the data folder belongs on a real disk, so it is made in this one")?;
     let plans = if quick { 20 } else { 100 };
+    if wanted("redis-commands") {
+        redis::measure(report, &folder.path().join("redis"), plans).await?;
+    }
     if wanted("bookkeeping") {
         bookkeeping::measure(report, &folder.path().join("bookkeeping"), plans).await?;
     }

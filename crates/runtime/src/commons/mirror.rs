@@ -74,6 +74,8 @@ impl Mirror {
         let (name, seq) = (is.plan.clone(), is.seq);
         if put(&mut self.plans, name.clone(), PlanImage { seq: 0, ..is }, (seq, fresh, now)) {
             self.dirty.insert(Name::Plan(name));
+        } else {
+            self.dirty.remove(&Name::Plan(name));
         }
         self.bound();
     }
@@ -86,8 +88,18 @@ impl Mirror {
         }
         if put(&mut self.tasks, name.clone(), TaskImage { seq: 0, ..is }, (seq, fresh, now)) {
             self.dirty.insert(Name::Task(name));
+        } else {
+            self.dirty.remove(&Name::Task(name));
         }
         self.bound();
+    }
+
+    /// The version of the checkpoint that others could go on from.
+    pub(crate) fn shared_version(&self, task: &RunId) -> Option<u64> {
+        let place = self.tasks.get(task)?;
+        let told = place.told.as_ref()?.checkpoint.as_ref()?;
+        let same_holding = place.is.checkpoint.as_ref().is_some_and(|is| is.fence == told.fence);
+        same_holding.then_some(told.version)
     }
 
     /// It is another's: nothing of it is sent any more.
@@ -156,14 +168,19 @@ impl Mirror {
     }
 
     /// What is to be sent now.
-    pub(crate) fn writes(&self, me: &InstanceId) -> Vec<(About, Write)> {
-        let mut writes = Vec::new();
+    pub(crate) fn writes(&mut self, me: &InstanceId) -> Vec<(About, Write)> {
+        let (mut writes, mut same) = (Vec::new(), Vec::new());
         for name in self.dirty.iter().filter(|name| self.may_go(name)) {
+            let before = writes.len();
             match name {
                 Name::Plan(plan) => writes.extend(self.plans.get(plan).map(|place| of_plan(me, place))),
                 Name::Task(task) => writes.extend(self.tasks.get(task).into_iter().flat_map(|place| of_task(me, place))),
             }
+            if writes.len() == before {
+                same.push(name.clone()); // it differs in nothing that others are told
+            }
         }
+        same.iter().for_each(|name| drop(self.dirty.remove(name)));
         writes
     }
 

@@ -168,12 +168,17 @@ impl Worker {
         match note {
             Note::Image { image: Image::Plan(plan), fresh } => self.mirror.plan(*plan, fresh, now),
             Note::Image { image: Image::Task(task), fresh } => {
-                match &task.checkpoint {
-                    _ if task.status.is_final() => self.gate.forget(&task.task),
-                    Some(checkpoint) => self.gate.require(&task.task, checkpoint.version),
+                let (run, has_ended) = (task.task.clone(), task.status.is_final());
+                let version = task.checkpoint.as_ref().map(|checkpoint| checkpoint.version);
+                self.mirror.task(*task, fresh, now);
+                match version {
+                    _ if has_ended => self.gate.forget(&run),
+                    Some(version) => self.gate.require(&run, version),
                     None => {}
                 }
-                self.mirror.task(*task, fresh, now);
+                if let Some(shared) = self.mirror.shared_version(&run) {
+                    self.gate.reached(&run, shared);
+                }
             }
             Note::Image { image: Image::Lock(lock), .. } => self.locks.put(&self.sharing.instance, *lock, now),
             Note::Unwanted { tenant, holder } => self.locks.unwanted(&tenant, holder),

@@ -5,6 +5,7 @@ use crate::commons::{Common, Note, SharingHealth, SharingState};
 use crate::error::Error;
 use crate::host::PlanSpec;
 use std::sync::Arc;
+use std::time::Duration;
 use steadfast_kernel::{
     AdoptRun, Answer, Command, EntityId, HandOver, InstanceId, Origin, Payload, Plan, PlanId, PlanStatus, Recovery, Refusal, RunId,
     RunOptions, StartRun, TaskOptions, TaskStatus, TenantId, WorkflowName,
@@ -317,10 +318,15 @@ impl Engine {
     async fn shared_now(&self) -> Result<(), Error> {
         match self.sharing().map(|health| health.state) {
             Some(SharingState::Away { why, .. }) => Err(Error::SharingAway { why }),
-            _ => {
-                self.shared().await;
-                Ok(())
+            Some(_) => {
+                let patience = self.parts.common.as_ref().map_or(Duration::ZERO, |common| common.sharing.patience);
+                tokio::select! {
+                    biased;
+                    () = self.shared() => Ok(()),
+                    () = self.parts.clock.sleep(patience) => Err(Error::SharingAway { why: "it does not answer in time".into() }),
+                }
             }
+            None => Ok(()),
         }
     }
 
