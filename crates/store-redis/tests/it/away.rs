@@ -121,11 +121,13 @@ async fn callers_that_give_up_do_not_storm_the_server_either() {
     let proxy = Proxy::before(server.port());
     proxy.hold_answers();
     let redis = Redis::open(Settings { url: format!("redis://127.0.0.1:{}", proxy.port()), ..settings(&server) }).unwrap();
+    let began = Instant::now();
     for _ in 0..50 {
         let asked = tokio::time::timeout(Duration::from_millis(5), redis.fence(&tenant())).await;
         assert!(asked.is_err() || is_away(&asked.unwrap()));
     }
-    assert!(proxy.connections() <= 4, "{}", proxy.connections());
+    let most = 1 + began.elapsed().as_millis() / 100;
+    assert!(u128::from(proxy.connections()) <= most, "{} connections, and there may be {most}", proxy.connections());
     proxy.let_go();
     healthy(&redis).await;
 }
