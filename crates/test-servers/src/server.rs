@@ -1,4 +1,4 @@
-//! A process of a server: its log is read, it can be stopped for a while, and it ends with its value.
+//! A process of a server: its log is read, it can be stopped for a while, and it ends with its value or with the process that started it.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
@@ -14,6 +14,8 @@ const BEGINS_WITHIN: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
+    /// Reads from a pipe that we never write to; it ends when we do, however that is, and then so does the server.
+    guard: Option<Child>,
 }
 
 impl Process {
@@ -21,7 +23,8 @@ impl Process {
     pub(crate) fn start(command: &mut Command, ready: &str) -> Result<Self, String> {
         let program = command.get_program().display().to_string();
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-        let mut process = Process { child: child.map_err(|error| format!("{program} cannot be started: {error}"))? };
+        let mut process = Process { child: child.map_err(|error| format!("{program} cannot be started: {error}"))?, guard: None };
+        process.guard = Some(process.guard().map_err(|error| format!("nobody can watch over {program}: {error}"))?);
         let lines = process.lines();
         let mut said = Vec::new();
         loop {
@@ -31,6 +34,12 @@ impl Process {
                 Err(_) => return Err(format!("{program} did not begin; it said:\n{}", said.join("\n"))),
             }
         }
+    }
+
+    fn guard(&self) -> std::io::Result<Child> {
+        let mut guard = Command::new("/bin/sh");
+        guard.args(["-c", "read -r nothing; kill -9 \"$1\"", "guard", &self.child.id().to_string()]);
+        guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
     }
 
     /// What it says, line by line. All is read, so that it never waits for us.
@@ -56,8 +65,11 @@ impl Process {
 /// A process that was stopped for a while is ended by this too.
 impl Drop for Process {
     fn drop(&mut self) {
-        let _it_has_ended = self.child.kill();
-        let _it_has_ended = self.child.wait();
+        // The guard goes first: it knows the server by a number that somebody else may have afterwards.
+        for child in self.guard.iter_mut().chain([&mut self.child]) {
+            let _it_has_ended = child.kill();
+            let _it_has_ended = child.wait();
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! What the test servers promise, on real ones.
 
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use steadfast_test_servers::{Proxy, RedisOptions, RedisServer, Reply, Sentinel, wait_until};
 
@@ -25,6 +27,18 @@ fn a_server_ends_when_a_test_fails() {
     });
     let port = *failed.join().unwrap_err().downcast::<u16>().unwrap();
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+}
+
+#[test]
+fn a_server_ends_when_the_process_of_the_tests_is_killed() {
+    let mut holder = Command::new(env!("CARGO_BIN_EXE_private-redis")).stdout(Stdio::piped()).spawn().unwrap();
+    let mut url = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let port: u16 = url.trim().rsplit(':').next().unwrap().parse().unwrap();
+    TcpStream::connect(("127.0.0.1", port)).unwrap();
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    wait_until("the server has ended", Duration::from_secs(20), || TcpStream::connect(("127.0.0.1", port)).is_err());
 }
 
 #[test]
@@ -54,17 +68,17 @@ fn a_proxy_holds_answers_and_cuts_connections() {
     let proxy = Proxy::before(server.port());
     proxy.hold_answers();
     let mut stream = TcpStream::connect(("127.0.0.1", proxy.port())).unwrap();
-    std::io::Write::write_all(&mut stream, b"SET a 1\r\n").unwrap();
+    stream.write_all(b"SET a 1\r\n").unwrap();
     wait_until("the server has the command", Duration::from_secs(10), || server.keys() == ["a"]);
     stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let mut answer = [0; 5];
-    std::io::Read::read_exact(&mut stream, &mut answer).unwrap_err();
+    stream.read_exact(&mut answer).unwrap_err();
     proxy.let_go();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    std::io::Read::read_exact(&mut stream, &mut answer).unwrap();
+    stream.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"+OK\r\n");
     proxy.cut();
-    assert_eq!(std::io::Read::read(&mut stream, &mut answer).unwrap(), 0);
+    assert_eq!(stream.read(&mut answer).unwrap(), 0);
     assert_eq!(proxy.connections(), 1);
 }
 
