@@ -180,7 +180,7 @@ impl Mirror {
                 same.push(name.clone()); // it differs in nothing that others are told
             }
         }
-        same.iter().for_each(|name| drop(self.dirty.remove(name)));
+        self.dirty.retain(|name| !same.contains(name));
         writes
     }
 
