@@ -32,6 +32,9 @@ pub enum LockEvent {
         task: RunId,
         /// Of this holding; nothing if it stood in line.
         fence: Option<u64>,
+        /// Who has it: the task stood in line, does not wait for anybody, and is told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        holder: Option<String>,
     },
     /// Its time was over, or somebody else has it by now.
     Lost {

@@ -1,6 +1,6 @@
 //! How an entry changes a lock, and what it tells tasks. The same function runs live and at recovery.
 
-use super::{Holder, Lock, LockEvent, Request};
+use super::{Holder, Lock, LockEvent, Request, Waiter};
 use crate::machine::{IllegalTransition, envelopes, illegal};
 use crate::{EntityId, Entry, Envelope, Event, Heard, Lease, Message, Origin, RunId, TenantId};
 
@@ -32,6 +32,11 @@ fn said(lock: Option<&Lock>, entry: &Entry) -> Vec<(EntityId, Message)> {
             vec![((&lease.task).into(), Message::LockGranted { lease: Box::new(lease.clone()), asked })]
         }
         LockEvent::Lost { fence, origin } | LockEvent::Broken { fence, origin } => lost(*fence, origin),
+        LockEvent::Released { task, fence: None, holder: Some(holder) } => {
+            let waiter = lock.and_then(|lock| lock.line.iter().find(|waiter| waiter.task == *task));
+            let refused = |waiter: &Waiter| (task.into(), Message::LockRefused { asked: waiter.asked, holder: holder.clone() });
+            waiter.map(refused).into_iter().collect()
+        }
         LockEvent::Requested(_)
         | LockEvent::Renewed { .. }
         | LockEvent::Suspected { .. }
@@ -63,12 +68,11 @@ fn free(tenant: &TenantId) -> Lock {
     Lock { tenant: tenant.clone(), seq: 0, sent: 0, fence: 0, holder: None, line, broken_by: None, requests }
 }
 
-/// A message of a task is a request, unless by it the task is out. Who is out of the line has said so itself or was refused:
-/// one that was refused and asks by the same message has not heard that, and is answered again.
+/// A message of a task is a request, unless by it the task is out. Who leaves the line has said so itself, or was refused and is told.
 fn remember(lock: &mut Lock, entry: &Entry, event: &LockEvent) {
     let said = entry.heard.as_ref().and_then(|Heard { from, seq }| Some((from.run()?, *seq)));
     match (event, said) {
-        (LockEvent::Released { task, fence: None }, _) | (LockEvent::Released { task, .. }, Some(_)) => drop_request(lock, task),
+        (LockEvent::Released { task, fence: None, holder: None }, _) | (LockEvent::Released { task, .. }, Some(_)) => drop_request(lock, task),
         (_, Some((task, message))) => {
             drop_request(lock, task);
             lock.requests.push(Request { task: task.clone(), message });
@@ -127,7 +131,7 @@ fn change(lock: &mut Lock, entry: &Entry, event: &LockEvent) -> Result<(), &'sta
         }
         LockEvent::Released { fence: Some(fence), .. } if is_held(lock, *fence) => lock.holder = None,
         LockEvent::Released { fence: Some(_), .. } => return Err("it is not held"),
-        LockEvent::Released { task, fence: None } => lock.line.retain(|waiter| waiter.task != *task),
+        LockEvent::Released { task, fence: None, .. } => lock.line.retain(|waiter| waiter.task != *task),
         LockEvent::Lost { fence, .. } | LockEvent::Broken { fence, .. } if !is_held(lock, *fence) => return Err("it is not held"),
         LockEvent::Lost { .. } => lock.holder = None,
         LockEvent::BrokenElsewhere { origin, .. } => lock.broken_by.clone_from(&origin.command),

@@ -20,6 +20,8 @@
 //!   free, in line --SettleClaim, held---> free  (waits on) | (does not wait: LOCK_RELEASED, and it is told who has it)
 //! ```
 //!
+//! Whoever stands in line behind another and does not wait is told, too, as soon as somebody has it: LOCK_RELEASED.
+//!
 //! First come, first served. The fence rises with every holding and outlives it, so that what an earlier holder says can be told from what the present one
 //! says. A lease is renewed at a third of its time if its holder wants it; a holder that is gone does not, and the lock is free once the lease is over.
 //!
@@ -133,6 +135,12 @@ impl Lock {
         message != 0 && self.requests.iter().any(|request| request.task == *task && request.message == message)
     }
 
+    /// Those in line who do not wait for that holder.
+    fn refused(&self, holder: &str) -> Vec<LockEvent> {
+        let leave = self.line.iter().filter(|waiter| !waiter.waits).map(|waiter| waiter.task.clone());
+        leave.map(|task| LockEvent::Released { task, fence: None, holder: Some(holder.into()) }).collect()
+    }
+
     fn is_over(&self, now: Timestamp) -> bool {
         self.held().is_some_and(|lease| lease.expires_at <= now)
     }
@@ -152,6 +160,7 @@ impl Lock {
 pub fn decide(tenant: &TenantId, lock: Option<&Lock>, command: Command, now: Timestamp) -> Result<Decision, Refusal> {
     match command {
         Command::Shared(command) => of(tenant, lock, *command, now).map(|of| of.decision(&Free::Claimed)),
+        Command::SettleClaim(_) | Command::BreakElsewhere { .. } => of(tenant, lock, command, now).map(|of| of.decision(&Free::Claimed)),
         command => of(tenant, lock, command, now).map(|of| of.decision(&Free::Given)),
     }
 }
@@ -194,8 +203,8 @@ fn of<'a>(tenant: &'a TenantId, lock: Option<&'a Lock>, command: Command, now: T
             Ok(of(lost.into_iter().collect(), vec![Effect::Answer(Answer::Heard)]))
         }
         Command::SettleClaim(claim) => {
-            let (events, effects) = settle(tenant, lock, claim, now);
-            Ok(of(events, effects))
+            let (events, answer) = settle(lock, claim, now);
+            Ok(of(events, vec![Effect::Answer(answer)]))
         }
         Command::FireTimer(fire) => {
             let (events, effects) = lock.map(|lock| fire_timer(lock, fire.revision, now)).unwrap_or_default();
@@ -206,22 +215,16 @@ fn of<'a>(tenant: &'a TenantId, lock: Option<&'a Lock>, command: Command, now: T
 }
 
 /// The commons say who has it.
-fn settle(tenant: &TenantId, lock: Option<&Lock>, claim: SettleClaim, now: Timestamp) -> (Vec<LockEvent>, Vec<Effect>) {
-    let heard = Effect::Answer(Answer::Heard);
+fn settle(lock: Option<&Lock>, claim: SettleClaim, now: Timestamp) -> (Vec<LockEvent>, Answer) {
     let SettleClaim { task, asked, claimed } = claim;
     let first = lock.and_then(Lock::wanted).filter(|first| first.task == task && first.asked == asked);
-    let (Some(lock), Some(first)) = (lock, first) else { return (Vec::new(), vec![Effect::Answer(Answer::Superseded)]) };
+    let (Some(lock), Some(first)) = (lock, first) else { return (Vec::new(), Answer::Superseded) };
     match claimed {
         Claimed::Granted { fence } => {
             let lease = first.holding(fence.unwrap_or(lock.fence + 1).max(lock.fence + 1), now);
-            (vec![LockEvent::Acquired(lease)], vec![heard])
+            (vec![LockEvent::Acquired(lease)], Answer::Heard)
         }
-        Claimed::Held { .. } if first.waits => (Vec::new(), vec![heard]),
-        Claimed::Held { holder } => {
-            let message = Message::LockRefused { asked, holder };
-            let answer = Envelope { from: EntityId::Lock(tenant.clone()), seq: 0, to: (&task).into(), message };
-            (vec![LockEvent::Released { task, fence: None }], vec![Effect::Bounce(Box::new(answer))])
-        }
+        Claimed::Held { holder } => (lock.refused(&holder), Answer::Heard),
     }
 }
 
@@ -296,8 +299,8 @@ fn hear(tenant: &TenantId, lock: Option<&Lock>, envelope: Envelope, now: Timesta
         Message::ReleaseLock { fence } => {
             let lease = held.filter(holds).filter(|lease| fence.is_none_or(|fence| fence == lease.fence));
             let waits = fence.is_none() && lock.is_some_and(|lock| lock.line.iter().any(|waiter| waiter.task == *task));
-            let released = |lease: &Lease| LockEvent::Released { task: task.clone(), fence: Some(lease.fence) };
-            let gone = || LockEvent::Released { task: task.clone(), fence: None };
+            let released = |lease: &Lease| LockEvent::Released { task: task.clone(), fence: Some(lease.fence), holder: None };
+            let gone = || LockEvent::Released { task: task.clone(), fence: None, holder: None };
             lease.map(released).or_else(|| waits.then(gone)).into_iter().collect()
         }
         _ => Vec::new(),
@@ -322,6 +325,8 @@ impl Of<'_> {
         if let (Some(lease), Free::Given) = (first, free) {
             add(&mut next, LockEvent::Acquired(lease));
         }
+        let held = next.as_ref().and_then(|lock| Some(lock.refused(&lock.held()?.holder())));
+        held.unwrap_or_default().into_iter().for_each(|event| add(&mut next, event));
         let Some(first) = entries.first_mut() else { return Decision { entries, effects } };
         first.heard = heard;
         let armed = |lock: Option<&Lock>| lock.and_then(Lock::timer);

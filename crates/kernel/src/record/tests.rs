@@ -177,7 +177,7 @@ fn every_event() -> Vec<Event> {
 }
 
 /// How many types of events there are.
-const TYPES: usize = 65;
+const TYPES: usize = 69;
 
 #[test]
 fn every_event_survives_being_stored() {

@@ -5,8 +5,8 @@ use crate::lock::Waiter;
 use crate::plan::{Cause, Settings, StopWhen};
 use crate::random::Seed;
 use crate::{
-    Conflict, Event, Lease, LockEvent, OnFailure, Origin, Payload, PlanCreated, PlanEvent, PlanId, RunId, TaskEvent, TaskOptions,
-    TaskStatus, TenantId, Timestamp, Wants,
+    Conflict, Event, InstanceId, Lease, LockEvent, OnFailure, Origin, Payload, PlanCreated, PlanEvent, PlanId, RunId, TaskEvent,
+    TaskOptions, TaskStatus, TenantId, Timestamp, Wants,
 };
 use std::time::Duration;
 
@@ -61,7 +61,16 @@ fn of_tasks() -> Vec<TaskEvent> {
         TaskEvent::StageCompleted { stage: stage.clone(), index },
         TaskEvent::StageFailed { stage: stage.clone(), index, failure: failure() },
         TaskEvent::CheckpointSaved { stage, index, data: Payload::json("{\"drained\":17}") },
+        adopted(Some(7)),
+        adopted(None),
+        TaskEvent::HandedOver { to: InstanceId::new("i-2").ok(), origin: origin() },
+        TaskEvent::HandedOver { to: None, origin: Origin::default() },
     ]
+}
+
+fn adopted(index: Option<u32>) -> TaskEvent {
+    let (from, started_at) = (index.and_then(|_| InstanceId::new("i-1").ok()), index.map(|_| Timestamp::from_micros(7)));
+    TaskEvent::Adopted { from, origin: origin(), started_at, index, alone: index.is_none(), data: Payload::json("{\"drained\":17}") }
 }
 
 fn of_plans() -> Vec<PlanEvent> {
@@ -91,6 +100,8 @@ fn of_plans() -> Vec<PlanEvent> {
         PlanEvent::Completed,
         PlanEvent::Failed { failure: failure() },
         PlanEvent::Cancelled,
+        PlanEvent::Degraded { why: "the commons cannot be reached".into() },
+        PlanEvent::Restored { why: "the commons are back".into() },
     ];
     paused.into_iter().chain(changed).chain(others).collect()
 }
@@ -102,9 +113,12 @@ fn of_locks() -> Vec<LockEvent> {
         LockEvent::Acquired(lease()),
         LockEvent::Renewed { fence: 7, expires_at: Timestamp::from_micros(9), seen: 4 },
         LockEvent::Suspected { fence: 7 },
-        LockEvent::Released { task: task(), fence: Some(7) },
-        LockEvent::Released { task: task(), fence: None },
+        LockEvent::Released { task: task(), fence: Some(7), holder: None },
+        LockEvent::Released { task: task(), fence: None, holder: None },
+        LockEvent::Released { task: task(), fence: None, holder: Some("q:q/acme".into()) },
         LockEvent::Lost { fence: 7, origin: Origin::default() },
+        LockEvent::Lost { fence: 7, origin: origin() },
+        LockEvent::BrokenElsewhere { holder: "q:q/acme".into(), origin: origin() },
         LockEvent::Broken { fence: 7, origin: origin() },
     ]
 }
