@@ -227,6 +227,10 @@ fn change(plan: &mut Plan, entry: &Entry, event: &PlanEvent) -> Result<(), &'sta
             plan.silent.insert(place); // it says where it stands, or has said it by now: whatever is heard of it is enough
             Arc::make_mut(&mut plan.tasks[place]).told = 0;
         }
+        PlanEvent::Degraded { .. } if plan.degraded || matches!(plan.phase, Phase::Ended { .. }) => {
+            return Err("it is known already, or of no concern any more");
+        }
+        PlanEvent::Restored { .. } if !plan.degraded => return Err("nothing was amiss"),
         PlanEvent::Degraded { .. } => plan.degraded = true,
         PlanEvent::Restored { .. } => plan.degraded = false,
         PlanEvent::Completed | PlanEvent::Failed { .. } | PlanEvent::Cancelled => {

@@ -64,10 +64,10 @@ fn admit(plan: &Plan) -> Option<PlanEvent> {
     admitted(plan, *place).filter(|_| is_canary)
 }
 
-/// The tasks that all others wait for: the first ones that were not called off, until they have completed.
+/// The tasks that all others wait for: the first ones that were not called off or handed over, until they have completed.
 pub(super) fn canaries(plan: &Plan) -> Option<Vec<usize>> {
     let many = plan.created.settings.canary as usize;
-    let counts = |status: TaskStatus| !matches!(status, TaskStatus::Cancelled | TaskStatus::RolledBack);
+    let counts = |status: TaskStatus| !matches!(status, TaskStatus::Cancelled | TaskStatus::RolledBack | TaskStatus::HandedOver);
     let canaries: Vec<usize> = (0..plan.tasks.len()).filter(|place| counts(plan.tasks[*place].status)).take(many).collect();
     let done = canaries.iter().all(|place| plan.tasks[*place].status == TaskStatus::Completed);
     (!done).then_some(canaries)
