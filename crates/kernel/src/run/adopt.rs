@@ -4,7 +4,9 @@
 
 use super::turn::disarm_all;
 use super::{Decision, Run, retry, start};
-use crate::{AdoptRun, Answer, Effect, Entry, Event, HandOver, Payload, Refusal, RetryFrom, RetryRun, RunId, StepId, TaskEvent, Timestamp};
+use crate::{
+    AdoptRun, Answer, Effect, Entry, Event, HandOver, Origin, Payload, Refusal, RetryFrom, RetryRun, RunId, StepId, TaskEvent, Timestamp,
+};
 
 pub(super) fn decide(id: &RunId, state: Option<&Run>, command: AdoptRun, now: Timestamp) -> Result<Decision, Refusal> {
     let AdoptRun { start, from, origin, started_at, fence, done, data, alone } = command;
@@ -20,10 +22,13 @@ pub(super) fn decide(id: &RunId, state: Option<&Run>, command: AdoptRun, now: Ti
                 }),
                 ..run.clone()
             };
-            let again = RetryRun { origin: origin.clone(), from: RetryFrom::Start, ..RetryRun::default() };
+            // The command is kept for what its person wants of the task after this.
+            let by = Origin { command: None, ..origin.clone() };
+            let again = RetryRun { origin: by, from: RetryFrom::Start, ..RetryRun::default() };
             retry::begin(&own, again, now)?
         }
     };
+    let done: Vec<bool> = done.into_iter().take(options.stages.len()).collect();
     let index = u32::try_from(done.len()).ok().and_then(|done| done.checked_sub(1));
     let adopted = Event::Task(Box::new(TaskEvent::Adopted { from, origin, started_at, fence, index, alone, data }));
     let steps = options.stages.iter().zip(done).filter_map(|(stage, undoable)| {

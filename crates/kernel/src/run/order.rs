@@ -9,6 +9,12 @@ impl Run {
         if let Event::RunRetried(_) = event {
             return self.may_be_retried(); // from where is decided when it is asked for
         }
+        if self.is_handed_over() {
+            return match event {
+                Event::RunCancelled if self.open().is_some() => Ok(()),
+                _ => Err("another instance goes on with the task".into()),
+            };
+        }
         if let Event::Task(event) = event
             && event.stage().is_none()
         {
@@ -25,7 +31,6 @@ impl Run {
         match event {
             Event::RunCancelRequested { .. } if task::may_be_called_off(self) => return Ok(()),
             Event::RunCancelled if task::may_be_called_off(self) && is_asked_for => return Ok(()),
-            Event::RunCancelled if self.is_handed_over() && self.open().is_some() => return Ok(()),
             _ => {}
         }
         let Phase::Open(open) = &self.phase else { return Err("the run has ended".into()) };
@@ -42,6 +47,7 @@ impl Run {
             (_, Event::RunPaused { .. }) if open.stands_still() => Err("the run stands still already".into()),
             (_, Event::RunPaused { .. }) => Ok(()),
             (_, Event::RunInterrupted) if self.options.recovery == Recovery::Automatic => Err("the run goes on by itself".into()),
+            (_, Event::RunInterrupted) if self.is_let_begin_by_nobody() => Ok(()),
             (_, Event::RunInterrupted) => self.may_go_on(),
             (_, Event::RunResumed { .. }) if open.paused.is_some() && open.interrupted.is_none() => Ok(()),
             (_, Event::RunResumed { .. }) => Err("the run is not paused".into()),

@@ -87,6 +87,17 @@ impl Run {
         self.is_ready() && self.task().is_some_and(is_let)
     }
 
+    /// True for a task that waits for its turn, and may have it.
+    fn waits_for_its_turn(&self) -> bool {
+        let is_interrupted = self.open().is_some_and(|open| open.interrupted.is_some());
+        self.is_ready() && !is_interrupted && self.task().is_some_and(|task| !task.admitted)
+    }
+
+    /// True for a task that waits for its turn while there is no plan here to give it one.
+    pub(super) fn is_let_begin_by_nobody(&self) -> bool {
+        self.waits_for_its_turn() && self.task().is_some_and(|task| task.alone && !task.rolls_back)
+    }
+
     /// True if another instance goes on with it.
     pub fn is_handed_over(&self) -> bool {
         self.task().is_some_and(|task| task.handed_over.is_some())
@@ -146,6 +157,7 @@ impl Run {
     /// It has ended.
     pub(super) fn over(&self) -> Refusal {
         match self.task {
+            Some(_) if self.is_handed_over() => self.refuse(ELSEWHERE),
             Some(_) => self.refuse("it has ended; retry it, or roll it back"),
             None => Refusal::Ended { run: self.id.clone() },
         }
@@ -172,7 +184,7 @@ pub(super) fn may_come(run: &Run, task: &Task, event: &TaskEvent) -> Result<(), 
     let total = u32::try_from(options.stages.len()).unwrap_or(u32::MAX);
     let done = u32::try_from(task.completed.len()).unwrap_or(u32::MAX);
     let fits = match event {
-        TaskEvent::Admitted { .. } => run.is_ready() && !task.admitted,
+        TaskEvent::Admitted { .. } => run.waits_for_its_turn(),
         TaskEvent::Recalled { .. } => run.is_ready() && task.admitted && !task.rolls_back,
         TaskEvent::LockAcquired(lease) => {
             let takes = run.is_ready() && task.admitted;
@@ -181,7 +193,8 @@ pub(super) fn may_come(run: &Run, task: &Task, event: &TaskEvent) -> Result<(), 
         TaskEvent::LockLost { fence, .. } => task.lock.as_ref().is_some_and(|lock| lock.fence == *fence),
         TaskEvent::Started => run.is_ready() && task.admitted && task.lock.is_some(),
         TaskEvent::Adopted { index, .. } => {
-            run.is_ready() && !task.admitted && done == 0 && !task.adopting && index.is_none_or(|index| index < total)
+            let is_new = run.task_status() == Some(TaskStatus::Pending) && done == 0 && !task.adopting;
+            is_new && index.is_none_or(|index| index < total)
         }
         TaskEvent::HandedOver { .. } => task.handed_over.is_none(),
         TaskEvent::StageStarted { index, .. } | TaskEvent::StageCompleted { index, .. } | TaskEvent::StageFailed { index, .. } => {
@@ -211,7 +224,7 @@ pub(super) fn record(task: &mut Task, entry: &Entry, event: &TaskEvent) {
         TaskEvent::Adopted { started_at, fence, index, alone, data, .. } => {
             let base = index.map(|index| Checkpoint { index, data: data.clone(), saved_at: entry.at, version: entry.seq });
             (task.adopting, task.alone, task.staged) = (true, *alone, base.is_some());
-            task.started_at = task.started_at.or(*started_at);
+            task.started_at = task.started_at.or(*started_at).or_else(|| base.as_ref().map(|base| base.saved_at)); // what is done has begun
             task.fence = task.fence.max(*fence);
             task.checkpoint.clone_from(&base);
             task.adopted = base;
@@ -327,7 +340,7 @@ pub(super) fn said(run: &Run, entry: &Entry) -> Vec<(EntityId, Message)> {
 
 /// Its plan lets it begin. If it has kept its lock it does; otherwise it asks for it.
 pub(super) fn admit(run: &Run, epoch: Epoch, now: Timestamp) -> Option<Decision> {
-    let task = run.task().filter(|task| run.epoch == epoch && run.is_ready() && !task.admitted)?;
+    let task = run.task().filter(|_| run.epoch == epoch && run.waits_for_its_turn())?;
     let admitted = TaskEvent::Admitted { epoch };
     let started = task.lock.is_some().then_some(TaskEvent::Started);
     begin(run, [admitted].into_iter().chain(started), now)
@@ -358,9 +371,15 @@ pub(super) fn recall(run: &Run, epoch: Epoch, now: Timestamp) -> Option<Decision
     begin(run, [TaskEvent::Recalled { epoch }], now)
 }
 
-/// Its process has died before it had the lock: it waits for its turn again, and does not want the lock if it comes now.
+/// Its process has died before it had the lock: it waits for its turn again, and does not want the lock if it comes now. One whose plan is not here would
+/// wait for ever: a person decides.
 pub(super) fn interrupt(run: &Run, now: Timestamp) -> Option<Decision> {
-    run.is_let_begin().then(|| begin(run, [TaskEvent::Recalled { epoch: run.epoch }], now))?
+    let mut decision = run.is_let_begin().then(|| begin(run, [TaskEvent::Recalled { epoch: run.epoch }], now))??;
+    if run.task().is_some_and(|task| task.alone) {
+        decision.entries.push(run.entry(1, now, Some(0), Event::RunInterrupted));
+        decision.effects.push(Effect::Close);
+    }
+    Some(decision)
 }
 
 /// It has the lock. One that it does not want, or not any more, it gives back.

@@ -10,7 +10,7 @@ pub(super) fn decide(run: &Run, origin: Origin, now: Timestamp) -> Result<Decisi
         return Ok(Decision::answer(Answer::Terminated));
     }
     if run.open().is_none() {
-        return Err(Refusal::Ended { run: run.id.clone() });
+        return Err(run.over());
     }
     let requested = run.entry(0, now, None, Event::RunCancelRequested { origin, terminate: true, undo: false });
     let cancelled = run.entry(1, now, Some(0), Event::RunCancelled);
