@@ -70,7 +70,15 @@ fn of_tasks() -> Vec<TaskEvent> {
 
 fn adopted(index: Option<u32>) -> TaskEvent {
     let (from, started_at) = (index.and_then(|_| InstanceId::new("i-1").ok()), index.map(|_| Timestamp::from_micros(7)));
-    TaskEvent::Adopted { from, origin: origin(), started_at, index, alone: index.is_none(), data: Payload::json("{\"drained\":17}") }
+    TaskEvent::Adopted {
+        from,
+        origin: origin(),
+        started_at,
+        fence: 9,
+        index,
+        alone: index.is_none(),
+        data: Payload::json("{\"drained\":17}"),
+    }
 }
 
 fn of_plans() -> Vec<PlanEvent> {

@@ -15,7 +15,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use steadfast_kernel::machine::advance;
-use steadfast_kernel::run::{Stage, Step};
+use steadfast_kernel::run::{Stage, Step, Task};
 use steadfast_kernel::{Entity, EntityId, Entry, Event, Key, Plan, Recovery, Run, TaskStatus, plan};
 
 const SEED: [u8; 32] = *b"all arrows are taken, none other";
@@ -150,13 +150,15 @@ impl Seen {
     }
 }
 
-/// A limit that has a slot for who waits, a lock that nobody has and somebody waits for, a task that is called off and has not ended: what follows is in the
-/// same commit.
+/// A limit that has a slot for who waits, a task that is called off, handed over or being adopted and has not ended or stopped: what follows is in the same
+/// commit.
 fn is_in_between(entity: &Entity) -> bool {
     match entity {
         Entity::Limit(limit) => !limit.line.is_empty() && limit.held() < limit.slots as usize,
-        Entity::Lock(lock) => !lock.line.is_empty() && lock.holder.is_none(),
-        Entity::Run(run) => run.is_called_off() && run.task().is_some_and(|task| !task.rolls_back),
+        Entity::Run(run) => {
+            let between = |task: &Task| (run.is_called_off() && !task.rolls_back) || task.adopting || task.handed_over.is_some();
+            run.open().is_some() && run.task().is_some_and(between)
+        }
         _ => false,
     }
 }
@@ -172,7 +174,8 @@ fn kind(entity: Option<&Entity>) -> String {
         Some(Entity::Plan(plan)) => format!("{status} {}", kind_of_plan(plan)),
         Some(Entity::Lock(lock)) => {
             let lasts = lock.held().is_some_and(|lease| lease.expires_at > tried::now());
-            format!("{status} {} {lasts}", lock.line.len().min(2))
+            let waits = lock.line.iter().all(|waiter| waiter.waits);
+            format!("{status} {} {lasts} {waits}", lock.line.len().min(2))
         }
         None => status.into(),
     }
@@ -186,13 +189,13 @@ fn told_of(key: &Key) -> bool {
 fn kind_of_plan(plan: &Plan) -> String {
     let cause = if let plan::Phase::Paused { cause, .. } = plan.phase { cause.as_str() } else { "" };
     let has = [&plan.silent, &plan.waiting, &plan.asked, &plan.admitted].map(|places| places.len().min(1));
-    format!("{cause} {has:?} {:?} {}", plan.counts.keys().next(), plan.counts.len().min(2))
+    format!("{cause} {has:?} {:?} {} {}", plan.counts.keys().next(), plan.counts.len().min(2), plan.degraded)
 }
 
 fn kind_of_run(run: &Run) -> String {
     let task = run
         .task()
-        .map(|task| (task.admitted, task.started, task.started_at.is_some(), task.lock.is_some(), task.completed.len().min(2)));
+        .map(|task| (task.admitted, task.started, task.started_at.is_some(), task.lock.is_some(), task.completed.len().min(2), task.alone));
     let Some(open) = run.open() else { return format!("{} {task:?}", run.options.limits.is_empty()) };
     let any = |which: fn(&Step) -> bool| open.steps.values().any(which);
     let has = [

@@ -35,7 +35,7 @@ pub(super) fn decided(id: &EntityId, entity: Option<&Entity>) -> Vec<Decision> {
 
 fn of_nothing() -> Vec<Command> {
     let with = |options| Command::StartRun(StartRun { options, ..start_run() });
-    vec![start(), with(limited(&["a"])), with(manual())]
+    [start(), with(limited(&["a"])), with(manual())].into_iter().chain(plans::of_nothing()).collect()
 }
 
 fn of_run(run: &Run) -> Vec<Command> {

@@ -80,6 +80,7 @@ pub(super) fn name(effect: &Effect) -> &'static str {
         Effect::Answer(Answer::Redriven) => "Redriven",
         Effect::Answer(Answer::Operated) => "Operated",
         Effect::Answer(Answer::RollingBack) => "RollingBack",
+        Effect::Answer(Answer::HandedOver) => "HandedOver",
         Effect::Answer(Answer::Broken) => "Broken",
         Effect::Answer(Answer::Put { .. }) => "Put",
         Effect::Answer(Answer::Renewed { .. }) => "Renewed",

@@ -2,6 +2,7 @@
 //! this only says what is in it; what has to be added later gets a function
 //! and a file of its own.
 
+mod commons;
 mod keys;
 mod plans;
 
@@ -14,12 +15,13 @@ use steadfast_kernel::{Code, EntityId, Entry, Event, Failure, Payload, Record, R
 type Make = fn() -> Vec<Journal>;
 
 /// The files, all of which begin with `by-hand`.
-pub(super) const FILES: [(&str, Make); 5] = [
+pub(super) const FILES: [(&str, Make); 6] = [
     ("by-hand", || vec![journal("every-code", every_code())]),
     ("by-hand-defined", || vec![journal("defined", defined())]),
     ("by-hand-keys", keys::journals),
     ("by-hand-plans", plans::journals),
     ("by-hand-leases", plans::of_leases),
+    ("by-hand-commons", commons::journals),
 ];
 
 fn journal(run: &str, entries: Vec<Entry>) -> Journal {

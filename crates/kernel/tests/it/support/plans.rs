@@ -2,7 +2,9 @@
 
 use super::*;
 use steadfast_kernel::plan::{PlanCreated, PlanEvent, Settings};
-use steadfast_kernel::{CreatePlan, LockEvent, OperatePlan, PlanId, TaskEvent, TenantId, run::Verb};
+use steadfast_kernel::{
+    AdoptRun, CreatePlan, HandOver, InstanceId, LockEvent, OperatePlan, PlanId, Recovery, TaskEvent, TaskOptions, TenantId, run::Verb,
+};
 
 pub(crate) fn plan_named(name: &str) -> PlanId {
     PlanId::new(name).expect("a plan id")
@@ -34,6 +36,20 @@ pub(crate) fn create_plan(created: PlanCreated, locked: Vec<(TenantId, String)>)
 
 pub(crate) fn operate(verb: Verb, origin: Origin) -> Command {
     Command::OperatePlan(OperatePlan { verb, origin, locked: Vec::new() })
+}
+
+/// Another instance goes on with a task.
+pub(crate) fn hand_over(to: Option<&str>) -> Command {
+    Command::HandOverRun(HandOver { to: to.and_then(|to| InstanceId::new(to).ok()), origin: ada() })
+}
+
+/// This instance goes on with a task of which so many stages are done, that can be undone or not.
+pub(crate) fn adopt(run: RunId, task: TaskOptions, done: &[bool], alone: bool) -> Command {
+    let options = RunOptions { recovery: Recovery::Manual, task: Some(Box::new(task)), ..RunOptions::default() };
+    let start = StartRun { run, workflow: workflow("switch"), input: Payload::json("{}"), seed: SEED, deadline: None, options };
+    let (from, data) = (InstanceId::new("i-1").ok(), Payload::json("{\"a\":1}"));
+    let started_at = (!done.is_empty()).then(|| at(7));
+    Command::AdoptRun(Box::new(AdoptRun { start, from, origin: ada(), started_at, fence: 8, done: done.into(), data, alone }))
 }
 
 pub(crate) fn of_task(event: TaskEvent) -> Event {

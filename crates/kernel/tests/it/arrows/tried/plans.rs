@@ -8,8 +8,8 @@ use steadfast_kernel::lock::{Request, Waiter};
 use steadfast_kernel::plan::{Cause, Settings};
 use steadfast_kernel::run::Verb;
 use steadfast_kernel::{
-    Command, EntityId, Envelope, Event, Lease, Lock, LockEvent, Message, OperatePlan, Plan, PlanEvent, Proposal, RetryFrom, RetryRun, Run,
-    RunId, TakeTurn, TaskChanged, TaskEvent, TaskStatus, Wants,
+    Claimed, Command, Conflict, EntityId, Envelope, Event, Lease, Lock, LockEvent, Message, OnFailure, OperatePlan, Payload, Plan,
+    PlanEvent, Proposal, RetryFrom, RetryRun, Run, RunId, SettleClaim, TakeTurn, TaskChanged, TaskEvent, TaskOptions, TaskStatus, Wants,
 };
 
 const VERBS: [Verb; 7] = [Verb::Start, Verb::Pause, Verb::Resume, Verb::Cancel, Verb::RollBack, Verb::Retry, Verb::Terminate];
@@ -23,11 +23,11 @@ fn told_as(seq: u64, from: EntityId, to: &EntityId, message: Message) -> Command
     Command::Hear(Box::new(Envelope { from, seq, to: to.clone(), message }))
 }
 
-/// What tasks may say: nothing of another instance, which none of them does yet.
+/// What tasks may say.
 fn statuses() -> impl Iterator<Item = (TaskStatus, Wants)> {
     let asks = |status| matches!(status, TaskStatus::Pending | TaskStatus::RollingBack);
     let said = TaskStatus::ALL.into_iter().flat_map(|status| WANTS.map(|wants| (status, wants)));
-    said.filter(move |(status, wants)| *status != TaskStatus::HandedOver && (*wants == Wants::Nothing || asks(*status)))
+    said.filter(move |(status, wants)| *wants == Wants::Nothing || asks(*status))
 }
 
 pub(super) fn of_plan(id: &EntityId, plan: Option<&Plan>) -> Vec<Command> {
@@ -35,7 +35,8 @@ pub(super) fn of_plan(id: &EntityId, plan: Option<&Plan>) -> Vec<Command> {
     let Some(plan) = plan else { return vec![created(&["acme"]), created(&[])] };
     let verbs = VERBS.map(|verb| Command::OperatePlan(OperatePlan { verb, origin: ada(), locked: Vec::new() }));
     let timers = plan.timers().into_iter().map(|timer| fire(timer.name, timer.revision));
-    let mut asked: Vec<_> = verbs.into_iter().chain([Command::InterruptPlan]).chain(timers).collect();
+    let alerts = [true, false].map(|degraded| Command::AlertPlan { degraded, why: "the commons are away, or back".into() });
+    let mut asked: Vec<_> = verbs.into_iter().chain([Command::InterruptPlan]).chain(alerts).chain(timers).collect();
     for task in &plan.tasks {
         for (status, wants) in statuses() {
             let changed = TaskChanged { epoch: task.epoch.max(1), status, wants, heard: u64::MAX };
@@ -49,7 +50,20 @@ fn acquire(waits: bool) -> Message {
     Message::AcquireLock { epoch: 1, asked: 99, plan: plan_named("p-9"), lease: Duration::from_secs(9), waits }
 }
 
+/// The same where the commons say who has it, and what they say.
 pub(super) fn of_lock(id: &EntityId, lock: Option<&Lock>) -> Vec<Command> {
+    let mut asked = of_own_lock(id, lock);
+    asked.push(Command::BreakElsewhere { holder: "p-7:p-7/acme".into(), origin: ada() });
+    asked.push(Command::LoseLock { fence: lock.map_or(0, |lock| lock.fence), origin: ada() });
+    if let Some(Waiter { task, asked: by, .. }) = lock.and_then(Lock::wanted).cloned() {
+        let says = [Claimed::Granted { fence: None }, Claimed::Held { holder: "p-7:p-7/acme".into() }];
+        asked.extend(says.map(|claimed| Command::SettleClaim(SettleClaim { task: task.clone(), asked: by, claimed })));
+    }
+    let shared: Vec<_> = asked.iter().map(|command| Command::Shared(Box::new(command.clone()))).collect();
+    asked.into_iter().chain(shared).collect()
+}
+
+fn of_own_lock(id: &EntityId, lock: Option<&Lock>) -> Vec<Command> {
     let number = lock.map_or(0, |lock| lock.seq) + 1; // a new one after every change
     let told = |from: &EntityId, message| told_as(number, from.clone(), id, message);
     let strangers = ["p-8/acme", "p-9/acme"].map(|task| EntityId::from(&other_run(task)));
@@ -66,6 +80,18 @@ pub(super) fn of_lock(id: &EntityId, lock: Option<&Lock>) -> Vec<Command> {
         asked.extend(says.map(|message| told(&EntityId::from(task), message)));
     }
     asked
+}
+
+/// A task of another instance.
+pub(super) fn of_nothing() -> Vec<Command> {
+    let (plan, tenant, lease) = (plan_named("p-9"), tenant("acme"), Duration::from_secs(9));
+    let stages = ["drain", "switch", "check"].map(String::from).into();
+    let options = TaskOptions { plan, tenant, stages, lease, on_failure: OnFailure::Keep, conflict: Conflict::Refuse };
+    let done: [&[bool]; 3] = [&[], &[true], &[true, false, true]];
+    let adopted = done
+        .iter()
+        .flat_map(|done| [true, false].map(|alone| adopt(run_id(), options.clone(), done, alone)));
+    adopted.collect()
 }
 
 pub(super) fn of_task(run: &Run) -> Vec<Command> {
@@ -86,7 +112,8 @@ pub(super) fn of_task(run: &Run) -> Vec<Command> {
         let turn = TakeTurn { epoch: run.epoch, proposals, in_flight: 0, asked: 0, unanswered: Vec::new(), abandoned: Vec::new() };
         [0, 1].map(|in_flight| Command::TakeTurn(TakeTurn { in_flight, ..turn.clone() }))
     });
-    of_plan.chain(of_lock).chain(verbs).chain(retries).chain(turns).collect()
+    let elsewhere = [hand_over(Some("i-2")), adopt(run.id.clone(), options.clone(), &[true], false)];
+    of_plan.chain(of_lock).chain(verbs).chain(retries).chain(turns).chain(elsewhere).collect()
 }
 
 /// What else its code, or who undoes it, may say that makes a difference.
@@ -123,6 +150,8 @@ pub(super) fn events_of_task(run: &Run) -> Vec<Event> {
         TaskEvent::LockAcquired(lease_of(run, fence + 1)),
         TaskEvent::LockLost { fence, origin: ada() },
         TaskEvent::Started,
+        TaskEvent::Adopted { from: None, origin: ada(), started_at: None, fence: 1, index: None, alone: true, data: Payload::json("{}") },
+        TaskEvent::HandedOver { to: None, origin: ada() },
     ];
     says.map(of_task_event).into_iter().chain(stages(run)).collect()
 }
@@ -137,6 +166,8 @@ pub(super) fn events_of_plan(plan: Option<&Plan>) -> Vec<Event> {
         PlanEvent::Started { origin: ada() },
         PlanEvent::Paused { cause: Cause::Person, origin: ada() },
         PlanEvent::Resumed { origin: ada() },
+        PlanEvent::Degraded { why: "away".into() },
+        PlanEvent::Restored { why: "back".into() },
     ];
     for task in plan.iter().flat_map(|plan| &plan.tasks) {
         let (task, epoch) = (task.run.clone(), task.epoch);
@@ -152,20 +183,22 @@ pub(super) fn events_of_lock(lock: Option<&Lock>) -> Vec<Event> {
         let (plan, lease) = (plan_named("p-9"), Duration::from_secs(9));
         Lease { plan, task, epoch: 1, fence: fence + 1, lease, expires_at: now().saturating_add(lease) }
     };
-    let waiter = |task: RunId| Waiter { task, plan: plan_named("p-9"), epoch: 1, asked: 99, lease: Duration::from_secs(9) };
+    let waiter = |task: RunId| Waiter { task, plan: plan_named("p-9"), epoch: 1, asked: 99, lease: Duration::from_secs(9), waits: true };
     let known = lock.into_iter().flat_map(|lock| {
         let line = lock.line.iter().map(|waiter| waiter.task.clone());
         lock.held().map(|lease| lease.task.clone()).into_iter().chain(line)
     });
-    let mut events = vec![LockEvent::Lost { fence }, LockEvent::Broken { fence, origin: ada() }];
+    let mut events = vec![LockEvent::Lost { fence, origin: ada() }, LockEvent::Broken { fence, origin: ada() }];
     events.push(LockEvent::Renewed { fence, expires_at: now(), seen: 99 });
     events.push(LockEvent::Suspected { fence });
+    events.push(LockEvent::BrokenElsewhere { holder: "p-7:p-7/acme".into(), origin: ada() });
     for task in known.chain([other_run("p-9/acme")]) {
         events.push(LockEvent::Acquired(lease(task.clone())));
-        events.push(LockEvent::Released { task: task.clone(), fence: Some(fence) });
-        if lock.is_some_and(|lock| lock.holder.is_some()) {
-            events.push(LockEvent::Requested(waiter(task)));
+        events.push(LockEvent::Released { task: task.clone(), fence: Some(fence), holder: None });
+        if lock.is_some_and(|lock| lock.line.iter().any(|waiter| waiter.task == task)) {
+            events.push(LockEvent::Released { task: task.clone(), fence: None, holder: None });
         }
+        events.push(LockEvent::Requested(waiter(task)));
     }
     events.into_iter().map(crate::support::plans::of_lock).collect()
 }

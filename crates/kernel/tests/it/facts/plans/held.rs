@@ -87,7 +87,8 @@ impl Rollouts {
                 LockEvent::Requested(_)
                 | LockEvent::Released { fence: None, .. }
                 | LockEvent::Renewed { .. }
-                | LockEvent::Suspected { .. } => {}
+                | LockEvent::Suspected { .. }
+                | LockEvent::BrokenElsewhere { .. } => {}
             }
         }
         prop_assert_eq!(lock.fence, last);

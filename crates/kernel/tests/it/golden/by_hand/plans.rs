@@ -14,7 +14,7 @@ use steadfast_kernel::{
     Retried, RunId, RunOptions, TaskEvent, TaskOptions, TaskStatus, Wants, task_id,
 };
 
-const LEASE: Duration = Duration::from_secs(9_000);
+pub(super) const LEASE: Duration = Duration::from_secs(9_000);
 
 pub(super) fn journals() -> Vec<Journal> {
     vec![
@@ -27,20 +27,20 @@ pub(super) fn journals() -> Vec<Journal> {
     ]
 }
 
-fn task(plan: &str, name: &str) -> RunId {
+pub(super) fn task(plan: &str, name: &str) -> RunId {
     task_id(&plan_named(plan), &tenant(name))
 }
 
 /// One after the other, a millisecond apart.
-fn in_order(events: Vec<Event>) -> Vec<Entry> {
+pub(super) fn in_order(events: Vec<Event>) -> Vec<Entry> {
     (1..).zip(events).map(|(seq, event)| entry(seq, i64::try_from(seq).unwrap(), event)).collect()
 }
 
-fn changed(plan: &str, name: &str, epoch: Epoch, status: TaskStatus, wants: Wants) -> Event {
+pub(super) fn changed(plan: &str, name: &str, epoch: Epoch, status: TaskStatus, wants: Wants) -> Event {
     of_plan(PlanEvent::TaskChanged { task: task(plan, name), epoch, status, wants, heard: 3 })
 }
 
-fn created(tenants: &[&str], settings: Settings) -> PlanCreated {
+pub(super) fn created(tenants: &[&str], settings: Settings) -> PlanCreated {
     PlanCreated { input: Payload::json("{\"version\":\"2.4\"}"), ..plan_created(tenants, settings) }
 }
 
@@ -119,14 +119,14 @@ fn called_off() -> Vec<Entry> {
     ])
 }
 
-fn begins(plan: &str, name: &str, conflict: Conflict, on_failure: OnFailure) -> Event {
+pub(super) fn begins(plan: &str, name: &str, conflict: Conflict, on_failure: OnFailure) -> Event {
     let (plan, stages): (PlanId, _) = (plan_named(plan), ["drain", "switch", "check"].map(String::from).into());
     let task = TaskOptions { plan, tenant: tenant(name), stages, lease: LEASE, on_failure, conflict };
     let options = RunOptions { tenant: Some(name.into()), recovery: Recovery::Manual, task: Some(Box::new(task)), ..RunOptions::default() };
     Event::RunStarted { workflow: workflow("switch"), input: Payload::json("{}"), seed: SEED, deadline_at: None, options }
 }
 
-fn lease(plan: &str, name: &str, epoch: Epoch, fence: u64) -> Lease {
+pub(super) fn lease(plan: &str, name: &str, epoch: Epoch, fence: u64) -> Lease {
     Lease { plan: plan_named(plan), task: task(plan, name), epoch, fence, lease: LEASE, expires_at: at(9_000_000) }
 }
 
@@ -186,7 +186,7 @@ fn left_out() -> Vec<Entry> {
 
 /// A holder that gives no sign of life, and a task that was paused in the middle of its stage.
 pub(super) fn of_leases() -> Vec<Journal> {
-    let waiter = Waiter { task: task("switch-7", "bob"), plan: plan_named("switch-7"), epoch: 1, asked: 2, lease: LEASE };
+    let waiter = Waiter { task: task("switch-7", "bob"), plan: plan_named("switch-7"), epoch: 1, asked: 2, lease: LEASE, waits: true };
     let lock = in_order(vec![
         of_lock(LockEvent::Requested(waiter)),
         of_lock(LockEvent::Acquired(lease("switch-7", "bob", 1, 1))),
@@ -212,7 +212,7 @@ pub(super) fn of_leases() -> Vec<Journal> {
 fn lock() -> Vec<Entry> {
     let (plans, name) = (["switch-6", "switch-7", "switch-8"], "acme");
     let requested = |plan: &str, asked| {
-        let waiter = Waiter { task: task(plan, name), plan: plan_named(plan), epoch: 1, asked, lease: LEASE };
+        let waiter = Waiter { task: task(plan, name), plan: plan_named(plan), epoch: 1, asked, lease: LEASE, waits: true };
         of_lock(LockEvent::Requested(waiter))
     };
     let acquired = |plan: &str, fence| of_lock(LockEvent::Acquired(lease(plan, name, 1, fence)));
@@ -222,11 +222,11 @@ fn lock() -> Vec<Entry> {
         requested(plans[1], 2),
         requested(plans[2], 2),
         of_lock(LockEvent::Renewed { fence: 1, expires_at: at(18_000_000), seen: 12 }),
-        of_lock(LockEvent::Released { task: task(plans[1], name), fence: None }),
-        of_lock(LockEvent::Released { task: task(plans[0], name), fence: Some(1) }),
+        of_lock(LockEvent::Released { task: task(plans[1], name), fence: None, holder: None }),
+        of_lock(LockEvent::Released { task: task(plans[0], name), fence: Some(1), holder: None }),
         acquired(plans[2], 2),
         requested(plans[1], 4),
-        of_lock(LockEvent::Lost { fence: 2 }),
+        of_lock(LockEvent::Lost { fence: 2, origin: Origin::default() }),
         acquired(plans[1], 3),
         requested(plans[2], 6),
         of_lock(LockEvent::Broken { fence: 3, origin: ada_with("c-4") }),

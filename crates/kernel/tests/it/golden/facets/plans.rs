@@ -6,7 +6,7 @@ use steadfast_kernel::plan::{Cause, Settings, StopWhen};
 use steadfast_kernel::{Conflict, Lease, LockEvent, OnFailure, PlanCreated, PlanEvent, TaskEvent, TaskOptions, TaskStatus, Wants};
 
 /// Fields that may be there or not.
-pub(super) const EITHER: [&str; 7] = [
+pub(super) const EITHER: [&str; 14] = [
     "PLAN_CREATED.version",
     "PLAN_CREATED.skipped",
     "settings.stop_when",
@@ -14,6 +14,13 @@ pub(super) const EITHER: [&str; 7] = [
     "PLAN_CANCEL_REQUESTED.undo",
     "LOCK_RELEASED.fence",
     "settings.canary",
+    "LOCK_REQUESTED.waits",
+    "LOCK_RELEASED.holder",
+    "TASK_ADOPTED.from",
+    "TASK_ADOPTED.started_at",
+    "TASK_ADOPTED.index",
+    "TASK_ADOPTED.alone",
+    "TASK_HANDED_OVER.to",
 ];
 
 /// What is one of several.
@@ -49,6 +56,16 @@ pub(super) fn of_task(event: &TaskEvent) -> Vec<String> {
         TaskEvent::LockLost { fence: _, origin } => of_origin(origin),
         TaskEvent::StageFailed { stage: _, index: _, failure } => of_failure(failure),
         TaskEvent::LockAcquired(lease) => of_lease(lease),
+        TaskEvent::Adopted { from, origin, started_at, fence: _, index, alone, data: _ } => {
+            let fields = [
+                present("TASK_ADOPTED.from", from.is_some()),
+                present("TASK_ADOPTED.started_at", started_at.is_some()),
+                present("TASK_ADOPTED.index", index.is_some()),
+                present("TASK_ADOPTED.alone", *alone),
+            ];
+            [fields.into(), of_origin(origin)].concat()
+        }
+        TaskEvent::HandedOver { to, origin } => [vec![present("TASK_HANDED_OVER.to", to.is_some())], of_origin(origin)].concat(),
         TaskEvent::Admitted { epoch: _ }
         | TaskEvent::Recalled { epoch: _ }
         | TaskEvent::Started
@@ -76,7 +93,9 @@ pub(super) fn of_plan(event: &PlanEvent) -> Vec<String> {
         PlanEvent::TaskAdmitted { task: _, epoch: _ }
         | PlanEvent::TaskRecalled { task: _, epoch: _ }
         | PlanEvent::Completed
-        | PlanEvent::Cancelled => Vec::new(),
+        | PlanEvent::Cancelled
+        | PlanEvent::Degraded { why: _ }
+        | PlanEvent::Restored { why: _ } => Vec::new(),
     }
 }
 
@@ -101,12 +120,16 @@ fn of_created(created: &PlanCreated) -> Vec<String> {
 
 pub(super) fn of_lock(event: &LockEvent) -> Vec<String> {
     match event {
-        LockEvent::Requested(Waiter { task: _, plan: _, epoch: _, asked: _, lease: _ })
-        | LockEvent::Renewed { fence: _, expires_at: _, seen: _ }
-        | LockEvent::Suspected { fence: _ }
-        | LockEvent::Lost { fence: _ } => Vec::new(),
+        LockEvent::Renewed { fence: _, expires_at: _, seen: _ } | LockEvent::Suspected { fence: _ } => Vec::new(),
+        LockEvent::Requested(Waiter { task: _, plan: _, epoch: _, asked: _, lease: _, waits }) => {
+            vec![present("LOCK_REQUESTED.waits", *waits)]
+        }
         LockEvent::Acquired(lease) => of_lease(lease),
-        LockEvent::Released { task: _, fence } => vec![present("LOCK_RELEASED.fence", fence.is_some())],
-        LockEvent::Broken { fence: _, origin } => of_origin(origin),
+        LockEvent::Released { task: _, fence, holder } => {
+            vec![present("LOCK_RELEASED.fence", fence.is_some()), present("LOCK_RELEASED.holder", holder.is_some())]
+        }
+        LockEvent::Lost { fence: _, origin }
+        | LockEvent::Broken { fence: _, origin }
+        | LockEvent::BrokenElsewhere { holder: _, origin } => of_origin(origin),
     }
 }

@@ -1,6 +1,7 @@
 //! What a task, a plan and a lock come to.
 
 use super::{Facts, text};
+use steadfast_kernel::Checkpoint;
 use steadfast_kernel::lock::{Holder, Lock};
 use steadfast_kernel::plan::{Plan, PlanCreated, Task};
 use steadfast_kernel::run::{Run, Task as RunTask};
@@ -9,7 +10,22 @@ impl Facts {
     /// What is known of a run as a task; nothing of any other.
     pub(super) fn task(&mut self, run: &Run) {
         let (Some(options), Some(task)) = (run.task_options(), run.task()) else { return };
-        let RunTask { admitted, asked, started, started_at, lock, staged, completed, checkpoint, rolls_back } = task;
+        let RunTask {
+            admitted,
+            asked,
+            started,
+            started_at,
+            lock,
+            staged,
+            completed,
+            checkpoint,
+            rolls_back,
+            fence,
+            adopted,
+            adopting,
+            alone,
+            handed_over,
+        } = task;
         self.say("task", format_args!("{options:?}"));
         self.each("task is", run.task_status());
         self.each("is at stage", run.stage_at());
@@ -17,7 +33,13 @@ impl Facts {
         self.each("first began", started_at);
         self.each("has the lock", lock);
         self.each("stage done by", completed);
-        self.each("checkpoint", checkpoint.as_ref().map(|saved| (saved.index, text(&saved.data), saved.saved_at, saved.version)));
+        let saved = |saved: &Checkpoint| (saved.index, text(&saved.data), saved.saved_at, saved.version);
+        self.each("checkpoint", checkpoint.as_ref().map(saved));
+        self.each("last fence", (*fence > 0).then_some(fence));
+        self.each("done elsewhere", adopted.as_ref().map(saved));
+        self.each("is being adopted", adopting.then_some("what was done elsewhere follows"));
+        self.each("alone", alone.then_some("its plan is not here"));
+        self.each("handed over", handed_over);
     }
 
     pub(super) fn plan(&mut self, plan: &Plan) {
@@ -40,6 +62,7 @@ impl Facts {
             forgiven,
             deadline,
             commands,
+            degraded,
         } = plan;
         let PlanCreated { workflow, definition, version, stages, tenants, skipped, settings, seed, origin, input: _ } = &**created;
         self.say("status", format_args!("{:?}", plan.status()));
@@ -67,6 +90,7 @@ impl Facts {
         self.say("forgiven", forgiven);
         self.each("deadline", deadline);
         self.each("carried out", commands);
+        self.each("commons", degraded.then_some("cannot be reached"));
     }
 
     pub(super) fn lock(&mut self, lock: &Lock) {
