@@ -2,30 +2,30 @@
 
 use super::*;
 
-const LEASE: Duration = Duration::from_secs(9);
+pub(super) const LEASE: Duration = Duration::from_secs(9);
 
-fn lock() -> One {
+pub(super) fn lock() -> One {
     One::new(lock_entity())
 }
 
-fn who(name: &str) -> EntityId {
+pub(super) fn who(name: &str) -> EntityId {
     EntityId::from(&other_run(name))
 }
 
-fn acquire(asked: Seq, waits: bool) -> Message {
+pub(super) fn acquire(asked: Seq, waits: bool) -> Message {
     Message::AcquireLock { epoch: 1, asked, plan: plan_named("p"), lease: LEASE, waits }
 }
 
-fn holder(lock: &One) -> Option<(&str, u64)> {
+pub(super) fn holder(lock: &One) -> Option<(&str, u64)> {
     lock.lock().held().map(|lease| (lease.task.as_str(), lease.fence))
 }
 
-fn line(lock: &One) -> Vec<&str> {
+pub(super) fn line(lock: &One) -> Vec<&str> {
     lock.lock().line.iter().map(|waiter| waiter.task.as_str()).collect()
 }
 
 /// Held by `a` since 1000, with fence 1; `b` and `c` wait.
-fn in_line() -> One {
+pub(super) fn in_line() -> One {
     let mut lock = lock();
     assert_eq!(lock.hears(&who("a"), acquire(3, true)), ["LOCK_REQUESTED", "LOCK_ACQUIRED"]);
     assert_eq!(lock.hears(&who("b"), acquire(3, true)), ["LOCK_REQUESTED"]);

@@ -1,5 +1,9 @@
 //! The machines of plans, tasks and locks, one at a time: what is asked, what happens, and what is said to others.
 
+mod adopt;
+mod alert;
+mod claim;
+mod hand_over;
 mod lock;
 mod plan;
 mod roll_back;
@@ -14,9 +18,10 @@ use steadfast_kernel::machine::{advance, decide};
 use steadfast_kernel::plan::{Cause, Phase, Settings, StopWhen};
 use steadfast_kernel::run::Verb;
 use steadfast_kernel::{
-    Answer, Command, Completion, Conflict, Effect, Entity, EntityId, Entry, Envelope, Epoch, Event, FireTimer, Lease, Lock, Message,
-    OnFailure, OperatePlan, Origin, Payload, Plan, PlanStatus, Proposal, Recovery, Refusal, RetryFrom, Run, RunId, RunOptions, Seq,
-    StartChild, TakeTurn, TaskChanged, TaskOptions, TaskStatus, TimerName, Wants, code, task_id,
+    AdoptRun, Answer, Claimed, Command, Completion, Conflict, Effect, Entity, EntityId, Entry, Envelope, Epoch, Event, FireTimer,
+    InstanceId, Lease, Lock, Message, OnFailure, OperatePlan, Origin, Payload, Plan, PlanStatus, Proposal, Recovery, Refusal, RetryFrom,
+    Run, RunId, RunOptions, Seq, SettleClaim, StartChild, StepId, TakeTurn, TaskChanged, TaskOptions, TaskStatus, TimerName, Wants, code,
+    task_id,
 };
 
 /// An entity, and everything that is known of it from outside.

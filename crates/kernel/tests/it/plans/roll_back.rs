@@ -3,7 +3,7 @@
 use super::task::*;
 use super::*;
 
-fn roll_back() -> Command {
+pub(super) fn roll_back() -> Command {
     Command::RollBackRun(ada())
 }
 

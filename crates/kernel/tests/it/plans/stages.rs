@@ -4,7 +4,7 @@ use super::task::*;
 use super::*;
 
 /// How many stages are done, the stage it is at, and the stage of its checkpoint.
-fn progress(one: &One) -> (usize, Option<u32>, Option<u32>) {
+pub(super) fn progress(one: &One) -> (usize, Option<u32>, Option<u32>) {
     let task = one.run().task().expect("a task");
     (task.completed.len(), one.run().stage_at(), task.checkpoint.as_ref().map(|checkpoint| checkpoint.index))
 }
