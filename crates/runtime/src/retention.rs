@@ -143,7 +143,8 @@ impl Sweeper {
         loop {
             let now = self.clock.now();
             let page = self.store.oldest(self.shard, place.as_ref(), PAGE).await?;
-            let over: Vec<_> = page.iter().filter_map(|row| self.retention.over(row, now)).collect();
+            let mut over: Vec<_> = page.iter().filter_map(|row| self.retention.over(row, now)).collect();
+            over.extend(self.adopted_over(&page, now).await?);
             for few in over.chunks(HANDED) {
                 match self.hand_over(few.to_vec()).await {
                     Some(Some(gone)) => removed += gone,

@@ -72,7 +72,9 @@ fn free(tenant: &TenantId) -> Lock {
 fn remember(lock: &mut Lock, entry: &Entry, event: &LockEvent) {
     let said = entry.heard.as_ref().and_then(|Heard { from, seq }| Some((from.run()?, *seq)));
     match (event, said) {
-        (LockEvent::Released { task, fence: None, holder: None }, _) | (LockEvent::Released { task, .. }, Some(_)) => drop_request(lock, task),
+        (LockEvent::Released { task, fence: None, holder: None }, _) | (LockEvent::Released { task, .. }, Some(_)) => {
+            drop_request(lock, task)
+        }
         (_, Some((task, message))) => {
             drop_request(lock, task);
             lock.requests.push(Request { task: task.clone(), message });

@@ -4,8 +4,9 @@
 //! that somebody takes up again meanwhile is kept, and its plan with it.
 
 use super::{HANDED, PAGE, PAUSE, Sweeper};
+use std::collections::BTreeMap;
 use std::time::Duration;
-use steadfast_kernel::{EntityId, PlanStatus, RunId, TenantId, Timestamp};
+use steadfast_kernel::{EntityId, PlanId, PlanStatus, RunId, TenantId, Timestamp};
 use steadfast_store::{Error, PlanCursor, PlanFilter, PlanRow, RunRow, Sweep};
 
 /// What came of a look.
@@ -96,6 +97,24 @@ impl Sweeper {
                 _ => return Ok(Some(all)),
             }
         }
+    }
+
+    /// Those of these runs that are tasks of plans that are not here, because they were begun by another instance: nothing but their own time keeps them.
+    pub(super) async fn adopted_over(&self, rows: &[RunRow], now: Timestamp) -> Result<Vec<Sweep>, Error> {
+        let (mut over, mut plans) = (Vec::new(), BTreeMap::<PlanId, bool>::new());
+        for row in rows {
+            let Some((task, keep_for)) = row.task.as_ref().zip(self.retention.keep_for(row.status)) else { continue };
+            let Some(sweep) = task_over(row, keep_for, now) else { continue };
+            let is_here = match plans.get(&task.plan) {
+                Some(is_here) => *is_here,
+                None => self.store.plan(&task.plan).await?.is_some(),
+            };
+            plans.insert(task.plan.clone(), is_here);
+            if !is_here && !self.has_locks(std::slice::from_ref(row)).await? {
+                over.push(sweep);
+            }
+        }
+        Ok(over)
     }
 
     /// True if one of these tasks has its tenant's lock.
