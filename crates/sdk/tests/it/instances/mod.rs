@@ -1,5 +1,6 @@
 //! Several instances with stores of their own that share tenants through a real Redis.
 
+mod costs;
 mod flow;
 
 use crate::plans::World;
