@@ -26,6 +26,10 @@ struct Place {
     held: Option<LockHolder>,
     /// The commons have to be told that it is held.
     assert: bool,
+    /// It was granted while they were away, and they have not heard of it yet.
+    local: bool,
+    /// The answer to a claim of the holder was lost: it may be there under another number.
+    ghost: bool,
     claim: Option<Claim>,
     /// Holdings that are over.
     release: Vec<LockHolder>,
@@ -80,15 +84,11 @@ impl Locks {
             return;
         }
         let is_as_before = place.holder == holder;
-        if let Some(over) = place.held.take_if(|held| holder.as_ref().is_none_or(|lease| lease.fence != held.fence)) {
-            place.release.push(over);
-        }
+        place.end(me, holder.as_ref());
         match (&wanted, &place.claim) {
             (Some(waiter), Some(claim)) if claim.waiter == *waiter => {}
-            (_, before) => {
-                if let Some(claim) = before.as_ref().filter(|claim| claim.in_doubt && !claim.granted) {
-                    place.release.push(claim.waiter.holder(me, 0));
-                }
+            _ => {
+                place.leave(me, holder.as_ref());
                 place.claim = wanted.map(|waiter| Claim { waiter, at: now, pause: POLL.0, held_by: None, in_doubt: false, granted: false });
             }
         }
@@ -229,7 +229,7 @@ impl Locks {
                     Wrote::Held(other) => Then::Contested(tenant, holder, lease, Some(other)),
                     Wrote::Foreign { key } => Then::Foreign(key),
                     _ => {
-                        place.held = Some(holder);
+                        place.is_there(holder);
                         Then::Nothing
                     }
                 }
@@ -294,8 +294,14 @@ impl Locks {
         if let Some(place) = self.places.get_mut(tenant)
             && place.holder.as_ref().is_some_and(|lease| lease.fence == holder.fence)
         {
-            place.held = Some(holder);
+            place.is_there(holder);
         }
+    }
+
+    /// Whether that holding was granted while the commons were away, so that what they have counted since then says nothing about it.
+    pub(crate) fn is_local(&self, tenant: &TenantId, holder: &LockHolder) -> bool {
+        let is_it = |place: &&Place| place.holder.as_ref().is_some_and(|lease| lease.fence == holder.fence);
+        self.places.get(tenant).filter(is_it).is_some_and(|place| place.local)
     }
 
     /// What has to be asked again, because nobody knows what became of it.
@@ -316,6 +322,37 @@ impl Locks {
         if self.places.get(tenant).is_some_and(is_idle) {
             self.places.remove(tenant);
         }
+    }
+}
+
+impl Place {
+    /// A holding is over if it is not that one: whatever may be there of it is given back.
+    fn end(&mut self, me: &InstanceId, now: Option<&Lease>) {
+        let Some(over) = self.holder.as_ref().filter(|over| now.is_none_or(|lease| lease.fence != over.fence)) else { return };
+        let may_be_there = self.assert || self.ghost;
+        match self.held.take() {
+            Some(held) => self.release.push(held),
+            None if may_be_there => self.release.push(LockHolder { fence: 0, ..of(over, me) }),
+            None => {}
+        }
+        (self.local, self.ghost) = (false, false);
+    }
+
+    /// A claim is over: it was granted, or nobody wants it any more, and then what may have come of it is given back.
+    fn leave(&mut self, me: &InstanceId, now: Option<&Lease>) {
+        let Some(claim) = self.claim.take() else { return };
+        let is_granted = claim.granted && now.is_some_and(|lease| lease.task == claim.waiter.task);
+        if is_granted {
+            (self.local, self.ghost) = (self.held.is_none(), claim.in_doubt);
+        } else if claim.in_doubt {
+            self.release.push(claim.waiter.holder(me, 0));
+        }
+    }
+
+    /// The commons know the holding.
+    fn is_there(&mut self, holder: LockHolder) {
+        (self.local, self.ghost) = (false, false);
+        self.held = Some(holder);
     }
 }
 
@@ -345,3 +382,6 @@ pub(crate) fn of(lease: &Lease, me: &InstanceId) -> LockHolder {
 fn foreign(wrote: Wrote) -> Option<String> {
     if let Wrote::Foreign { key } = wrote { Some(key) } else { None }
 }
+
+#[cfg(test)]
+mod tests;

@@ -436,15 +436,20 @@ impl Worker {
             Err(CommonsError::Foreign { key }) => return Ok(self.is_foreign(key)),
             known => known?,
         };
-        let others = other.as_ref().map_or(known, |other| other.fence);
         if let Some(other) = other.as_ref().filter(|other| other.task == mine.task && other.instance != mine.instance) {
             return Ok(self.hand_over(&mine.task, Some(other.instance.clone()), other.fence));
         }
-        if others > mine.fence || other.as_ref().is_some_and(|other| other.fence == mine.fence) {
-            let who = other.map_or_else(|| "it was another's meanwhile".to_string(), |other| format!("{other} has it"));
+        let rival = other.as_ref().filter(|other| other.instance != mine.instance || other.task != mine.task);
+        let is_lost = match (rival, &other) {
+            (Some(rival), _) => rival.fence >= mine.fence,
+            (None, Some(_)) => false, // the answer to an earlier claim of it was lost
+            (None, None) => known > mine.fence && !self.locks.is_local(&tenant, &mine),
+        };
+        if is_lost {
+            let who = rival.map_or_else(|| "it was another's meanwhile".to_string(), |rival| format!("{rival} has it"));
             return Ok(self.lose(tenant, mine.fence, &who));
         }
-        if let Some(other) = &other {
+        if let Some(other) = rival {
             self.metrics.conflicts.increment(1);
             tracing::error!(%tenant, %other, %mine, "the lock was taken by another with a lower fence: it is taken back");
         }
@@ -519,10 +524,10 @@ impl Worker {
             None => {
                 tracing::warn!(%error, "Redis cannot be used");
                 self.mirror.lingers = true;
-                self.locks.doubt(); // what is found there later may be another's
                 (now, RETRY.0)
             }
         };
+        self.locks.doubt(); // what is found there later may be another's
         self.away = Some(Away { since, why: error.to_string(), pause, at: now.saturating_add(pause) });
         if now.saturating_since(since) < BLIP {
             return;
