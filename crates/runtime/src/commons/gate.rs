@@ -4,6 +4,7 @@ use crate::clock::Clock;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{Code, Failure, RunId, Timestamp};
@@ -42,6 +43,8 @@ pub(crate) enum Lets {
 struct Place {
     required: u64,
     reached: u64,
+    /// It was found to be another's, and that is being put on record.
+    shut: bool,
 }
 
 impl std::fmt::Debug for Gate {
@@ -70,6 +73,17 @@ impl Gate {
         }
     }
 
+    /// The task or its lock was found to be another's: no stage of it begins until it has a lock again.
+    pub(super) fn shut(&self, run: &RunId, shut: bool) {
+        match self.runs.lock().entry(run.clone()) {
+            Entry::Occupied(mut place) => place.get_mut().shut = shut,
+            Entry::Vacant(place) if shut => {
+                place.insert(Place { shut, ..Place::default() });
+            }
+            Entry::Vacant(_) => {}
+        }
+    }
+
     /// The run has ended, or has another life.
     pub(super) fn forget(&self, run: &RunId) {
         self.runs.lock().remove(run);
@@ -79,8 +93,13 @@ impl Gate {
         self.runs.lock().get(run).is_none_or(|place| place.reached >= place.required)
     }
 
+    fn is_shut(&self, run: &RunId) -> bool {
+        self.runs.lock().get(run).is_some_and(|place| place.shut)
+    }
+
     fn is_open(&self, run: &RunId, lets: &Lets) -> bool {
         match lets {
+            _ if self.is_shut(run) => false,
             Lets::Everybody => true,
             Lets::Shared { until, .. } => self.clock.now() < *until && self.is_shared(run),
             Lets::Nobody { .. } => false,
@@ -110,6 +129,7 @@ impl Gate {
 
     fn failure(&self, run: &RunId) -> Failure {
         let why = match &*self.lets.borrow() {
+            _ if self.is_shut(run) => "another has the task, or its lock".into(),
             Lets::Nobody { why } => why.clone(),
             Lets::Shared { .. } if !self.is_shared(run) => "the last checkpoint could not be written".into(),
             Lets::Shared { .. } | Lets::Everybody => "it does not answer in time".into(),
@@ -117,3 +137,6 @@ impl Gate {
         Failure::new(Code::Unavailable, format!("the stage was not begun, because others share its tenant and Redis cannot be used: {why}"))
     }
 }
+
+#[cfg(test)]
+mod tests;

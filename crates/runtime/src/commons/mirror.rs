@@ -169,17 +169,25 @@ impl Mirror {
 
     /// What is to be sent now.
     pub(crate) fn writes(&mut self, me: &InstanceId) -> Vec<(About, Write)> {
-        let (mut writes, mut same) = (Vec::new(), Vec::new());
+        let (mut writes, mut last, mut same) = (Vec::new(), BTreeMap::new(), Vec::new());
         for name in self.dirty.iter().filter(|name| self.may_go(name)) {
             let before = writes.len();
             match name {
                 Name::Plan(plan) => writes.extend(self.plans.get(plan).map(|place| of_plan(me, place))),
-                Name::Task(task) => writes.extend(self.tasks.get(task).into_iter().flat_map(|place| of_task(me, place))),
+                Name::Task(task) => {
+                    let Some(place) = self.tasks.get(task) else { continue };
+                    writes.extend(of_task(me, place));
+                    if place.told.is_none() {
+                        let before = last.entry(&place.is.tenant).or_insert(place);
+                        *before = if before.is.created_at <= place.is.created_at { place } else { *before };
+                    }
+                }
             }
             if writes.len() == before {
                 same.push(name.clone()); // it differs in nothing that others are told
             }
         }
+        writes.extend(last.into_values().map(index));
         self.dirty.retain(|name| !same.contains(name));
         writes
     }
@@ -347,9 +355,14 @@ fn of_task(me: &InstanceId, place: &Place<TaskImage>) -> Vec<(About, Write)> {
     let (task, of) = name();
     let write = Write::Task { task: is.task.clone(), owner: me.clone(), fence: is.fence, fields, whole };
     writes.insert(0, (About::Task(task, of), write));
-    if before.is_none() && (whole || !is.status.is_final()) {
-        let unless_there = !whole;
-        writes.push((About::Index, Write::Index { tenant: is.tenant.clone(), task: is.task.clone(), unless_there }));
-    }
     writes
 }
+
+/// Of all tasks of a tenant that are told anew, the one that was made last is what it had last; others may have told of a later one.
+fn index(place: &Place<TaskImage>) -> (About, Write) {
+    let Place { is, fresh, missing, .. } = place;
+    (About::Index, Write::Index { tenant: is.tenant.clone(), task: is.task.clone(), unless_there: *missing || !*fresh })
+}
+
+#[cfg(test)]
+mod tests;

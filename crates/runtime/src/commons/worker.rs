@@ -24,6 +24,9 @@ const BLIP: Duration = Duration::from_secs(1);
 /// How soon the commons are tried again: first, and at the latest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
+/// How long it takes others at the most to find out that the commons are back: the longest pause between two tries, and between two connections.
+const COME_BACK: Duration = Duration::from_secs(7);
+
 /// How many pieces are looked at at once when other instances are looked for.
 const PIECES: usize = 20;
 
@@ -52,6 +55,8 @@ pub(crate) struct Worker {
     away: Option<Away>,
     /// No lock is claimed before that: others may have to say first what they have.
     settle_until: Option<Timestamp>,
+    /// Others may have taken what this instance has, and not all of it was compared yet.
+    doubts: bool,
     walk: Walk,
     alerted: BTreeSet<PlanId>,
     foreign: BTreeSet<String>,
@@ -113,6 +118,7 @@ impl Worker {
             cursor: 0,
             away: None,
             settle_until: None,
+            doubts: false,
             walk: Walk::ToDo,
             alerted: BTreeSet::new(),
             foreign: BTreeSet::new(),
@@ -296,6 +302,9 @@ impl Worker {
             return;
         };
         let lapsed = self.beaten.is_none_or(|beaten| beaten.saturating_add(self.sharing.gone_after) <= now);
+        if before.is_none() && (self.away.is_some() || !lapsed) {
+            self.settle(now);
+        }
         match before {
             Some(before) if before != self.says && self.beaten.is_some() => {
                 tracing::error!(instance = %self.sharing.instance, "another process says that it is this instance: no two may have copies of the same data");
@@ -303,7 +312,6 @@ impl Worker {
             }
             None if self.beaten.is_some() && !lapsed => {
                 tracing::warn!("what instances share was lost: it is written again from what is known here");
-                self.settle_until = Some(now.saturating_add(self.sharing.gone_after / 2));
                 self.doubt_all(now);
             }
             None if self.beaten.is_some() => self.doubt_all(now), // others may have taken this instance for gone
@@ -312,7 +320,22 @@ impl Worker {
         (self.beaten, self.beat_at) = (Some(now), now.saturating_add(self.sharing.gone_after / 3));
     }
 
+    /// What was shared may be lost. Others have what they had, and come to say so: those who were here all the time at their next beat, those who have to find out
+    /// that the commons are back a little later. Until then no lock is claimed, unless there is nobody else.
+    fn settle(&mut self, now: Timestamp) {
+        if self.beaten.is_some() && self.others.may_go_on_alone(now).is_ok() {
+            return;
+        }
+        let find_out = match (&self.away, self.beaten) {
+            (Some(away), Some(_)) => COME_BACK.min(2 * now.saturating_since(away.since) + BLIP), // each pause of theirs is as long as all before it
+            (Some(_), None) => COME_BACK,
+            (None, _) => Duration::ZERO,
+        };
+        self.settle_until = Some(now.saturating_add(self.sharing.gone_after / 2 + find_out));
+    }
+
     fn doubt_all(&mut self, now: Timestamp) {
+        self.doubts = true;
         self.mirror.doubt(now);
         self.locks.doubt();
     }
@@ -391,6 +414,7 @@ impl Worker {
         let owner = to.as_ref().map_or_else(|| "nobody".to_string(), ToString::to_string);
         let why = format!("Redis says that the task is owned by {owner} with fence {fence}");
         tracing::warn!(%task, owner, fence, "the task is handed over");
+        self.gate.shut(task, true);
         let origin = Origin { by: Some("the engine".into()), why: Some(why), command: None };
         self.tell(EntityId::Run(task.clone()), Command::HandOverRun(HandOver { to, origin }), None);
     }
@@ -403,6 +427,7 @@ impl Worker {
 
     /// A lock is a task's: that is put on record, and given back if nobody wants it any more.
     fn granted(&mut self, tenant: TenantId, waiter: Waiter, fence: Option<u64>) {
+        self.gate.shut(&waiter.task, false);
         let holder = fence.map(|fence| LockHolder {
             plan: waiter.plan.clone(),
             task: waiter.task.clone(),
@@ -447,7 +472,7 @@ impl Worker {
         };
         if is_lost {
             let who = rival.map_or_else(|| "it was another's meanwhile".to_string(), |rival| format!("{rival} has it"));
-            return Ok(self.lose(tenant, mine.fence, &who));
+            return Ok(self.lose(tenant, &mine, &who));
         }
         if let Some(other) = rival {
             self.metrics.conflicts.increment(1);
@@ -457,7 +482,7 @@ impl Worker {
         let take = Write::TakeLock { tenant: tenant.clone(), holder: mine.clone(), lease, instead_of: other };
         match commons.send(vec![raise, take]).await?.pop() {
             Some(Wrote::Done) => self.locks.renewed(&tenant, mine),
-            Some(Wrote::Held(other)) => self.lose(tenant, mine.fence, &format!("{other} has it")),
+            Some(Wrote::Held(other)) => self.lose(tenant, &mine, &format!("{other} has it")),
             Some(Wrote::Foreign { key }) => self.is_foreign(key),
             _ => {}
         }
@@ -465,8 +490,10 @@ impl Worker {
     }
 
     /// A lock that is held here is another's: the task that has it stops, and a person decides.
-    fn lose(&mut self, tenant: TenantId, fence: u64, who: &str) {
+    fn lose(&mut self, tenant: TenantId, mine: &LockHolder, who: &str) {
+        let fence = mine.fence;
         self.metrics.conflicts.increment(1);
+        self.gate.shut(&mine.task, true);
         tracing::error!(%tenant, fence, who, "a lock was lost to another");
         let why = format!("the lock in Redis is not this task's any more: {who}");
         let origin = Origin { by: Some("the engine".into()), why: Some(why), command: None };
@@ -496,6 +523,7 @@ impl Worker {
 
     /// The commons answer.
     fn are_back(&mut self) {
+        self.doubts = false;
         if let Some(Away { since, .. }) = self.away.take() {
             let away_for = self.clock.now().saturating_since(since);
             tracing::info!(?away_for, "Redis is back: what has changed meanwhile was written, and the locks were compared");
@@ -573,6 +601,7 @@ impl Worker {
     fn open_gate(&self) {
         let now = self.clock.now();
         let lets = match (&self.away, self.beaten) {
+            (None, _) if self.doubts => return,
             (Some(away), _) if now.saturating_since(away.since) < BLIP => return,
             (Some(away), _) => match self.others.may_go_on_alone(now) {
                 Ok(()) => Lets::Everybody,

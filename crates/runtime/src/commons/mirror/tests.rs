@@ -1,0 +1,269 @@
+//! What is sent, and what is remembered of it, without any Redis.
+
+use super::*;
+use std::time::Duration;
+use steadfast_kernel::{Payload, TenantId};
+use steadfast_store::SharedCheckpoint;
+
+fn me() -> InstanceId {
+    InstanceId::new("a").unwrap()
+}
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::EPOCH.saturating_add(Duration::from_secs(seconds))
+}
+
+fn plan(seq: Seq, status: PlanStatus) -> PlanImage {
+    PlanImage {
+        seq,
+        plan: PlanId::new("night").unwrap(),
+        status,
+        tasks: vec![task_id("night", 0), task_id("night", 1)],
+        max_concurrency: 2,
+        created_at: at(1),
+        started_at: None,
+        definition: "switch".into(),
+        hash: "h".into(),
+        vars: Payload::json("{}"),
+    }
+}
+
+fn task_id(plan: &str, number: usize) -> RunId {
+    RunId::new(format!("{plan}/t{number}")).unwrap()
+}
+
+fn task(number: usize, seq: Seq, status: TaskStatus) -> TaskImage {
+    TaskImage {
+        seq,
+        task: task_id("night", number),
+        tenant: TenantId::new(format!("t{number}")).unwrap(),
+        plan: PlanId::new("night").unwrap(),
+        status,
+        pause_requested: false,
+        created_at: at(1),
+        started_at: None,
+        definition: "switch".into(),
+        hash: "h".into(),
+        fence: 0,
+        checkpoint: None,
+        alone: false,
+    }
+}
+
+fn checkpoint(index: u32, version: u64) -> Option<SharedCheckpoint> {
+    let (completed, data) = (Vec::new(), Payload::json("{}"));
+    Some(SharedCheckpoint { index, completed, data, saved_at: at(2), version, fence: 1 })
+}
+
+/// What is sent, in short.
+fn line(write: &Write) -> String {
+    match write {
+        Write::Plan { fields, whole, .. } => format!("plan {} {}", fields.len(), if *whole { "whole" } else { "part" }),
+        Write::Task { task, fields, whole, .. } => format!("{task} {} {}", fields.len(), if *whole { "whole" } else { "part" }),
+        Write::Index { task, unless_there, .. } => format!("index {task}{}", if *unless_there { " unless there" } else { "" }),
+        Write::Checkpoint { task, checkpoint } => format!("checkpoint {task} {}", checkpoint.version),
+        Write::DropCheckpoint { task, .. } => format!("no checkpoint {task}"),
+        other => format!("{other:?}"),
+    }
+}
+
+fn lines(mirror: &Mirror) -> Vec<String> {
+    mirror.writes(&me()).iter().map(|(_, write)| line(write)).collect()
+}
+
+/// Sends all there is; what becomes of a write is said by its line.
+fn send_with(mirror: &mut Mirror, answer: impl Fn(&str) -> Wrote) -> (Vec<String>, Vec<Then>) {
+    let (mut sent, mut thens) = (Vec::new(), Vec::new());
+    for (about, write) in mirror.writes(&me()) {
+        let line = line(&write);
+        thens.push(mirror.wrote(about, &answer(&line)));
+        sent.push(line);
+    }
+    thens.retain(|then| *then != Then::Nothing);
+    (sent, thens)
+}
+
+fn send(mirror: &mut Mirror) -> Vec<String> {
+    send_with(mirror, |_| Wrote::Done).0
+}
+
+/// A plan of two tasks that others know.
+fn known() -> Mirror {
+    let mut mirror = Mirror::default();
+    mirror.plan(plan(1, PlanStatus::Ready), true, at(1));
+    for number in 0..2 {
+        mirror.task(task(number, 1, TaskStatus::Pending), true, at(1));
+    }
+    send(&mut mirror);
+    assert!(!mirror.has_news());
+    mirror
+}
+
+#[test]
+fn a_plan_and_all_of_its_tasks_are_one_list_and_wait_until_it_is_made() {
+    let mut mirror = Mirror::default();
+    mirror.plan(plan(1, PlanStatus::Created), true, at(1));
+    mirror.task(task(0, 1, TaskStatus::Pending), true, at(1));
+    assert!(!mirror.has_news() && mirror.writes(&me()).is_empty());
+    assert_eq!(mirror.lag(), (2, Some(at(1))), "they are behind all the same");
+    mirror.task(task(1, 1, TaskStatus::Pending), true, at(2));
+    mirror.plan(plan(2, PlanStatus::Ready), false, at(3));
+    let sent = send(&mut mirror);
+    assert_eq!(sent, ["plan 8 whole", "night/t0 8 whole", "night/t1 8 whole", "index night/t0", "index night/t1"]);
+    assert_eq!((lines(&mirror), mirror.lag()), (vec![], (0, None)));
+}
+
+#[test]
+fn only_what_has_changed_is_sent() {
+    let mut mirror = known();
+    mirror.task(TaskImage { started_at: Some(at(3)), fence: 1, ..task(0, 2, TaskStatus::Running) }, false, at(3));
+    mirror.plan(PlanImage { started_at: Some(at(3)), ..plan(2, PlanStatus::Running) }, false, at(3));
+    assert_eq!(send(&mut mirror), ["plan 2 part", "night/t0 2 part"]);
+    let running = TaskImage { started_at: Some(at(3)), fence: 1, ..task(0, 3, TaskStatus::Running) };
+    mirror.task(TaskImage { checkpoint: checkpoint(0, 3), ..running.clone() }, false, at(4));
+    assert_eq!(send(&mut mirror), ["checkpoint night/t0 3"], "the hash is as it was");
+    mirror.task(TaskImage { seq: 4, checkpoint: None, fence: 2, ..running }, false, at(5));
+    assert_eq!(send(&mut mirror), ["night/t0 0 part", "no checkpoint night/t0"], "the fence is written by itself");
+}
+
+#[test]
+fn the_latest_is_sent_once_however_much_came_before_and_what_comes_late_is_passed_over() {
+    let mut mirror = known();
+    for seq in 2..9 {
+        mirror.task(TaskImage { checkpoint: checkpoint(0, seq), ..task(0, seq, TaskStatus::Running) }, false, at(seq));
+    }
+    mirror.task(task(0, 3, TaskStatus::Waiting), false, at(10));
+    assert_eq!(mirror.lag(), (1, Some(at(2))));
+    assert_eq!(send(&mut mirror), ["night/t0 1 part", "checkpoint night/t0 8"]);
+}
+
+#[test]
+fn what_changed_while_it_was_sent_is_sent_again() {
+    let mut mirror = known();
+    mirror.task(task(0, 2, TaskStatus::Running), false, at(2));
+    let writes = mirror.writes(&me());
+    mirror.task(task(0, 3, TaskStatus::Waiting), false, at(3));
+    for (about, _) in writes {
+        mirror.wrote(about, &Wrote::Done);
+    }
+    assert_eq!(send(&mut mirror), ["night/t0 1 part"]);
+    assert!(!mirror.has_news());
+}
+
+#[test]
+fn a_checkpoint_that_is_there_is_told() {
+    let mut mirror = known();
+    mirror.task(TaskImage { checkpoint: checkpoint(0, 5), ..task(0, 5, TaskStatus::Running) }, false, at(2));
+    assert_eq!(send_with(&mut mirror, |_| Wrote::Done).1, [Then::Reached(task_id("night", 0), 5)]);
+}
+
+#[test]
+fn what_is_missing_is_sent_whole() {
+    let mut mirror = known();
+    mirror.task(TaskImage { checkpoint: checkpoint(0, 2), ..task(0, 2, TaskStatus::Running) }, false, at(2));
+    mirror.plan(plan(2, PlanStatus::Running), false, at(2));
+    let gone = |line: &str| if line.ends_with("part") { Wrote::Missing } else { Wrote::Done };
+    send_with(&mut mirror, gone);
+    let sent = send(&mut mirror);
+    assert_eq!(sent, ["plan 8 whole", "night/t0 8 whole", "checkpoint night/t0 2", "index night/t0 unless there"]);
+    assert!(!mirror.has_news());
+}
+
+#[test]
+fn in_doubt_all_that_lives_is_looked_at_and_what_has_ended_is_not() {
+    let mut mirror = known();
+    mirror.task(task(0, 2, TaskStatus::Completed), false, at(2));
+    mirror.task(TaskImage { checkpoint: checkpoint(0, 2), ..task(1, 2, TaskStatus::Failed) }, false, at(2));
+    send(&mut mirror);
+    mirror.doubt(at(3));
+    assert_eq!(mirror.lag(), (2, Some(at(3))));
+    let sent = send_with(&mut mirror, |line| if line.ends_with("part") { Wrote::Missing } else { Wrote::Done }).0;
+    assert_eq!(sent, ["plan 1 part", "night/t1 2 part", "checkpoint night/t1 2", "index night/t1 unless there"]);
+    let sent = send(&mut mirror);
+    assert_eq!(sent, ["plan 8 whole", "night/t1 8 whole", "checkpoint night/t1 2", "index night/t1 unless there"]);
+}
+
+#[test]
+fn of_several_tasks_of_a_tenant_the_last_one_is_its_index_again() {
+    let mut mirror = Mirror::default();
+    let of = |plan: &str, created| TaskImage {
+        task: task_id(plan, 0),
+        plan: PlanId::new(plan).unwrap(),
+        created_at: at(created),
+        ..task(0, 2, TaskStatus::Failed)
+    };
+    for (plan, created) in [("c", 1), ("b", 3), ("a", 2)] {
+        mirror.task(of(plan, created), false, at(9));
+    }
+    let index = |lines: Vec<String>| lines.into_iter().filter(|line| line.starts_with("index")).collect::<Vec<_>>();
+    assert_eq!(index(lines(&mirror)), ["index b/t0 unless there"]);
+    send_with(&mut mirror, |line| if line.ends_with("part") { Wrote::Missing } else { Wrote::Done });
+    assert_eq!(index(lines(&mirror)), ["index b/t0 unless there"]);
+}
+
+#[test]
+fn a_task_that_is_anothers_is_forgotten_and_told() {
+    for checkpoint_only in [false, true] {
+        let mut mirror = known();
+        let status = if checkpoint_only { TaskStatus::Pending } else { TaskStatus::Running };
+        mirror.task(TaskImage { checkpoint: checkpoint(0, 2), ..task(0, 2, status) }, false, at(2));
+        let b = InstanceId::new("b").unwrap();
+        let not = |_: &str| Wrote::NotYours { owner: Some(InstanceId::new("b").unwrap()), fence: 9 };
+        let (_, thens) = send_with(&mut mirror, not);
+        assert!(thens.contains(&Then::NotYours(task_id("night", 0), Some(b), 9)), "{thens:?}");
+        assert_eq!((lines(&mirror), mirror.lag()), (vec![], (0, None)));
+        mirror.task(task(0, 3, TaskStatus::HandedOver), false, at(3));
+        assert!(!mirror.has_news(), "nothing is said about it any more");
+    }
+}
+
+#[test]
+fn a_plan_that_is_anothers_is_told_and_its_tasks_are_sent_all_the_same() {
+    let mut mirror = known();
+    mirror.plan(plan(2, PlanStatus::Running), false, at(2));
+    mirror.task(task(0, 2, TaskStatus::Running), false, at(2));
+    let not = |line: &str| match line.starts_with("plan") {
+        true => Wrote::NotYours { owner: None, fence: 0 },
+        false => Wrote::Done,
+    };
+    let (_, thens) = send_with(&mut mirror, not);
+    assert_eq!(thens, [Then::PlanNotYours(PlanId::new("night").unwrap(), None)]);
+    assert!(!mirror.has_news());
+}
+
+#[test]
+fn something_else_in_its_place_is_tried_again_later_and_hinders_nobody() {
+    let mut mirror = known();
+    mirror.task(task(0, 2, TaskStatus::Running), false, at(2));
+    mirror.task(task(1, 2, TaskStatus::Running), false, at(2));
+    let foreign = |line: &str| match line.starts_with("night/t0") {
+        true => Wrote::Foreign { key: "k".into() },
+        false => Wrote::Done,
+    };
+    assert_eq!(send_with(&mut mirror, foreign).1, [Then::Foreign("k".into())]);
+    assert_eq!((mirror.has_news(), mirror.lag()), (false, (1, Some(at(2)))), "it is behind, and not sent again and again");
+    mirror.try_again();
+    assert_eq!(send(&mut mirror), ["night/t0 1 part"]);
+}
+
+#[test]
+fn what_has_ended_is_forgotten_once_it_is_known_and_a_failed_task_is_not() {
+    let mut mirror = known();
+    mirror.task(task(0, 2, TaskStatus::Completed), false, at(2));
+    mirror.task(task(1, 2, TaskStatus::Failed), false, at(2));
+    mirror.plan(plan(2, PlanStatus::Failed), false, at(2));
+    send(&mut mirror);
+    assert_eq!((mirror.plans.len(), mirror.tasks.len(), mirror.open_plans()), (0, 1, vec![]));
+}
+
+#[test]
+fn beyond_its_bound_all_is_forgotten_and_has_to_be_looked_at_again() {
+    let mut mirror = Mirror::default();
+    for number in 0..REMEMBERED_MAX {
+        mirror.task(task(number, 1, TaskStatus::Pending), true, at(1));
+    }
+    assert!(!mirror.overflowed);
+    mirror.plan(plan(1, PlanStatus::Ready), true, at(1));
+    assert!(mirror.overflowed);
+    assert_eq!((mirror.plans.len(), mirror.tasks.len(), mirror.lag()), (0, 0, (0, None)));
+}
