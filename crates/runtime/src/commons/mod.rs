@@ -20,7 +20,7 @@ mod worker;
 pub use alone::Fallback;
 pub(crate) use gate::Gate;
 pub(crate) use image::{Image, definition_hash};
-pub(crate) use worker::{Ports, Worker};
+pub(crate) use worker::{BLIP, Ports, Worker};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,6 +110,8 @@ pub(crate) enum Note {
     Walked { left_over: Vec<(TenantId, LockHolder)> },
     /// Tell when others know all that is known here now.
     Settled(oneshot::Sender<()>),
+    /// Somebody has found that the commons do not answer.
+    Look,
     /// The engine ends in good order.
     Leaving,
 }

@@ -19,7 +19,7 @@ use steadfast_store::{CommonsError, LockHolder, Write, Wrote};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// How long the commons may be away before anything follows from it: a connection that is made anew is no outage.
-const BLIP: Duration = Duration::from_secs(1);
+pub(crate) const BLIP: Duration = Duration::from_secs(1);
 
 /// How soon the commons are tried again: first, and at the latest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
@@ -195,6 +195,7 @@ impl Worker {
                 }
             }
             Note::Settled(reply) => self.waiting.push(reply),
+            Note::Look => self.beat_at = self.beat_at.min(now),
             Note::Leaving => self.leaving = true,
         }
     }

@@ -1,9 +1,10 @@
 //! What can be done with tasks and plans that other instances have: look at them, take a task up whose owner is gone, hand one over.
 
 use super::Engine;
-use crate::commons::{Common, Note, SharingHealth, SharingState};
+use crate::commons::{BLIP, Common, Note, SharingHealth, SharingState};
 use crate::error::Error;
 use crate::host::PlanSpec;
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{
@@ -11,6 +12,12 @@ use steadfast_kernel::{
     RunOptions, StartRun, TaskOptions, TaskStatus, TenantId, WorkflowName,
 };
 use steadfast_store::{CommonsError, LockHolder, RunRow, SharedCheckpoint, SharedLock, SharedPlan, SharedTask, Write, Wrote};
+
+/// How long a look at what is shared is tried again at the most: until it is known whether that is away.
+const INTERRUPTED: Duration = Duration::from_secs(3);
+
+/// How soon.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A tenant's task that was made last, wherever it is.
 #[derive(Clone, Debug)]
@@ -333,13 +340,45 @@ impl Engine {
     /// Whose locks other instances have, of these tenants. While that cannot be seen, an instance that may go on by itself takes it that nobody has.
     pub(super) async fn locked_elsewhere(&self, tenants: &[TenantId]) -> Result<Vec<SharedLock>, Error> {
         let Some(common) = &self.parts.common else { return Ok(Vec::new()) };
-        match common.sharing.commons.locks(tenants).await {
-            Ok(locks) => Ok(locks.into_iter().filter(|lock| lock.holder.instance != common.sharing.instance).collect()),
-            Err(CommonsError::Away { why }) => match self.refuses() {
-                Some(refuses) => Err(Error::SharingAway { why: format!("{why}; {refuses}") }),
-                None => Ok(Vec::new()),
-            },
-            Err(error) => Err(error.into()),
+        let locks = self.unless_alone(common, || common.sharing.commons.locks(tenants)).await?;
+        let locks = locks.unwrap_or_default().into_iter();
+        Ok(locks.filter(|lock| lock.holder.instance != common.sharing.instance).collect())
+    }
+
+    /// Who has a tenant's lock, as far as that can be seen now.
+    pub(super) async fn seen_elsewhere(&self, tenant: &TenantId) -> Option<String> {
+        let common = self.parts.common.as_ref()?;
+        let lock = common.sharing.commons.locks(std::slice::from_ref(tenant)).await.ok()?.pop()?;
+        (lock.holder.instance != common.sharing.instance).then(|| lock.holder.to_string())
+    }
+
+    /// Looks at what is shared; nothing if that is away, and this instance may go on by itself. A short interruption is waited for.
+    async fn unless_alone<'a, T>(
+        &self,
+        common: &Common,
+        look: impl Fn() -> BoxFuture<'a, Result<T, CommonsError>> + Send + Sync,
+    ) -> Result<Option<T>, Error> {
+        let clock = self.clock();
+        let until = clock.now().saturating_add(INTERRUPTED);
+        loop {
+            let why = match look().await {
+                Ok(found) => return Ok(Some(found)),
+                Err(CommonsError::Away { why }) => why,
+                Err(error) => return Err(error.into()),
+            };
+            let Some(refuses) = self.refuses() else { return Ok(None) };
+            let may_pass = match self.sharing().map(|health| health.state) {
+                Some(SharingState::Up) => true,
+                Some(SharingState::Away { since, .. }) => clock.now().saturating_since(since) < BLIP,
+                _ => false,
+            };
+            if !may_pass || clock.now() >= until {
+                return Err(Error::SharingAway { why: format!("{why}; {refuses}") });
+            }
+            if let Some(notes) = common.notes.upgrade() {
+                let _it_has_stopped = notes.send(Note::Look);
+            }
+            clock.sleep(LOOK_AGAIN).await;
         }
     }
 
@@ -355,16 +394,10 @@ impl Engine {
     /// Refuses a plan whose id another instance's plan has.
     pub(super) async fn is_free(&self, plan: &PlanId) -> Result<(), Error> {
         let Some(common) = &self.parts.common else { return Ok(()) };
-        match common.sharing.commons.plan(plan).await {
-            Ok(Some(other)) if other.owner != common.sharing.instance => {
-                Err(Error::Elsewhere { what: format!("plan {plan}"), instance: Some(other.owner) })
-            }
-            Ok(_) => Ok(()),
-            Err(CommonsError::Away { why }) => match self.refuses() {
-                Some(refuses) => Err(Error::SharingAway { why: format!("{why}; {refuses}") }),
-                None => Ok(()),
-            },
-            Err(error) => Err(error.into()),
+        let there = self.unless_alone(common, || common.sharing.commons.plan(plan)).await?.flatten();
+        match there.filter(|there| there.owner != common.sharing.instance) {
+            Some(other) => Err(Error::Elsewhere { what: format!("plan {plan}"), instance: Some(other.owner) }),
+            None => Ok(()),
         }
     }
 

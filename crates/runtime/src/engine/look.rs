@@ -40,12 +40,7 @@ impl Engine {
             if let Wait::Lock { tenant, holder } = wait {
                 *holder = match self.lock(tenant).await? {
                     Some(lock) => Some(lock.lease.holder()),
-                    None => self
-                        .locked_elsewhere(std::slice::from_ref(tenant))
-                        .await
-                        .ok()
-                        .and_then(|mut locks| locks.pop())
-                        .map(|lock| lock.holder.to_string()),
+                    None => self.seen_elsewhere(tenant).await,
                 };
             }
         }
