@@ -40,8 +40,6 @@ pub(crate) struct TaskImage {
     pub(crate) hash: String,
     pub(crate) fence: u64,
     pub(crate) checkpoint: Option<SharedCheckpoint>,
-    /// Its plan is not here, so nobody waits for the others of it.
-    pub(crate) alone: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +110,6 @@ impl TaskImage {
             hash: definition_hash(run.options.definition.as_deref(), &options.stages),
             fence: task.fence,
             checkpoint,
-            alone: task.alone,
         })
     }
 }

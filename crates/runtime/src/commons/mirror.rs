@@ -168,10 +168,9 @@ impl Mirror {
     }
 
     /// What is to be sent now.
-    pub(crate) fn writes(&mut self, me: &InstanceId) -> Vec<(About, Write)> {
-        let (mut writes, mut last, mut same) = (Vec::new(), BTreeMap::new(), Vec::new());
+    pub(crate) fn writes(&self, me: &InstanceId) -> Vec<(About, Write)> {
+        let (mut writes, mut last) = (Vec::new(), BTreeMap::new());
         for name in self.dirty.iter().filter(|name| self.may_go(name)) {
-            let before = writes.len();
             match name {
                 Name::Plan(plan) => writes.extend(self.plans.get(plan).map(|place| of_plan(me, place))),
                 Name::Task(task) => {
@@ -183,12 +182,8 @@ impl Mirror {
                     }
                 }
             }
-            if writes.len() == before {
-                same.push(name.clone()); // it differs in nothing that others are told
-            }
         }
         writes.extend(last.into_values().map(index));
-        self.dirty.retain(|name| !same.contains(name));
         writes
     }
 

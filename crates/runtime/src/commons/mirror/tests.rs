@@ -46,7 +46,6 @@ fn task(number: usize, seq: Seq, status: TaskStatus) -> TaskImage {
         hash: "h".into(),
         fence: 0,
         checkpoint: None,
-        alone: false,
     }
 }
 
