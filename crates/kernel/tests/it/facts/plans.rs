@@ -3,6 +3,7 @@
 mod ends;
 mod held;
 mod host;
+mod shared;
 
 use super::saved::a_snapshot_restores_the_state;
 use super::talk::Talk;
@@ -85,6 +86,10 @@ fn shape() -> impl Strategy<Value = Shape> {
 }
 
 pub(crate) fn plot() -> impl Strategy<Value = Vec<Op>> {
+    prop::collection::vec(op(), 0..160)
+}
+
+fn op() -> impl Strategy<Value = Op> {
     let verb = prop_oneof![
         6 => Just(Verb::Start),
         2 => Just(Verb::Pause),
@@ -103,7 +108,7 @@ pub(crate) fn plot() -> impl Strategy<Value = Vec<Op>> {
         2 => Just(Wish::RetryFromStart),
         3 => Just(Wish::RollBack),
     ];
-    let op = prop_oneof![
+    prop_oneof![
         3 => (0..3_usize, shape()).prop_map(|(plan, shape)| Op::Create(plan, shape)),
         6 => (any::<Index>(), verb, proptest::option::weighted(0.3, 0..3_u8)).prop_map(|(plan, verb, id)| Op::Plan(plan, verb, id)),
         6 => (any::<Index>(), wish).prop_map(|(task, wish)| Op::Task(task, wish)),
@@ -115,8 +120,7 @@ pub(crate) fn plot() -> impl Strategy<Value = Vec<Op>> {
         2 => (1..2500_u64).prop_map(Op::Pass),
         3 => Just(Op::Heal),
         1 => Just(Op::Crash),
-    ];
-    prop::collection::vec(op, 0..160)
+    ]
 }
 
 /// Who was asked, and what came of it.
@@ -132,6 +136,8 @@ pub(crate) struct Rollouts {
     /// Messages that are settled once what came back of them was heard.
     under_way: BTreeSet<Place>,
     armed: BTreeMap<(EntityId, TimerName), Timer>,
+    /// Others share the tenants: the commons say who has a lock.
+    shares: bool,
 }
 
 impl Deref for Rollouts {
@@ -151,7 +157,7 @@ impl DerefMut for Rollouts {
 impl Rollouts {
     fn new() -> Self {
         let (back, under_way, armed) = Default::default();
-        Rollouts { talk: Talk::new(at(1000)), back, under_way, armed }
+        Rollouts { talk: Talk::new(at(1000)), back, under_way, armed, shares: false }
     }
 
     fn plans(&self) -> impl Iterator<Item = &Plan> {
@@ -168,7 +174,8 @@ impl Rollouts {
 
     /// Asks an entity, and sees to what is to be done after it.
     fn ask(&mut self, id: &EntityId, command: Command, of: Option<Place>) -> Result<Result<Decision, Refusal>, TestCaseError> {
-        let decided = self.tell(id, command)?;
+        let is_claimed = self.shares && matches!(id, EntityId::Lock(_));
+        let decided = self.tell(id, if is_claimed { Command::Shared(Box::new(command)) } else { command })?;
         for effect in decided.iter().flat_map(|decision| &decision.effects) {
             match effect {
                 Effect::Arm(timer) => drop(self.armed.insert((id.clone(), timer.name.clone()), timer.clone())),

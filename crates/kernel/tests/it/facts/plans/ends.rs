@@ -14,7 +14,7 @@ impl Rollouts {
             prop_assert!(round < ROUNDS, "they never come to an end");
             self.heal()?;
             self.holds_when_healed()?;
-            let Some((id, command)) = self.to_be_seen_to() else { break };
+            let Some((id, command)) = self.to_be_seen_to().or_else(|| self.in_the_way()) else { break };
             self.now = self.now.saturating_add(Duration::from_millis(1));
             let decided = self.ask(&id, command.clone(), None)?;
             prop_assert!(decided.is_ok(), "{} of {}: {:?}", format!("{command:?}"), id, decided);
@@ -33,7 +33,7 @@ impl Rollouts {
     }
 
     /// What a person or a host would do next.
-    fn to_be_seen_to(&self) -> Option<(EntityId, Command)> {
+    pub(super) fn to_be_seen_to(&self) -> Option<(EntityId, Command)> {
         let of_run = |run: &Run, command| Some((EntityId::from(&run.id), command));
         let of_plan = |plan: &Plan, verb| Some((plan.entity(), operate(verb, ada())));
         let still = |run: &&Run| run.open().is_some_and(|open| open.paused.is_some() && open.interrupted.is_none());
@@ -59,6 +59,11 @@ impl Rollouts {
                 None => of_plan(plan, Verb::Resume),
             };
         }
+        None
+    }
+
+    /// Whoever has a lock that others wait for is called off.
+    pub(super) fn in_the_way(&self) -> Option<(EntityId, Command)> {
         let blocks = |lock: &&Lock| !lock.line.is_empty();
         self.locks()
             .find(blocks)

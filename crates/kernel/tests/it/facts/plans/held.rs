@@ -2,7 +2,7 @@
 
 use super::*;
 use steadfast_kernel::plan::Phase;
-use steadfast_kernel::{Event, LockEvent, Message, RunId, TaskEvent};
+use steadfast_kernel::{Entry, Event, LockEvent, Message, RunId, Seq, TaskEvent};
 
 impl Rollouts {
     pub(super) fn holds(&self) -> TestCaseResult {
@@ -14,7 +14,7 @@ impl Rollouts {
             counts_agree(plan)?;
         }
         for lock in self.locks() {
-            prop_assert!(lock.holder.is_some() || lock.line.is_empty(), "{} is free and somebody waits", lock.tenant);
+            prop_assert!(self.shares || lock.holder.is_some() || lock.line.is_empty(), "{} is free and somebody waits", lock.tenant);
         }
         for run in self.runs() {
             self.runs_with_its_lock(run)?;
@@ -99,9 +99,11 @@ impl Rollouts {
     /// Within what counts of its journal, stages are done in order and each once; the checkpoint is that of the last one.
     fn stages_go_forward(&self, run: &Run) -> TestCaseResult {
         let Some(task) = run.task() else { return Ok(()) };
-        let script = steadfast_kernel::run::script(self.journals[&EntityId::from(&run.id)].clone());
+        let journal = &self.journals[&EntityId::from(&run.id)];
+        let (script, elsewhere) = (steadfast_kernel::run::script(journal.clone()), done_elsewhere(journal));
         let mut done = Vec::new();
         for entry in &script {
+            done.extend(elsewhere.get(&entry.seq).map(|index| (*index, entry.seq)));
             if let Event::Task(event) = &entry.event
                 && let TaskEvent::StageCompleted { index, .. } = &**event
             {
@@ -148,7 +150,9 @@ impl Rollouts {
                 prop_assert_eq!(plan.waiting.contains(&place), waits, "{} waits for its turn", &task.run);
             }
             let is_over = plan.tasks.iter().all(|task| task.status.is_final());
-            prop_assert!(!matches!(plan.phase, Phase::Ended { .. }) || is_over, "{} has ended, and a task has not", plan.id);
+            let is_adopted = |status| self.shares && status == TaskStatus::Interrupted; // and a person has not said what becomes of it
+            let may_stay = plan.tasks.iter().all(|task| task.status.is_final() || is_adopted(task.status));
+            prop_assert!(!matches!(plan.phase, Phase::Ended { .. }) || may_stay, "{} has ended, and a task has not", plan.id);
             let may_end = !matches!(plan.phase, Phase::Ended { .. } | Phase::New);
             prop_assert!(!(may_end && is_over), "all tasks of {} have ended, and it has not", plan.id);
             prop_assert!(plan.phase != Phase::Running || !plan.admitted.is_empty(), "{} is under way, and nothing of it is", plan.id);
@@ -195,6 +199,22 @@ impl Rollouts {
 /// True for a task that was let begin, and has neither ended nor been interrupted.
 pub(super) fn is_under_way(run: &Run) -> bool {
     run.open().is_some_and(|open| open.interrupted.is_none()) && run.task().is_some_and(|task| task.admitted)
+}
+
+/// The stages that were done by another instance, by the entries that say so.
+fn done_elsewhere(journal: &[Entry]) -> BTreeMap<Seq, u32> {
+    let (mut done, mut next) = (BTreeMap::new(), None);
+    for entry in journal {
+        match (&entry.event, &mut next) {
+            (Event::Task(event), _) if matches!(**event, TaskEvent::Adopted { .. }) => next = Some(0),
+            (Event::StepCompleted { .. }, Some(index)) => {
+                done.insert(entry.seq, *index);
+                *index += 1;
+            }
+            _ => next = None,
+        }
+    }
+    done
 }
 
 /// Whether a plan's knowledge of a task is right: it is not told everything.
