@@ -4,15 +4,15 @@ use super::Run;
 use super::evolve::{is_verb, next_seed, opens_an_epoch};
 use super::order::is_of_the_code;
 use super::signal::answers_a_question;
-use crate::{Entry, Event, Retried, Seq, TaskEvent};
-use std::collections::BTreeSet;
+use crate::{Entry, Event, Retried, Seq, TaskEvent, TimerName};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What of a journal still counts in the last life of its run, in order: its beginning, what was carried over, and what has happened since.
 pub fn script(journal: Vec<Entry>) -> Vec<Entry> {
-    let mut script: Vec<Entry> = Vec::with_capacity(journal.len());
+    let (mut script, mut moved): (Vec<Entry>, Moved) = (Vec::with_capacity(journal.len()), Moved::new());
     for entry in journal {
         match &entry.event {
-            Event::RunRetried(retried) => carry_over(&mut script, retried),
+            Event::RunRetried(retried) => carry_over(&mut script, &mut moved, retried),
             Event::RunContinued { .. } => begin_anew(&mut script, &entry),
             _ => {}
         }
@@ -46,16 +46,20 @@ pub fn script_from(run: &Run, entries: Vec<Entry>) -> Vec<Entry> {
     script
 }
 
-fn carry_over(script: &mut Vec<Entry>, retried: &Retried) {
+/// Where it was that something was abandoned, if the entry that said so is discarded and the one at that place before it says so now.
+type Moved = BTreeMap<(Seq, TimerName), Seq>;
+
+fn carry_over(script: &mut Vec<Entry>, moved: &mut Moved, retried: &Retried) {
     begin_in_time(script);
     let discards = |entry: &Entry| retried.discards(&entry.event, entry.seq);
     let spent: BTreeSet<Seq> = script.iter().filter(|entry| discards(entry)).filter_map(taken).collect();
     let kept: BTreeSet<Seq> = script.iter().filter(|entry| !discards(entry)).filter_map(taken).collect();
     for mut entry in std::mem::take(script) {
         let seq = entry.seq;
+        let place = |name: &TimerName| moved.get(&(seq, name.clone())).copied().unwrap_or(seq);
         entry
             .abandoned
-            .retain(|name| name.step().is_none_or(|step| step.undone().is_none() && !retried.cuts_off(step, seq)));
+            .retain(|name| name.step().is_none_or(|step| step.undone().is_none() && !retried.cuts_off(step, place(name))));
         let keeps = match &entry.event {
             Event::SignalReceived { name, .. } => kept.contains(&entry.seq) || !(answers_a_question(name) || spent.contains(&entry.seq)),
             event => !is_of_a_life(event) && !discards(&entry),
@@ -63,7 +67,10 @@ fn carry_over(script: &mut Vec<Entry>, retried: &Retried) {
         if keeps {
             script.push(entry);
         } else if let Some(before) = script.last_mut() {
-            before.abandoned.extend(entry.abandoned); // it followed from what the code was told before
+            // It followed from what the code was told before.
+            let places: Vec<_> = entry.abandoned.iter().map(|name| ((before.seq, name.clone()), place(name))).collect();
+            moved.extend(places);
+            before.abandoned.extend(entry.abandoned);
         }
     }
     if let (Some(Entry { event: Event::RunStarted { input, .. }, .. }), Some(edited)) = (script.first_mut(), &retried.input) {

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use steadfast_kernel::run::script;
-use steadfast_kernel::{Entry, Event, Payload, Retried};
+use steadfast_kernel::{Entry, Event, Payload, Retried, TimerName};
 
 /// What is left of that journal, by the places.
 #[track_caller]
@@ -181,4 +181,32 @@ fn code_that_begins_again_has_only_what_was_not_taken() {
     let Event::RunStarted { input, seed, .. } = first.event else { panic!("no beginning") };
     assert_eq!((input, first.at), (Payload::json("18"), at(500)));
     assert_ne!(seed, SEED);
+}
+
+/// What of a journal says that the retries of that step are of no use any more.
+fn abandoning(journal: &[Entry], step: &str) -> Vec<u64> {
+    folded(journal);
+    let name = TimerName::Retry(id(step));
+    let says = script(journal.to_vec()).into_iter().filter(|entry| entry.abandoned.contains(&name));
+    says.map(|entry| entry.seq).collect()
+}
+
+#[test]
+fn what_was_abandoned_has_its_place_also_when_the_entry_that_said_so_is_gone() {
+    let mut journal = history([
+        run_started(),
+        step_completed("a#1", 1, "1"),
+        retry_scheduled("charge#1", 2, 3, 10),
+        step_failed("b#1", 1, timeout()),
+        run_failed(timeout()),
+        run_retried(None, 5, &["b#1"]),
+        step_failed("b#1", 1, timeout()),
+        run_failed(timeout()),
+        run_retried(None, 4, &["b#1", "charge#1"]),
+        step_completed("charge#1", 1, "1"),
+    ]);
+    journal[3].abandoned = vec![TimerName::Retry(id("charge#1"))];
+    assert_eq!(abandoning(&journal[..5], "charge#1"), [4]);
+    assert_eq!(abandoning(&journal[..8], "charge#1"), [3], "another entry says so");
+    assert_eq!(abandoning(&journal, "charge#1"), [0; 0], "it was abandoned after the cut: it begins again");
 }
