@@ -106,6 +106,9 @@ impl Pair {
                 self.ask(instance, &(&task).into(), cancel())?;
                 return Ok(true);
             }
+            if !self.wanted(who).is_empty() {
+                return Ok(true); // it is free, and claimed next
+            }
             if let Some((id, command)) = self.of[who].in_the_way() {
                 self.ask(who, &id, command)?;
                 return Ok(true);
