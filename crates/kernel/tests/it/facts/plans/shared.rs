@@ -334,7 +334,10 @@ impl Pair {
         let there = self.commons.holding(tenant, now).cloned();
         let mine = Holding { instance: who, task: lease.task.clone(), fence: lease.fence, until: lease.expires_at };
         let is_mine = |there: &Holding| (there.instance, &there.task, there.fence) == (who, &lease.task, lease.fence);
-        if let Some(other) = there.as_ref().filter(|there| there.task == lease.task && there.instance != who) {
+        if let Some(other) = there
+            .as_ref()
+            .filter(|there| there.task == lease.task && there.instance != who && there.fence >= lease.fence)
+        {
             let to = named(other.instance);
             return self.ask(who, &(&lease.task).into(), Command::HandOverRun(HandOver { to, origin: ada() })).map(drop);
         }
