@@ -298,6 +298,8 @@ pub struct AdoptRun {
     pub fence: u64,
     /// For each stage that is done, in order, whether it can be undone.
     pub done: Vec<bool>,
+    /// Some of it may be undone: nobody can go on from there, but what is left can be undone.
+    pub half_undone: bool,
     /// What those stages have left.
     pub data: Payload,
     /// Its plan is not here: it begins when a person says so.

@@ -211,6 +211,9 @@ pub enum TaskEvent {
         index: Option<u32>,
         /// Its plan is not here.
         alone: bool,
+        /// Some of it may be undone.
+        #[serde(default, skip_serializing_if = "is_no")]
+        half_undone: bool,
         /// What the stages so far have left for those after them: the payload of the record.
         #[serde(skip, default = "nothing")]
         data: Payload,
@@ -255,6 +258,11 @@ pub enum TaskEvent {
         #[serde(skip, default = "nothing")]
         data: Payload,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_no(yes: &bool) -> bool {
+    !*yes
 }
 
 fn nothing() -> Payload {

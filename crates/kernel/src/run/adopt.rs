@@ -9,7 +9,7 @@ use crate::{
 };
 
 pub(super) fn decide(id: &RunId, state: Option<&Run>, command: AdoptRun, now: Timestamp) -> Result<Decision, Refusal> {
-    let AdoptRun { start, from, origin, started_at, fence, done, data, alone } = command;
+    let AdoptRun { start, from, origin, started_at, fence, done, half_undone, data, alone } = command;
     let Some(options) = start.options.task.clone() else { return Err(Refusal::RunNotFound { run: id.clone() }) };
     let begun = match state {
         None => start::begin(start, now),
@@ -30,7 +30,7 @@ pub(super) fn decide(id: &RunId, state: Option<&Run>, command: AdoptRun, now: Ti
     };
     let done: Vec<bool> = done.into_iter().take(options.stages.len()).collect();
     let index = u32::try_from(done.len()).ok().and_then(|done| done.checked_sub(1));
-    let adopted = Event::Task(Box::new(TaskEvent::Adopted { from, origin, started_at, fence, index, alone, data }));
+    let adopted = Event::Task(Box::new(TaskEvent::Adopted { from, origin, started_at, fence, index, alone, half_undone, data }));
     let steps = options.stages.iter().zip(done).filter_map(|(stage, undoable)| {
         let step = StepId::new("", stage, 1).ok()?;
         Some(Event::StepCompleted { step, attempt: 1, output: Payload::json("null"), undoable })

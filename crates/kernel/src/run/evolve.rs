@@ -137,7 +137,7 @@ fn apply(run: &mut Run, entry: &Entry) {
             remember(run, if *terminate { Verb::Terminate } else { verb }, origin);
             run.task.iter_mut().for_each(|task| task.rolls_back = *undo);
         }
-        Event::RunCompensating { .. } => task::undo(run),
+        Event::RunCompensating { .. } => task::undo(run, entry),
         Event::Task(event) => run.task.iter_mut().for_each(|task| task::record(task, entry, event)),
         _ => {}
     }

@@ -11,10 +11,10 @@
 
 use super::evolve::evolve;
 use super::turn::disarm_all;
-use super::{Decision, Ended, Open, Phase, Run, Stage, Status, Verb, cancel, pause, roll_back};
+use super::{Decision, Ended, How, Open, Phase, Run, Stage, Status, Step, Verb, cancel, pause, roll_back};
 use crate::{
     CancelRun, Checkpoint, Effect, EntityId, Entry, Envelope, Epoch, Event, InstanceId, Lease, Message, OnFailure, Origin, Refusal,
-    Retried, RunId, Seq, TaskChanged, TaskEvent, TaskOptions, TaskStatus, Timestamp, Wants,
+    Retried, RunId, Seq, StepId, TaskChanged, TaskEvent, TaskOptions, TaskStatus, Timestamp, Wants,
 };
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +52,12 @@ pub struct Task {
     /// Its plan is not here: it begins when a person says so.
     #[serde(default)]
     pub alone: bool,
+    /// Another instance may have undone some of it.
+    #[serde(default)]
+    pub half_undone: bool,
+    /// What was done when its undoing began: whoever takes it up in between has all of that undone.
+    #[serde(default)]
+    pub undoing: Option<Checkpoint>,
     /// Another instance goes on with it.
     #[serde(default)]
     pub handed_over: Option<HandedOver>,
@@ -142,7 +148,8 @@ impl Run {
 
     /// True for a task of which something may be undone, though not all of it: where it stands, nobody can go on from.
     pub(super) fn is_half_undone(&self) -> bool {
-        let undone = matches!(self.records().stage, Stage::Compensating { .. });
+        let elsewhere = self.task().is_some_and(|task| task.half_undone);
+        let undone = matches!(self.records().stage, Stage::Compensating { .. }) || elsewhere;
         undone && self.task_status().is_some_and(|status| status != TaskStatus::RolledBack)
     }
 
@@ -221,9 +228,9 @@ pub(super) fn record(task: &mut Task, entry: &Entry, event: &TaskEvent) {
             task.started = true;
             task.started_at.get_or_insert(entry.at);
         }
-        TaskEvent::Adopted { started_at, fence, index, alone, data, .. } => {
+        TaskEvent::Adopted { started_at, fence, index, alone, half_undone, data, .. } => {
             let base = index.map(|index| Checkpoint { index, data: data.clone(), saved_at: entry.at, version: entry.seq });
-            (task.adopting, task.alone, task.staged) = (true, *alone, base.is_some());
+            (task.adopting, task.alone, task.staged, task.half_undone) = (true, *alone, base.is_some(), *half_undone);
             task.started_at = task.started_at.or(*started_at).or_else(|| base.as_ref().map(|base| base.saved_at)); // what is done has begun
             task.fence = task.fence.max(*fence);
             task.checkpoint.clone_from(&base);
@@ -267,6 +274,8 @@ pub(super) fn begin_again(task: &mut Task, retried: &Retried) {
     task.completed.retain(|done| *done < retried.cut);
     task.checkpoint = task.checkpoint.take().filter(|checkpoint| checkpoint.version < retried.cut);
     task.adopted = task.adopted.take().filter(|done| done.version < retried.cut);
+    task.undoing = task.undoing.take().filter(|_| task.completed.last().is_some());
+    task.half_undone &= retried.cut > 2;
     (task.admitted, task.started, task.rolls_back, task.adopting, task.handed_over) = (false, false, false, false, None);
     task.staged &= !task.completed.is_empty() || retried.cut > 2;
 }
@@ -281,10 +290,25 @@ pub(super) fn end(run: &mut Run, failed: bool) {
 }
 
 /// What was done is being undone: no retry goes on from there.
-pub(super) fn undo(run: &mut Run) {
+pub(super) fn undo(run: &mut Run, entry: &Entry) {
+    let last = last_done(run);
     if let Some(task) = &mut run.task {
-        task.checkpoint = None;
+        let before = task.checkpoint.take().or_else(|| task.undoing.take());
+        let done = last.into_iter().chain(task.completed.len().checked_sub(1)).max();
+        let index = done.and_then(|done| u32::try_from(done).ok());
+        let data = before.map_or_else(|| crate::Payload::json("{}"), |checkpoint| checkpoint.data);
+        task.undoing = index.map(|index| Checkpoint { index, data, saved_at: entry.at, version: entry.seq });
     }
+}
+
+/// The last stage of which a step is on record as done, whether or not the stage is.
+fn last_done(run: &Run) -> Option<usize> {
+    let (open, options) = (run.open()?, run.task_options()?);
+    let is_done = |stage: &String| {
+        let step = StepId::new("", stage, 1).ok().and_then(|step| open.steps.get(&step));
+        matches!(step, Some(Step::Done { how: How::Completed, .. }))
+    };
+    options.stages.iter().rposition(is_done)
 }
 
 /// What it tells its plan and its lock. `run` is the state before the entry; for the first entry, the one that it begins.

@@ -89,7 +89,9 @@ impl PlanImage {
 impl TaskImage {
     fn of(run: &Run) -> Option<Self> {
         let (task, options) = (run.task()?, run.task_options()?);
-        let checkpoint = task.checkpoint.as_ref().map(|checkpoint| SharedCheckpoint {
+        let status = run.task_status()?;
+        let undoing = task.undoing.as_ref().filter(|_| status != TaskStatus::RolledBack);
+        let checkpoint = task.checkpoint.as_ref().or(undoing).map(|checkpoint| SharedCheckpoint {
             index: checkpoint.index,
             completed: options.stages.iter().take(checkpoint.index as usize + 1).cloned().collect(),
             data: checkpoint.data.clone(),
@@ -102,7 +104,7 @@ impl TaskImage {
             task: run.id.clone(),
             tenant: options.tenant.clone(),
             plan: options.plan.clone(),
-            status: run.task_status()?,
+            status,
             pause_requested: run.open().is_some_and(|open| open.paused.is_some()),
             created_at: run.started_at,
             started_at: task.started_at,

@@ -443,10 +443,8 @@ impl Worker {
     fn held(&mut self, tenant: TenantId, waiter: Waiter, holder: String) {
         let other = LockHolder::parse(&holder).map(|holder| holder.instance);
         self.others_saw(other.as_ref());
-        if !waiter.waits {
-            let settle = SettleClaim { task: waiter.task, asked: waiter.asked, claimed: Claimed::Held { holder } };
-            self.tell(EntityId::Lock(tenant), Command::SettleClaim(settle), None);
-        }
+        let settle = SettleClaim { task: waiter.task, asked: waiter.asked, claimed: Claimed::Held { holder } }; // also for those behind it who do not wait
+        self.tell(EntityId::Lock(tenant), Command::SettleClaim(settle), None);
     }
 
     /// A lock that is held here is nobody's there, or somebody else's. The higher fence wins; the commons do if they are equal.
@@ -462,7 +460,10 @@ impl Worker {
             Err(CommonsError::Foreign { key }) => return Ok(self.is_foreign(key)),
             known => known?,
         };
-        if let Some(other) = other.as_ref().filter(|other| other.task == mine.task && other.instance != mine.instance) {
+        if let Some(other) = other
+            .as_ref()
+            .filter(|other| other.task == mine.task && other.instance != mine.instance && other.fence >= mine.fence)
+        {
             return Ok(self.hand_over(&mine.task, Some(other.instance.clone()), other.fence));
         }
         let rival = other.as_ref().filter(|other| other.instance != mine.instance || other.task != mine.task);

@@ -257,7 +257,11 @@ impl Engine {
         (fence, origin): (u64, Origin),
     ) -> Result<AdoptRun, Error> {
         let alone = self.store()?.plan(&task.plan).await.map_err(Error::from_store)?.is_none();
-        let done = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.index as usize + 1);
+        let done = match task.status {
+            TaskStatus::Completed => spec.stages.len(), // there is no checkpoint after the last stage
+            _ => checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.index as usize + 1),
+        };
+        let half_undone = matches!(task.status, TaskStatus::RollingBack | TaskStatus::RollbackFailed);
         let settings = spec.settings;
         let options = TaskOptions {
             plan: task.plan,
@@ -282,6 +286,7 @@ impl Engine {
             started_at: task.started_at,
             fence,
             done: spec.undoable.into_iter().take(done).collect(),
+            half_undone,
             data: checkpoint.map_or_else(|| Payload::json("{}"), |checkpoint| checkpoint.data),
             alone,
         })

@@ -77,6 +77,7 @@ fn adopted(index: Option<u32>) -> TaskEvent {
         fence: 9,
         index,
         alone: index.is_none(),
+        half_undone: index.is_some(),
         data: Payload::json("{\"drained\":17}"),
     }
 }

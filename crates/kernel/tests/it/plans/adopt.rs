@@ -339,3 +339,46 @@ fn the_command_that_adopts_it_again_may_also_retry_it() {
     one.does(hand_over(None));
     assert_eq!(one.does(with_id(adopts(&[true], true)))[0], "RUN_RETRIED", "it is adopted all the same");
 }
+
+#[test]
+fn one_that_another_has_undone_in_part_is_rolled_back_or_begins_from_its_start() {
+    let Command::AdoptRun(half) = adopts(&[true, true], true) else { panic!("another command") };
+    let mut one = One::new(EntityId::from(&task_of("acme")));
+    one.does(Command::AdoptRun(Box::new(AdoptRun { half_undone: true, ..*half })));
+    assert!(one.refuses(retry(RetryFrom::Failed)).contains("roll it back again, or retry it from its start"));
+    let mut from_start = one.clone();
+    from_start.does(retry(RetryFrom::Start));
+    assert!(!from_start.run().task().expect("a task").half_undone);
+    assert_eq!(one.does(roll_back()), ["RUN_RETRIED", "RUN_CANCEL_REQUESTED", "TASK_ADMITTED"]);
+    has_its_lock(&mut one, 9);
+    takes(&mut one, [run_compensating(None)], 1);
+    assert_eq!(undoing(&one), Some(1), "whoever takes it up now has both undone");
+    takes(&mut one, [undo_completed("switch#1", 1), undo_completed("drain#1", 1), Event::RunCancelled], 0);
+    assert_eq!(one.task_status(), TaskStatus::RolledBack);
+}
+
+#[test]
+fn one_that_has_done_all_of_its_stages_elsewhere_is_rolled_back_with_all_of_them() {
+    let mut one = adopted(&[true, true, true], true);
+    assert_eq!(one.does(roll_back())[0], "RUN_RETRIED");
+    has_its_lock(&mut one, 9);
+    takes(&mut one, [run_compensating(None)], 1);
+    assert_eq!(undoing(&one), Some(2));
+}
+
+#[test]
+fn a_step_that_is_done_counts_for_its_undoing_though_its_stage_is_not() {
+    let mut one = adopted(&[true], true);
+    one.does(retry(RetryFrom::Failed));
+    has_its_lock(&mut one, 9);
+    takes(&mut one, [stage_started("switch", 1)], 1);
+    takes(&mut one, [undoable_completed("switch#1", 1, "1")], 1);
+    one.does(roll_back());
+    takes(&mut one, [run_compensating(None)], 1);
+    assert_eq!(undoing(&one), Some(1));
+}
+
+/// The last stage that was done when the undoing began.
+fn undoing(one: &One) -> Option<u32> {
+    one.run().task().and_then(|task| Some(task.undoing.as_ref()?.index))
+}

@@ -25,6 +25,7 @@ use steadfast_kernel::{
 };
 
 /// An entity, and everything that is known of it from outside.
+#[derive(Clone)]
 struct One {
     id: EntityId,
     state: Option<Entity>,

@@ -49,7 +49,17 @@ pub(crate) fn adopt(run: RunId, task: TaskOptions, done: &[bool], alone: bool) -
     let start = StartRun { run, workflow: workflow("switch"), input: Payload::json("{}"), seed: SEED, deadline: None, options };
     let (from, data) = (InstanceId::new("i-1").ok(), Payload::json("{\"a\":1}"));
     let started_at = (!done.is_empty()).then(|| at(7));
-    Command::AdoptRun(Box::new(AdoptRun { start, from, origin: ada(), started_at, fence: 8, done: done.into(), data, alone }))
+    Command::AdoptRun(Box::new(AdoptRun {
+        start,
+        from,
+        origin: ada(),
+        started_at,
+        fence: 8,
+        done: done.into(),
+        half_undone: false,
+        data,
+        alone,
+    }))
 }
 
 pub(crate) fn of_task(event: TaskEvent) -> Event {

@@ -150,7 +150,16 @@ pub(super) fn events_of_task(run: &Run) -> Vec<Event> {
         TaskEvent::LockAcquired(lease_of(run, fence + 1)),
         TaskEvent::LockLost { fence, origin: ada() },
         TaskEvent::Started,
-        TaskEvent::Adopted { from: None, origin: ada(), started_at: None, fence: 1, index: None, alone: true, data: Payload::json("{}") },
+        TaskEvent::Adopted {
+            from: None,
+            origin: ada(),
+            started_at: None,
+            fence: 1,
+            index: None,
+            alone: true,
+            half_undone: false,
+            data: Payload::json("{}"),
+        },
         TaskEvent::HandedOver { to: None, origin: ada() },
     ];
     says.map(of_task_event).into_iter().chain(stages(run)).collect()

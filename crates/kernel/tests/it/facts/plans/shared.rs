@@ -401,7 +401,7 @@ impl Pair {
         let (run, input) = (task.clone(), Payload::json("{}"));
         let start = StartRun { run, workflow: workflow("switch"), input, seed: SEED, deadline: None, options };
         let (from, data, done) = (owner.and_then(named), Payload::json("{}"), vec![true; done]);
-        let adopt = AdoptRun { start, from, origin: ada(), started_at, fence, done, data, alone };
+        let adopt = AdoptRun { start, from, origin: ada(), started_at, fence, done, half_undone: false, data, alone };
         self.ask(who, &task.into(), Command::AdoptRun(Box::new(adopt)))?;
         let run = self.of[who].run(task);
         prop_assert_eq!(run.and_then(Run::task_status), Some(TaskStatus::Interrupted), "{} is adopted", task);

@@ -45,6 +45,7 @@ fn adopted() -> Vec<Entry> {
         fence: 8,
         index: Some(1),
         alone: true,
+        half_undone: false,
         data: Payload::json("{\"drained\":17}"),
     };
     let retried = Retried { origin: ada(), from: vec![], cut: 6, cuts: vec![], reset: vec![], supplied: vec![], input: None };
@@ -74,6 +75,7 @@ fn adopted_again() -> Vec<Entry> {
         fence: 0,
         index: None,
         alone: false,
+        half_undone: true,
         data: Payload::json("{}"),
     };
     let retried = Retried { origin: ada(), from: vec![], cut: 2, cuts: vec![], reset: vec![], supplied: vec![], input: None };

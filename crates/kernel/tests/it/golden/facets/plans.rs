@@ -6,7 +6,7 @@ use steadfast_kernel::plan::{Cause, Settings, StopWhen};
 use steadfast_kernel::{Conflict, Lease, LockEvent, OnFailure, PlanCreated, PlanEvent, TaskEvent, TaskOptions, TaskStatus, Wants};
 
 /// Fields that may be there or not.
-pub(super) const EITHER: [&str; 14] = [
+pub(super) const EITHER: [&str; 15] = [
     "PLAN_CREATED.version",
     "PLAN_CREATED.skipped",
     "settings.stop_when",
@@ -20,6 +20,7 @@ pub(super) const EITHER: [&str; 14] = [
     "TASK_ADOPTED.started_at",
     "TASK_ADOPTED.index",
     "TASK_ADOPTED.alone",
+    "TASK_ADOPTED.half_undone",
     "TASK_HANDED_OVER.to",
 ];
 
@@ -56,12 +57,13 @@ pub(super) fn of_task(event: &TaskEvent) -> Vec<String> {
         TaskEvent::LockLost { fence: _, origin } => of_origin(origin),
         TaskEvent::StageFailed { stage: _, index: _, failure } => of_failure(failure),
         TaskEvent::LockAcquired(lease) => of_lease(lease),
-        TaskEvent::Adopted { from, origin, started_at, fence: _, index, alone, data: _ } => {
+        TaskEvent::Adopted { from, origin, started_at, fence: _, index, alone, half_undone, data: _ } => {
             let fields = [
                 present("TASK_ADOPTED.from", from.is_some()),
                 present("TASK_ADOPTED.started_at", started_at.is_some()),
                 present("TASK_ADOPTED.index", index.is_some()),
                 present("TASK_ADOPTED.alone", *alone),
+                present("TASK_ADOPTED.half_undone", *half_undone),
             ];
             [fields.into(), of_origin(origin)].concat()
         }

@@ -24,6 +24,8 @@ impl Facts {
             adopted,
             adopting,
             alone,
+            half_undone,
+            undoing,
             handed_over,
         } = task;
         self.say("task", format_args!("{options:?}"));
@@ -39,6 +41,8 @@ impl Facts {
         self.each("done elsewhere", adopted.as_ref().map(saved));
         self.each("is being adopted", adopting.then_some("what was done elsewhere follows"));
         self.each("alone", alone.then_some("its plan is not here"));
+        self.each("half undone", half_undone.then_some("by another instance"));
+        self.each("is undone from", undoing.as_ref().map(saved));
         self.each("handed over", handed_over);
     }
 
