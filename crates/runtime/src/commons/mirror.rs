@@ -94,14 +94,6 @@ impl Mirror {
         self.bound();
     }
 
-    /// The version of the checkpoint that others could go on from.
-    pub(crate) fn shared_version(&self, task: &RunId) -> Option<u64> {
-        let place = self.tasks.get(task)?;
-        let told = place.told.as_ref()?.checkpoint.as_ref()?;
-        let same_holding = place.is.checkpoint.as_ref().is_some_and(|is| is.fence == told.fence);
-        same_holding.then_some(told.version)
-    }
-
     /// It is another's: nothing of it is sent any more.
     pub(crate) fn forget(&mut self, task: &RunId) {
         self.tasks.remove(task);
@@ -121,6 +113,13 @@ impl Mirror {
             .filter(|(_, place)| !place.is.status.is_final())
             .map(|(plan, _)| plan.clone())
             .collect()
+    }
+
+    /// The version of a task's checkpoint that others know; 0 if they know none, or not the latest.
+    pub(crate) fn has_told(&self, task: &RunId) -> u64 {
+        let Some(Place { is, told: Some(told), .. }) = self.tasks.get(task) else { return 0 };
+        let (is, told) = (is.checkpoint.as_ref(), told.checkpoint.as_ref());
+        told.filter(|_| is == told).map_or(0, |checkpoint| checkpoint.version)
     }
 
     /// How many wait to be sent, and since when the one that has waited for longest.

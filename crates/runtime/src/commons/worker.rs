@@ -174,16 +174,16 @@ impl Worker {
         match note {
             Note::Image { image: Image::Plan(plan), fresh } => self.mirror.plan(*plan, fresh, now),
             Note::Image { image: Image::Task(task), fresh } => {
-                let (run, has_ended) = (task.task.clone(), task.status.is_final());
-                let version = task.checkpoint.as_ref().map(|checkpoint| checkpoint.version);
+                let (name, ended) = (task.task.clone(), task.status.is_final());
+                let required = task.checkpoint.as_ref().map(|checkpoint| checkpoint.version);
                 self.mirror.task(*task, fresh, now);
-                match version {
-                    _ if has_ended => self.gate.forget(&run),
-                    Some(version) => self.gate.require(&run, version),
+                match required {
+                    _ if ended => self.gate.forget(&name),
+                    Some(version) => {
+                        self.gate.require(&name, version);
+                        self.gate.reached(&name, self.mirror.has_told(&name)); // it may have been forgotten at an end that was none
+                    }
                     None => {}
-                }
-                if let Some(shared) = self.mirror.shared_version(&run) {
-                    self.gate.reached(&run, shared);
                 }
             }
             Note::Image { image: Image::Lock(lock), .. } => self.locks.put(&self.sharing.instance, *lock, now),

@@ -153,7 +153,11 @@ fn what_changed_while_it_was_sent_is_sent_again() {
 fn a_checkpoint_that_is_there_is_told() {
     let mut mirror = known();
     mirror.task(TaskImage { checkpoint: checkpoint(0, 5), ..task(0, 5, TaskStatus::Running) }, false, at(2));
+    assert_eq!(mirror.has_told(&task_id("night", 0)), 0);
     assert_eq!(send_with(&mut mirror, |_| Wrote::Done).1, [Then::Reached(task_id("night", 0), 5)]);
+    mirror.task(TaskImage { checkpoint: checkpoint(0, 5), ..task(0, 6, TaskStatus::Failed) }, false, at(3));
+    mirror.task(TaskImage { checkpoint: checkpoint(0, 5), ..task(0, 7, TaskStatus::RollingBack) }, false, at(3));
+    assert_eq!(mirror.has_told(&task_id("night", 0)), 5, "it is not sent again");
 }
 
 #[test]
