@@ -14,6 +14,7 @@ mod ask;
 mod callbacks;
 mod config;
 mod cursor;
+mod elsewhere;
 mod error;
 mod front;
 mod metrics;

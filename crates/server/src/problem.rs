@@ -120,7 +120,10 @@ fn status(code: &str) -> StatusCode {
         | code::KEY_CHANGED
         | code::PLAN_EXISTS
         | code::PLAN_STATUS
-        | code::TENANTS_LOCKED => StatusCode::CONFLICT,
+        | code::TENANTS_LOCKED
+        | code::ELSEWHERE
+        | code::SHARED_FOREIGN
+        | code::DEFINITION_NOT_HERE => StatusCode::CONFLICT,
         code::PAYLOAD_TOO_LARGE => StatusCode::PAYLOAD_TOO_LARGE,
         code::MEDIA_TYPE => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         code::STEP_NOT_FOUND | code::INVALID_INPUT | code::INVALID_PLAN | code::CALLBACK_NOT_ALLOWED => StatusCode::UNPROCESSABLE_ENTITY,

@@ -12,7 +12,7 @@ Examples:
   steadfast tenant show acme
   steadfast tenant show acme --json")]
     Show(TenantRef),
-    /// Have a task that failed or was interrupted go on after the last stage that is done
+    /// Have a task that failed or was interrupted go on after the last stage that is done; one of an instance that is gone goes on here
     #[command(after_help = "\
 Examples:
   steadfast tenant retry acme --reason 'the disk has room again'
@@ -38,6 +38,15 @@ Examples:
 Examples:
   steadfast tenant rollback acme --reason 'they want the old one back'")]
     Rollback(TenantVerb),
+    /// Give a task up that is not under way, so that another instance can go on with it
+    #[command(
+        visible_alias = "hand-over",
+        after_help = "\
+Examples:
+  steadfast tenant handover acme --reason 'this machine is taken down'
+  steadfast --server http://other:7373 tenant retry acme    go on with it there"
+    )]
+    Handover(TenantVerb),
 }
 
 /// Which tenant.

@@ -36,25 +36,21 @@ async fn list(client: &Client, json: bool, part: Part) -> Result<(), Error> {
 }
 
 fn table(locks: &[Lock], now: Timestamp) -> Table {
-    let mut table = Table::new(vec![
-        Column::whole("TENANT"),
-        Column::whole("PLAN"),
-        Column::spare("TASK"),
-        Column::whole("FENCE"),
-        Column::whole("SINCE"),
-        Column::whole("UNTIL"),
-        Column::whole("WAITING"),
-    ]);
+    let shared = locks.iter().any(|lock| lock.instance.is_some());
+    let mut columns = vec![Column::whole("TENANT"), Column::whole("PLAN"), Column::spare("TASK")];
+    columns.extend(shared.then(|| Column::spare("INSTANCE")));
+    columns.extend(["FENCE", "SINCE", "UNTIL", "WAITING"].map(Column::whole));
+    let mut table = Table::new(columns);
     for lock in locks {
-        table.row(vec![
-            Cell::styled(lock.tenant_id.clone(), style::BOLD),
-            lock.plan_id.clone().into(),
-            lock.task_id.clone().into(),
+        let mut row = vec![Cell::styled(lock.tenant_id.clone(), style::BOLD), lock.plan_id.clone().into(), lock.task_id.clone().into()];
+        row.extend(shared.then(|| lock.instance.clone().unwrap_or_default().into()));
+        row.extend([
             lock.fence.to_string().into(),
-            time::relative(lock.since.0, now).into(),
+            lock.since.map(|since| time::relative(since.0, now)).unwrap_or_default().into(),
             time::relative(lock.expires_at.0, now).into(),
             if lock.waiting == 0 { "".into() } else { lock.waiting.to_string().into() },
         ]);
+        table.row(row);
     }
     table
 }

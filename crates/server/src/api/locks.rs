@@ -25,7 +25,7 @@ pub(super) struct Asked {
     cursor: Option<String>,
 }
 
-/// Locks that somebody has, by tenant.
+/// Locks that tasks of this instance have, by tenant.
 #[utoipa::path(get, path = "/v1/locks", tag = "locks", params(Asked), responses(
     (status = 200, description = "A page of them.", body = Page<Lock>),
     (status = 400, description = "A parameter cannot be understood."),
@@ -37,7 +37,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, Query(asked): Query<Asked>
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next_cursor = rows.last().filter(|_| more).map(|last| cursor::encode(&last.tenant));
-    Ok(Json(Page { items: rows.iter().map(Lock::from).collect(), next_cursor }))
+    Ok(Json(Page { items: rows.iter().map(|row| app.lock(row)).collect(), next_cursor }))
 }
 
 /// Why it is broken.
@@ -51,7 +51,7 @@ pub(super) struct Why {
 }
 
 /// Takes a lock away from its holder, who is interrupted if it is under way; who waits for the lock has it then. A reason is needed, in the query or in the
-/// body, and is kept on record. There are no roles yet: whoever has the token may do this.
+/// body, and is kept on record. One of an instance that is gone can be broken on any other. There are no roles yet: whoever has the token may do this.
 #[utoipa::path(delete, path = "/v1/locks/{tenant}", tag = "locks", request_body = Option<Reason>, params(
     ("tenant" = String, Path, description = "The tenant."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
@@ -60,6 +60,7 @@ pub(super) struct Why {
     (status = 204, description = "It is on record."),
     (status = 400, description = "No reason is given, no tenant can be called that, or the request cannot be understood."),
     (status = 404, description = "Nobody has it."),
+    (status = 409, description = "Another instance has it, and lives: break it there."),
 ))]
 pub(super) async fn break_one(
     State(app): State<Arc<App>>,

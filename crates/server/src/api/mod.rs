@@ -57,6 +57,7 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(tenants::operate::resume))
         .routes(routes!(tenants::operate::cancel))
         .routes(routes!(tenants::operate::rollback))
+        .routes(routes!(tenants::operate::hand_over))
         .routes(routes!(locks::list))
         .routes(routes!(locks::break_one))
         .routes(routes!(keys::look::list))

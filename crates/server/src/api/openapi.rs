@@ -17,7 +17,7 @@ const COMMON: [(&str, &str); 4] = [
     ("401", "The token is missing or wrong."),
     ("403", "The host or site is not allowed."),
     ("429", "Too much at once; see Retry-After."),
-    ("503", "The engine, the store or the time is over for now; see Retry-After."),
+    ("503", "The engine, the store, what instances share, or the time is over for now; see Retry-After."),
 ];
 
 /// What can happen to any request with a body.

@@ -10,7 +10,7 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_runtime::Health;
+use steadfast_runtime::{Health, SharingHealth, SharingState};
 
 /// Whether the server answers.
 #[utoipa::path(get, path = "/healthz", tag = "server", responses((status = 200, description = "It does.", body = Alive)))]
@@ -18,18 +18,25 @@ pub(super) async fn healthz() -> Json<Alive> {
     Json(Alive { status: "ok".into() })
 }
 
-/// Whether the server can do its work, with a line per dependency. Why something does not is only told to those who have the token.
+/// Whether the server can do its work, with a line per dependency. While Redis is away it is ready, and its status is `degraded`: it shows what it has, and what it begins its detail says. Why something does not is only told to those who have the token.
 #[utoipa::path(get, path = "/readyz", tag = "server", responses(
     (status = 200, description = "It can.", body = Ready),
     (status = 503, description = "Something that it depends on does not do its work."),
 ))]
 pub(super) async fn readyz(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Json<Ready>, Problem> {
     let mut dependencies = vec![store(&app.engine.health()), engine(&app)];
+    dependencies.extend(app.engine.sharing().map(|health| redis(&health)));
+    let status = dependencies
+        .iter()
+        .map(|dependency| &*dependency.status)
+        .find(|status| *status != UP)
+        .unwrap_or(UP)
+        .to_owned();
     if !app.access.may_know(&headers) {
         dependencies.iter_mut().for_each(|dependency| dependency.detail = None);
     }
     if dependencies.iter().all(|dependency| dependency.ready) {
-        Ok(Json(Ready { ready: true, dependencies }))
+        Ok(Json(Ready { ready: true, status, dependencies }))
     } else {
         Err(Problem::not_ready(dependencies))
     }
@@ -42,13 +49,42 @@ fn store(health: &Health) -> Dependency {
         Health::Over { error } => Some(format!("{error} ({}); start the server again", error.code())),
         _ => Some("it is not known how it is".into()),
     };
-    Dependency { name: "store".into(), ready: health.is_well(), detail }
+    let status = if health.is_well() { UP } else { "down" };
+    Dependency { name: "store".into(), ready: health.is_well(), status: status.into(), detail }
 }
 
 fn engine(app: &App) -> Dependency {
     let closing = app.closing.is_cancelled();
-    Dependency { name: "server".into(), ready: !closing, detail: closing.then(|| "it is stopping".into()) }
+    let status = if closing { "down" } else { UP };
+    Dependency { name: "server".into(), ready: !closing, status: status.into(), detail: closing.then(|| "it is stopping".into()) }
 }
+
+/// What is shared with other instances. The server answers and shows what it has without it, so it is ready: who sends work elsewhere looks at the status.
+fn redis(health: &SharingHealth) -> Dependency {
+    let (status, how) = match &health.state {
+        SharingState::Up => (UP, "it can be used".into()),
+        SharingState::Starting => ("starting", "it was not reached since the start; no stage and no lock begins before that".into()),
+        SharingState::Away { since, why, refuses } => {
+            let follows = match refuses {
+                None => "this instance is alone, so that tasks and locks go on".into(),
+                Some(refuses) => format!("no stage and no lock begins: {refuses}"),
+            };
+            ("degraded", format!("away since {since}: {why}; {follows}"))
+        }
+    };
+    let detail = [
+        Some(format!("instance {}: {how}", health.instance)),
+        (health.pending > 0).then(|| format!("others do not know the latest of {} plans and tasks", health.pending)),
+        health
+            .foreign
+            .first()
+            .map(|key| format!("{key} holds something else than it should, and is left alone")),
+    ];
+    let detail = detail.into_iter().flatten().collect::<Vec<_>>().join("; ");
+    Dependency { name: "redis".into(), ready: true, status: status.into(), detail: Some(detail) }
+}
+
+const UP: &str = "up";
 
 /// Numbers for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "server", responses((status = 200, description = "Prometheus text.", body = String, content_type = "text/plain")))]

@@ -60,6 +60,6 @@ fn code(name: &WorkflowName, registered: &Registered) -> Workflow {
 
 /// What goes for plans that are created now.
 fn terms(registered: &Registered) -> Option<PlanTerms> {
-    let PlanSpec { stages, settings } = registered.code.plan()?;
+    let PlanSpec { stages, settings, .. } = registered.code.plan()?;
     Some(PlanTerms { stages, settings: (&settings).into() })
 }

@@ -14,7 +14,7 @@ const RUNS: &str = "/v1/runs/";
 const KINDS: [(&str, &[&str]); 6] = [
     (RUNS, &["events", "result", "pause", "resume", "cancel", "retry", "replay"]),
     ("/v1/plans/", &["events", "start", "pause", "resume", "cancel", "rollback"]),
-    ("/v1/tenants/", &["task", "checkpoint", "retry", "pause", "resume", "cancel", "rollback"]),
+    ("/v1/tenants/", &["task", "checkpoint", "retry", "pause", "resume", "cancel", "rollback", "hand-over"]),
     ("/v1/locks/", &[]),
     ("/v1/keys/", &["renew"]),
     ("/v1/letters/", &["redrive"]),

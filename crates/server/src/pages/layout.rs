@@ -1,11 +1,13 @@
 //! What all pages have in common.
 
-use super::assets;
+use super::{assets, shared};
+use crate::app::App;
 use axum::body::Body;
 use axum::response::Response;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
 use http::{HeaderValue, StatusCode};
 use maud::{DOCTYPE, Markup, html};
+use steadfast_runtime::SharingHealth;
 
 /// Nothing runs, loads or is sent anywhere but what is ours.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; \
@@ -35,12 +37,13 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn respond(self) -> Response {
-        self.respond_with(StatusCode::OK)
+    pub(super) fn respond(self, app: &App) -> Response {
+        let sharing = app.engine.sharing();
+        self.respond_with(StatusCode::OK, sharing.as_ref())
     }
 
-    pub(super) fn respond_with(self, status: StatusCode) -> Response {
-        let mut response = Response::new(Body::from(self.render().into_string()));
+    pub(super) fn respond_with(self, status: StatusCode, sharing: Option<&SharingHealth>) -> Response {
+        let mut response = Response::new(Body::from(self.render(sharing).into_string()));
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
@@ -49,7 +52,7 @@ impl Page {
         response
     }
 
-    fn render(self) -> Markup {
+    fn render(self, sharing: Option<&SharingHealth>) -> Markup {
         html! {
             (DOCTYPE)
             html lang="en" {
@@ -65,7 +68,11 @@ impl Page {
                 body data-follows=[&self.follows] {
                     a.skip href="#content" { "Skip to the content" }
                     (top(self.part, self.follows.is_some()))
-                    main #content tabindex="-1" { (self.content) }
+                    main #content tabindex="-1" {
+                        @if let Some(health) = sharing { (shared::banner(health)) }
+                        (self.content)
+                        @if let Some(health) = sharing { (shared::foot(health)) }
+                    }
                 }
             }
         }

@@ -43,7 +43,7 @@ pub(super) async fn page(State(app): State<Arc<App>>, Query(asked): Query<Asked>
             @if let Some(next) = next { a.button rel="next" href={ "/letters?cursor=" (next) } { "Older" } }
         }
     };
-    Ok(Page { part: Part::Letters, title: "Dead letters".into(), follows: Some("/v1/events?kind=letter".into()), content }.respond())
+    Ok(Page { part: Part::Letters, title: "Dead letters".into(), follows: Some("/v1/events?kind=letter".into()), content }.respond(&app))
 }
 
 fn letter(row: &LetterRow, now: Timestamp) -> Markup {

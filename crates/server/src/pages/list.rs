@@ -69,7 +69,7 @@ pub(super) async fn page(State(app): State<Arc<App>>, Query(asked): Query<Asked>
         @if rows.is_empty() { (nothing(&asked, startable.as_deref())) } @else { (table(&rows, words::now())) }
         (pages(&asked, next))
     };
-    Ok(Page { part: Part::Runs, title: asked.title(), follows: Some(asked.feed()), content }.respond())
+    Ok(Page { part: Part::Runs, title: asked.title(), follows: Some(asked.feed()), content }.respond(&app))
 }
 
 impl Asked {

@@ -17,6 +17,7 @@ mod mark;
 mod plans;
 mod problem;
 mod run;
+mod shared;
 mod tenants;
 mod words;
 mod workflows;

@@ -39,7 +39,7 @@ pub(crate) fn problem(problem: &shapes::Problem) -> Response {
             p { a.button href="/" { "All runs" } }
         }
     };
-    Page { part: Part::Elsewhere, title: problem.title.clone(), follows: None, content }.respond_with(status)
+    Page { part: Part::Elsewhere, title: problem.title.clone(), follows: None, content }.respond_with(status, None)
 }
 
 /// What a person can do about it who sits before a browser.

@@ -21,7 +21,7 @@ pub(super) async fn page(State(app): State<Arc<App>>, _: Query<Nothing>) -> Resp
         }
         ul.workflows { @for workflow in &all { (card(workflow, now)) } }
     };
-    Page { part: Part::Workflows, title: "Workflows".into(), follows: None, content }.respond()
+    Page { part: Part::Workflows, title: "Workflows".into(), follows: None, content }.respond(&app)
 }
 
 fn card(workflow: &Workflow, now: Timestamp) -> Markup {

@@ -158,10 +158,12 @@ payload! {
     cause: String,
     /// What was done is to be undone.
     undo: bool,
-    /// Who has a lock: `PLAN:TASK`.
+    /// Who has a lock: `PLAN:TASK`, or `PLAN:TASK:INSTANCE:FENCE` if another instance has it.
     holder: String,
     /// The number of a holding.
     fence: u64,
+    /// The instance that a task comes from, or goes to.
+    instance: String,
 }
 
 impl EventPayload {

@@ -17,6 +17,8 @@ pub struct Alive {
 pub struct Ready {
     /// Always true; what is not ready answers with a problem.
     pub ready: bool,
+    /// `up`; `degraded` or `starting` if a dependency is, and it can do a part of its work: `dependencies` says which.
+    pub status: String,
     /// What it depends on, one by one.
     pub dependencies: Vec<Dependency>,
 }
@@ -25,10 +27,12 @@ pub struct Ready {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Dependency {
-    /// Its name: `store`, `role`, …
+    /// Its name: `store`, `server`, `redis`.
     pub name: String,
-    /// Whether it does its work.
+    /// Whether it does its work, or the server can do without it for now.
     pub ready: bool,
+    /// `up`, `starting`, `degraded` or `down`.
+    pub status: String,
     /// What is to be said about it; only to those who may know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,

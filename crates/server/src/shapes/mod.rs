@@ -5,6 +5,7 @@
 mod answer;
 mod callback;
 mod data;
+mod elsewhere;
 mod event;
 mod failure;
 mod feed;

@@ -80,8 +80,14 @@ pub struct Plan {
     pub definition: String,
     /// The version of the definition, by hash; nothing if it is code.
     pub definition_hash: Option<String>,
-    /// Where it stands.
+    /// Where it stands. Another instance's plan that was under way when that was lost is `PAUSED`.
     pub status: PlanStatus,
+    /// The other instance that has it, or had it; nothing if this one has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
+    /// Of a plan that this instance does not have: whether the one that has it lives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner_lives: Option<bool>,
     /// What it is paused for: `PERSON`, `RESTART`, `STOP_WHEN`, `CANARY`, `DEADLINE` or `INTERRUPTED`; while it is being ended, `CANCEL` or `ROLLBACK`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
@@ -99,16 +105,16 @@ pub struct Plan {
     pub stages: Vec<String>,
     /// How many tasks may be under way at once.
     pub max_concurrency: u32,
-    /// That many tasks come first; the others begin once they have completed.
-    pub canary: u32,
+    /// That many tasks come first; the others begin once they have completed. This and what follows is not known of another instance's plan whose definition is not here.
+    pub canary: Option<u32>,
     /// When no other task is to begin.
     pub stop_when: Option<StopWhen>,
     /// What it does about tenants that are locked: `refuse` or `skip`.
-    pub conflict: String,
+    pub conflict: Option<String>,
     /// What becomes of a tenant's lock if its task fails: `keep` or `release`.
-    pub on_failure: String,
+    pub on_failure: Option<String>,
     /// For how long a lock is a task's own without being renewed.
-    pub lease_ms: u64,
+    pub lease_ms: Option<u64>,
     /// How long it may take, from its start, before it pauses.
     pub deadline_ms: Option<u64>,
     /// Whom it leaves out because somebody else had their lock.
@@ -190,6 +196,9 @@ pub struct PlanTask {
     pub task_id: String,
     /// Where it stands.
     pub status: TaskStatus,
+    /// The instance that has it, if another instance has the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
     /// The stage that it is at, or was at when it stopped; nothing before the first one.
     pub current_stage: Option<CurrentStage>,
     /// The last stage that is done, counted from 0; nothing before that.
@@ -218,6 +227,7 @@ impl PlanTask {
             tenant_id,
             task_id,
             status: task.status.into(),
+            instance: None,
             current_stage: CurrentStage::of(task.status, task.stage, stages),
             last_completed_stage_index: last_completed(task.status, task.completed),
             has_checkpoint: task.checkpoint.is_some(),
@@ -234,6 +244,7 @@ impl PlanTask {
             tenant_id,
             task_id,
             status: TaskStatus::Pending,
+            instance: None,
             current_stage: None,
             last_completed_stage_index: None,
             has_checkpoint: false,
@@ -279,7 +290,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    fn add(&mut self, status: TaskStatus, tasks: u64) {
+    pub(super) fn add(&mut self, status: TaskStatus, tasks: u64) {
         self.total += tasks;
         *match status {
             TaskStatus::Pending => &mut self.pending,
@@ -327,6 +338,8 @@ impl Plan {
             definition: plan.created.definition.clone(),
             definition_hash: plan.created.version.clone(),
             status: plan.status().into(),
+            instance: None,
+            owner_lives: None,
             cause: cause.map(Into::into),
             why,
             by,
@@ -334,11 +347,11 @@ impl Plan {
             tenants,
             stages: stages.clone(),
             max_concurrency: settings.max_concurrency,
-            canary: settings.canary,
+            canary: Some(settings.canary),
             stop_when: settings.stop_when,
-            conflict: settings.conflict,
-            on_failure: settings.on_failure,
-            lease_ms: settings.lease_ms,
+            conflict: Some(settings.conflict),
+            on_failure: Some(settings.on_failure),
+            lease_ms: Some(settings.lease_ms),
             deadline_ms: settings.deadline_ms,
             skipped: plan.created.skipped.iter().map(Locked::from).collect(),
             vars: (&plan.input).into(),

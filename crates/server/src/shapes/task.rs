@@ -123,14 +123,20 @@ pub struct Task {
     pub run_id: String,
     /// The name of the plan's definition.
     pub definition: String,
-    /// Where it stands.
+    /// Where it stands. What another instance had under way when it was lost is `INTERRUPTED`.
     pub status: TaskStatus,
+    /// The other instance that has it, or had it; nothing if this one has it, or if it was handed over and nobody has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
+    /// Of a task that this instance does not have: whether the one that has it lives. If not, a retry takes the task up here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner_lives: Option<bool>,
     /// It pauses, or has paused, because somebody wants it.
     pub pause_requested: bool,
     /// The stage that it is at, or was at when it stopped; nothing before the first one.
     pub current_stage: Option<CurrentStage>,
-    /// How many stages there are.
-    pub total_stages: u32,
+    /// How many stages there are; not known of another instance's task whose definition is not here.
+    pub total_stages: Option<u32>,
     /// Their names, in order.
     pub stages: Vec<String>,
     /// The last stage that is done, counted from 0; nothing before that.
@@ -145,8 +151,8 @@ pub struct Task {
     pub waits: Vec<Wait>,
     /// Why it failed, if it has.
     pub failure: Option<Failure>,
-    /// Which of its lives; the first is 1, and every retry begins another.
-    pub epoch: u32,
+    /// Which of its lives; the first is 1, and every retry begins another. Not known of another instance's.
+    pub epoch: Option<u32>,
     /// When it was made.
     pub created_at: Time,
     /// When it first began.
@@ -170,9 +176,11 @@ impl Task {
             run_id: view.id.to_string(),
             definition: view.workflow.to_string(),
             status: task.status.into(),
+            instance: None,
+            owner_lives: None,
             pause_requested: task.pause_requested,
             current_stage: CurrentStage::of(task.status, task.stage, &task.options.stages),
-            total_stages: u32::try_from(task.options.stages.len()).unwrap_or(u32::MAX),
+            total_stages: Some(count(&task.options.stages)),
             stages: task.options.stages.clone(),
             last_completed_stage_index: last_completed(task.status, task.completed),
             has_checkpoint: task.checkpoint.is_some(),
@@ -180,13 +188,17 @@ impl Task {
             wait: waits.first().cloned(),
             waits,
             failure: failure.map(Failure::from),
-            epoch: view.epoch,
+            epoch: Some(view.epoch),
             created_at: Time(view.started_at),
             started_at: task.started_at.map(Time),
             ended_at: ended.map(|ended| Time(ended.at)),
             heartbeat_at: seen_at.filter(|_| task.status == kernel::TaskStatus::Running).map(Time),
         }
     }
+}
+
+fn count(stages: &[String]) -> u32 {
+    u32::try_from(stages.len()).unwrap_or(u32::MAX)
 }
 
 /// What makes a run a task.
@@ -219,7 +231,7 @@ impl From<&TaskView> for RunTask {
             status: task.status.into(),
             pause_requested: task.pause_requested,
             current_stage: CurrentStage::of(task.status, task.stage, &task.options.stages),
-            total_stages: u32::try_from(task.options.stages.len()).unwrap_or(u32::MAX),
+            total_stages: count(&task.options.stages),
             last_completed_stage_index: last_completed(task.status, task.completed),
             has_checkpoint: task.checkpoint.is_some(),
         }

@@ -87,7 +87,7 @@ async fn why_it_is_not_ready_is_told_to_those_who_have_the_token() {
     site.store.faults().rule(|_| Some(steadfast_store::memory::Fault::Fail));
     let start = site.request(Method::POST, "/v1/runs").bearer_auth(TOKEN).json(&json!({"workflow": "echo"}));
     assert_eq!(site.send(start).await.problem(503), "SF0301");
-    assert_eq!(site.get("/readyz").await.json()["dependencies"][0], json!({"name": "store", "ready": false}));
+    assert_eq!(site.get("/readyz").await.json()["dependencies"][0], json!({"name": "store", "ready": false, "status": "down"}));
     let told = site.send(site.request(Method::GET, "/readyz").bearer_auth(TOKEN)).await;
     assert!(told.json()["dependencies"][0]["detail"].is_string());
 }

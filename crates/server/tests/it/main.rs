@@ -3,6 +3,7 @@
 
 mod access;
 mod feed;
+mod instances;
 mod keys;
 mod limits;
 mod openapi;

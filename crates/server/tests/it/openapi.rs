@@ -1,5 +1,6 @@
 //! The OpenAPI document: it is the committed one, and the server does all that it says.
 
+use crate::instances::two;
 use crate::plans::How;
 use crate::schema::Document;
 use crate::support::{Got, Site, TOKEN, config, until};
@@ -10,6 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use steadfast_server::{Config, Parts};
 use steadfast_store::memory::Fault;
+use steadfast_test_servers::RedisServer;
 
 #[test]
 fn the_committed_document_is_what_the_code_says() {
@@ -70,7 +72,7 @@ async fn stream(request: RequestBuilder) -> Got {
 }
 
 /// Every operation, with a path that is good for it.
-const OPERATIONS: [(&str, &str); 45] = [
+const OPERATIONS: [(&str, &str); 46] = [
     ("GET /healthz", "/healthz"),
     ("GET /readyz", "/readyz"),
     ("GET /metrics", "/metrics"),
@@ -104,6 +106,7 @@ const OPERATIONS: [(&str, &str); 45] = [
     ("POST /v1/tenants/{tenant}/retry", "/v1/tenants/acme/retry"),
     ("POST /v1/tenants/{tenant}/rollback", "/v1/tenants/acme/rollback"),
     ("POST /v1/tenants/{tenant}/cancel", "/v1/tenants/calm/cancel"),
+    ("POST /v1/tenants/{tenant}/hand-over", "/v1/tenants/acme/hand-over"),
     ("POST /v1/plans/{id}/rollback", "/v1/plans/night/rollback"),
     ("POST /v1/plans/{id}/cancel", "/v1/plans/idle/cancel"),
     ("GET /v1/keys", "/v1/keys"),
@@ -170,6 +173,7 @@ async fn every_documented_answer_of_every_path_is_given() {
     what_is_not_there(&mut tour).await;
     what_cannot_be_understood(&mut tour).await;
     conflicts(&mut tour).await;
+    elsewhere(&mut tour).await;
     closed_doors(&mut tour).await;
     trouble(&mut tour).await;
     let documented = tour.document.answers();
@@ -200,7 +204,7 @@ async fn successes(tour: &mut Tour) {
     for (operation, path) in OPERATIONS {
         let status = match operation {
             "POST /v1/runs" | "POST /v1/plans" => continue,
-            "POST /v1/letters/{id}/redrive" => continue,
+            "POST /v1/letters/{id}/redrive" | "POST /v1/tenants/{tenant}/hand-over" => continue,
             "DELETE /v1/letters/{id}" | "DELETE /v1/locks/{tenant}" => 204,
             _ => 200,
         };
@@ -293,6 +297,27 @@ async fn conflicts(tour: &mut Tour) {
     tour.go(&site, "PUT /v1/keys/{key}", "/v1/keys/kept", 422, |request| request.json(&nobody)).await;
     assert_eq!(site.post("/v1/runs/stuck/pause", json!({})).await.status, 200);
     tour.go(&site, "POST /v1/letters/{id}/redrive", "/v1/letters/stuck.1/redrive", 409, same).await;
+}
+
+/// What another instance has.
+async fn elsewhere(tour: &mut Tour) {
+    let redis = RedisServer::start();
+    let (a, b, world) = two(&redis).await;
+    world.script("acme/move", &[How::Fails]);
+    a.switch("night", &["acme", "fine"]).await;
+    a.task_is("acme", "FAILED").await;
+    a.task_is("fine", "COMPLETED").await;
+    a.engine.shared().await;
+    tour.go(&a, "GET /readyz", "/readyz", 200, same).await;
+    tour.go(&a, "GET /v1/locks", "/v1/locks", 200, same).await;
+    tour.go(&b, "GET /v1/plans/{id}", "/v1/plans/night", 200, same).await;
+    tour.go(&b, "GET /v1/tenants/{tenant}/task", "/v1/tenants/acme/task", 200, same).await;
+    tour.go(&b, "GET /v1/tenants/{tenant}/checkpoint", "/v1/tenants/acme/checkpoint", 200, same).await;
+    tour.go(&b, "GET /v1/plans/{id}/events", "/v1/plans/night/events", 409, same).await;
+    tour.go(&b, "DELETE /v1/locks/{tenant}", "/v1/locks/acme?reason=x", 409, same).await;
+    let hand_over = "POST /v1/tenants/{tenant}/hand-over";
+    tour.go(&a, hand_over, "/v1/tenants/fine/hand-over", 409, same).await;
+    tour.go(&a, hand_over, "/v1/tenants/acme/hand-over", 200, same).await;
 }
 
 async fn closed_doors(tour: &mut Tour) {

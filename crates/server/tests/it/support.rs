@@ -113,6 +113,11 @@ fn stuck(context: Context, _: Payload) -> BoxFuture<'static, Outcome> {
 
 /// An engine with the workflows of the tests.
 pub(crate) async fn engine(store: Memory, callbacks: Callbacks, caller: CallerSettings, world: &World) -> Engine {
+    builder(store, callbacks, caller, world).start().await.unwrap()
+}
+
+/// The same, before it is started.
+pub(crate) fn builder(store: Memory, callbacks: Callbacks, caller: CallerSettings, world: &World) -> Builder {
     let config = steadfast_runtime::Config { callbacks, ..steadfast_runtime::Config::default() };
     let caller: Arc<dyn Caller> = Arc::new(HttpCaller::new(caller).unwrap());
     let builder = Builder { config, caller: Some(caller), ..Builder::new(Arc::new(store)) };
@@ -131,7 +136,7 @@ pub(crate) async fn engine(store: Memory, callbacks: Callbacks, caller: CallerSe
         builder.registry.insert(WorkflowName::new(name).unwrap(), Registered::new(code));
     }
     world.register(&builder.registry);
-    builder.start().await.unwrap()
+    builder
 }
 
 /// A configuration for a free port.
@@ -206,7 +211,7 @@ impl Site {
         Site::before(engine, store, world, config(), Parts::default()).await
     }
 
-    async fn before(engine: Engine, store: Memory, world: World, config: Config, parts: Parts) -> Self {
+    pub(crate) async fn before(engine: Engine, store: Memory, world: World, config: Config, parts: Parts) -> Self {
         let server = Server::bind(config, engine.clone(), parts).await.unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let addr = server.addr();

@@ -88,7 +88,7 @@ pub(crate) fn waiting(run: &str, wait: &Wait, now: Timestamp) -> String {
             format!("it is {place}in line for a slot of the limit {key}")
         }
         Wait::Lock { tenant_id, holder } => {
-            let by = holder.as_deref().map(|holder| format!(", which {} has", task_of(holder))).unwrap_or_default();
+            let by = holder.as_deref().map(|holder| format!(", which {} has", holder_of(holder))).unwrap_or_default();
             format!("it waits for the lock of {tenant_id}{by}: steadfast lock list")
         }
         Wait::Plan { plan_id } => format!("its plan {plan_id} has not let it begin yet: steadfast plan show {plan_id}"),
@@ -119,9 +119,14 @@ pub(crate) fn bare(path: &str) -> &str {
     path.strip_suffix("#1").unwrap_or(path)
 }
 
-/// The task of a holder, which is written `PLAN:TASK`.
-fn task_of(holder: &str) -> &str {
-    holder.split_once(':').map_or(holder, |(_, task)| task)
+/// The task of a holder, which is written `PLAN:TASK`, or `PLAN:TASK:INSTANCE:FENCE` if another instance has it.
+fn holder_of(holder: &str) -> String {
+    let parts: Vec<&str> = holder.split(':').collect();
+    match parts.as_slice() {
+        [_, task] => (*task).into(),
+        [_, task, instance, _] => format!("{task} of instance {instance}"),
+        _ => holder.into(),
+    }
 }
 
 /// A time without the fractions of a second.
@@ -158,6 +163,13 @@ mod tests {
             "it waits for operator to approve ok, until 2026-01-01T14:00:00Z at the latest (in 2 h): steadfast run signal r ok --payload '{\"approved\":true}' \
              (and for 1 more, see: steadfast run show r)"
         );
+    }
+
+    #[test]
+    fn a_lock_names_its_holder_wherever_that_is() {
+        let of = |holder: &str| of(serde_json::json!({"waits": [{"reason": "LOCK", "tenantId": "acme", "holder": holder}]}));
+        assert_eq!(of("p:p/acme"), "it waits for the lock of acme, which p/acme has: steadfast lock list");
+        assert_eq!(of("p:p/acme:b:7"), "it waits for the lock of acme, which p/acme of instance b has: steadfast lock list");
     }
 
     #[test]

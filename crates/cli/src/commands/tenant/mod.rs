@@ -23,6 +23,7 @@ pub(crate) async fn run(common: &Common, command: TenantCommand) -> Result<(), E
         TenantCommand::Resume(args) => operate(&context, "resume", Body::default(), &args).await,
         TenantCommand::Cancel(args) => operate(&context, "cancel", Body::default(), &args).await,
         TenantCommand::Rollback(args) => operate(&context, "rollback", Body::default(), &args).await,
+        TenantCommand::Handover(args) => operate(&context, "hand-over", Body::default(), &args).await,
     }
 }
 

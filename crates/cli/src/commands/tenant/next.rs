@@ -8,6 +8,9 @@ use steadfast_server::shapes::{Task, TaskStatus, Wait};
 /// Where it stands, in a sentence; nothing where its status says it all.
 pub(super) fn said(task: &Task, now: Timestamp) -> Option<String> {
     let ended = task.ended_at.map(|at| format!(" {}", time::relative(at.0, now))).unwrap_or_default();
+    if let Some(lives) = task.owner_lives {
+        return Some(crate::output::plain(&elsewhere(task, lives)));
+    }
     let said = match (task.status, task.waits.first()) {
         (TaskStatus::Interrupted, _) => {
             let stage = task
@@ -36,6 +39,18 @@ pub(super) fn said(task: &Task, now: Timestamp) -> Option<String> {
     Some(crate::output::plain(&said))
 }
 
+/// Where a task stands that the instance that was asked does not have.
+fn elsewhere(task: &Task, owner_lives: bool) -> String {
+    match &task.instance {
+        Some(owner) if owner_lives => format!("instance {owner} has it; what is to be done with it, ask that instance for (--server)"),
+        Some(owner) if task.status.is_final() => format!("instance {owner} had it, and is gone"),
+        Some(owner) => {
+            format!("instance {owner} had it, and is gone; nothing goes on until a person decides, here or on any other instance")
+        }
+        None => "it was handed over, and nobody has it; whoever retries it goes on with it".into(),
+    }
+}
+
 /// Commands that help, each with what it does.
 pub(super) fn commands(task: &Task) -> Vec<(String, &'static str)> {
     let of = |verb: &str| format!("steadfast tenant {verb} {}", task.tenant_id);
@@ -43,6 +58,11 @@ pub(super) fn commands(task: &Task) -> Vec<(String, &'static str)> {
     let half_undone = !task.has_checkpoint && task.last_completed_stage_index.is_some();
     let mut next = Vec::new();
     match task.status {
+        _ if task.owner_lives == Some(true) => {}
+        TaskStatus::Pending if task.owner_lives.is_some() => next.push((of("retry"), "have it begin here")),
+        TaskStatus::Running | TaskStatus::Waiting | TaskStatus::RollingBack | TaskStatus::HandedOver if task.owner_lives.is_some() => {
+            next.push((of("retry"), from_here));
+        }
         TaskStatus::Interrupted if half_undone => {
             next.push((of("rollback"), "go on to undo what it did"));
             next.push((of("retry") + " --from-start", "do all stages again"));

@@ -30,7 +30,7 @@ pub(super) async fn run(context: &Context, tenant: &str) -> Result<(), Error> {
 /// `stage 5 of 10, verify`; nothing before the first one.
 pub(super) fn stage(task: &Task) -> Option<String> {
     let current = task.current_stage.as_ref().filter(|_| task.status != TaskStatus::Completed)?;
-    Some(format!("stage {} of {}, {}", current.index + 1, task.total_stages, current.name))
+    Some(format!("stage {} of {}, {}", current.index + 1, task.stages.len(), current.name))
 }
 
 fn page(task: &Task, checkpoint: Option<&Checkpoint>, width: Option<usize>, now: Timestamp) -> String {
@@ -64,10 +64,11 @@ fn facts(task: &Task, checkpoint: Option<&Checkpoint>, now: Timestamp) -> Vec<(&
     let all = [
         ("task", Some(task.task_id.clone())),
         ("plan", Some(format!("{} ({})", task.plan_id, task.definition))),
-        ("stages", Some(format!("{done} of {} done", task.total_stages))),
+        ("instance", owner(task)),
+        ("stages", Some(task.total_stages.map_or_else(|| format!("{done} done"), |total| format!("{done} of {total} done")))),
         ("began", task.started_at.map(|began| at(began.0))),
         ("ended", task.ended_at.map(|ended| at(ended.0))),
-        ("life", (task.epoch > 1).then(|| task.epoch.to_string())),
+        ("life", task.epoch.filter(|epoch| *epoch > 1).map(|epoch| epoch.to_string())),
         ("last sign", task.heartbeat_at.map(|seen| at(seen.0))),
         ("checkpoint", Some(checkpoint.map_or_else(|| "none".into(), |checkpoint| saved(checkpoint, now)))),
         (
@@ -79,6 +80,16 @@ fn facts(task: &Task, checkpoint: Option<&Checkpoint>, now: Timestamp) -> Vec<(&
         ("lock", Some(held(task.lock.as_ref(), task, now))),
     ];
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// Where it lives, if that is not the instance that was asked.
+fn owner(task: &Task) -> Option<String> {
+    let owner = task.instance.as_deref();
+    Some(match (owner, task.owner_lives?) {
+        (Some(owner), true) => format!("{owner}, which lives"),
+        (Some(owner), false) => format!("{owner}, which is gone"),
+        (None, _) => "none; it was handed over".into(),
+    })
 }
 
 fn saved(checkpoint: &Checkpoint, now: Timestamp) -> String {
@@ -98,8 +109,9 @@ fn held(lock: Option<&Lock>, task: &Task, now: Timestamp) -> String {
         Some(lock) => {
             let who = if lock.task_id == task.task_id { "its own".into() } else { format!("{} has it", lock.task_id) };
             let waiting = if lock.waiting == 0 { String::new() } else { format!(", {} waiting for it", lock.waiting) };
-            let (since, until) = (time::relative(lock.since.0, now), time::relative(lock.expires_at.0, now));
-            format!("{who}, fence {}, since {since}, lease ends {until}{waiting}", lock.fence)
+            let instance = lock.instance.as_ref().map(|instance| format!(", instance {instance}")).unwrap_or_default();
+            let since = lock.since.map(|since| format!(", since {}", time::relative(since.0, now))).unwrap_or_default();
+            format!("{who}{instance}, fence {}{since}, lease ends {}{waiting}", lock.fence, time::relative(lock.expires_at.0, now))
         }
     }
 }
@@ -113,7 +125,7 @@ mod tests {
     fn an_interrupted_task_says_how_far_it_came_and_what_to_do() {
         let task: Task = serde_json::from_value(serde_json::json!({
             "tenantId": "acme", "taskId": "p/acme", "planId": "p", "runId": "p/acme", "definition": "switch", "status": "INTERRUPTED", "pauseRequested": false,
-            "currentStage": {"index": 4, "name": "verify"}, "totalStages": 10, "stages": [], "lastCompletedStageIndex": 3, "hasCheckpoint": true,
+            "currentStage": {"index": 4, "name": "verify"}, "totalStages": 10, "stages": ["a", "b", "c", "copy", "verify", "f", "g", "h", "i", "j"], "lastCompletedStageIndex": 3, "hasCheckpoint": true,
             "lock": {"tenantId": "acme", "holder": "p:p/acme", "planId": "p", "taskId": "p/acme", "fence": 7, "leaseMs": 9_000_000,
                 "since": "2026-01-01T11:58:00Z", "expiresAt": "2026-01-01T14:00:00Z", "waiting": 0},
             "wait": null, "waits": [], "failure": null, "epoch": 1, "createdAt": "2026-01-01T11:50:00Z", "startedAt": "2026-01-01T11:58:00Z",
@@ -138,5 +150,28 @@ mod tests {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
         assert!(text.lines().all(|line| line.width() <= 110), "{text}");
+    }
+
+    fn elsewhere(owner: Option<&str>, lives: bool, status: &str) -> String {
+        let task: Task = serde_json::from_value(serde_json::json!({
+            "tenantId": "acme", "taskId": "p/acme", "planId": "p", "runId": "p/acme", "definition": "switch", "status": status, "pauseRequested": false,
+            "instance": owner, "ownerLives": lives, "currentStage": {"index": 1, "name": "b"}, "totalStages": 2, "stages": ["a", "b"],
+            "lastCompletedStageIndex": 0, "hasCheckpoint": true, "lock": null, "wait": null, "waits": [], "failure": null, "epoch": null,
+            "createdAt": "2026-01-01T11:50:00Z", "startedAt": "2026-01-01T11:58:00Z", "endedAt": null, "heartbeatAt": null,
+        }))
+        .unwrap();
+        let text = page(&task, None, Some(100), time::parse("2026-01-01T12:00:00Z").unwrap());
+        anstream::adapter::strip_str(&text).to_string()
+    }
+
+    #[test]
+    fn a_task_elsewhere_says_where_it_is_and_what_to_do() {
+        let lives = elsewhere(Some("a"), true, "RUNNING");
+        assert!(lives.contains("instance    a, which lives") && lives.contains("ask that instance"), "{lives}");
+        assert!(!lives.contains("tenant retry"), "{lives}");
+        let gone = elsewhere(Some("a"), false, "INTERRUPTED");
+        assert!(gone.contains("instance    a, which is gone") && gone.contains("steadfast tenant retry acme "), "{gone}");
+        let nobody = elsewhere(None, false, "INTERRUPTED");
+        assert!(nobody.contains("it was handed over") && nobody.contains("steadfast tenant retry acme "), "{nobody}");
     }
 }

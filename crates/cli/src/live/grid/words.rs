@@ -7,6 +7,9 @@ use steadfast_server::shapes::{Plan, PlanStatus, PlanTask, TaskStatus};
 pub(crate) fn sentence(plan: &Plan) -> Option<String> {
     let id = &plan.id;
     let why = || plan.why.clone().map(|why| output::plain(&why));
+    if let (Some(lives), Some(owner)) = (plan.owner_lives, &plan.instance) {
+        return Some(elsewhere(plan, owner, lives));
+    }
     let said = match (plan.status, plan.cause.as_deref()) {
         (_, Some("CANCEL")) => "it is being called off".into(),
         (_, Some("ROLLBACK")) => "what its tasks did is being undone".into(),
@@ -29,6 +32,17 @@ pub(crate) fn sentence(plan: &Plan) -> Option<String> {
         (PlanStatus::Running | PlanStatus::Completed | PlanStatus::Cancelled, _) => return None,
     };
     Some(said)
+}
+
+/// Where a plan stands that the instance that was asked does not have.
+fn elsewhere(plan: &Plan, owner: &str, lives: bool) -> String {
+    match lives {
+        true => format!("instance {owner} has it; what is to be done with the plan, ask that instance for (--server)"),
+        false if plan.status.is_final() => format!("instance {owner} had it, and is gone"),
+        false => format!(
+            "instance {owner} had it, and is gone: no other task begins; go on with a tenant here by: steadfast tenant retry TENANT"
+        ),
+    }
 }
 
 /// The stage that a task is at, or was at when it stopped: `verify (3 of 10)`.

@@ -24,7 +24,7 @@ impl App {
 ), responses(
     (status = 200, description = "It is on record.", body = Plan),
     (status = 404, description = "There is no such plan."),
-    (status = 409, description = "It was started before or has ended, or tenants are locked by others: `locked` names all of them."),
+    (status = 409, description = "Another instance has it. Or: It was started before or has ended, or tenants are locked by others: `locked` names all of them."),
 ))]
 pub(in crate::api) async fn start(
     State(app): State<Arc<App>>,
@@ -43,7 +43,7 @@ pub(in crate::api) async fn start(
 ), responses(
     (status = 200, description = "It is on record; tasks pause after that.", body = Plan),
     (status = 404, description = "There is no such plan."),
-    (status = 409, description = "It was not started, is being ended, or has ended."),
+    (status = 409, description = "Another instance has it. Or: It was not started, is being ended, or has ended."),
 ))]
 pub(in crate::api) async fn pause(
     State(app): State<Arc<App>>,
@@ -62,7 +62,7 @@ pub(in crate::api) async fn pause(
 ), responses(
     (status = 200, description = "It is on record.", body = Plan),
     (status = 404, description = "There is no such plan."),
-    (status = 409, description = "It was not started, a canary has not completed, or it is being ended or has ended."),
+    (status = 409, description = "Another instance has it. Or: It was not started, a canary has not completed, or it is being ended or has ended."),
 ))]
 pub(in crate::api) async fn resume(
     State(app): State<Arc<App>>,
@@ -81,7 +81,7 @@ pub(in crate::api) async fn resume(
 ), responses(
     (status = 200, description = "It is on record; the tasks end after that.", body = Plan),
     (status = 404, description = "There is no such plan."),
-    (status = 409, description = "It has ended, or is being rolled back."),
+    (status = 409, description = "Another instance has it. Or: It has ended, or is being rolled back."),
 ))]
 pub(in crate::api) async fn cancel(
     State(app): State<Arc<App>>,
@@ -100,7 +100,7 @@ pub(in crate::api) async fn cancel(
 ), responses(
     (status = 200, description = "It is on record; what the tasks did is undone after that.", body = Plan),
     (status = 404, description = "There is no such plan."),
-    (status = 409, description = "Nothing of it has begun."),
+    (status = 409, description = "Another instance has it. Or: Nothing of it has begun."),
 ))]
 pub(in crate::api) async fn rollback(
     State(app): State<Arc<App>>,

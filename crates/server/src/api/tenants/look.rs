@@ -3,12 +3,12 @@
 use crate::app::App;
 use crate::ask::{Nothing, Query, TenantPath};
 use crate::problem::Problem;
-use crate::shapes::{Checkpoint, Lock, Task};
+use crate::shapes::{Checkpoint, Task};
 use axum::Json;
 use axum::extract::State;
 use std::sync::Arc;
 use steadfast_kernel::{RunId, code};
-use steadfast_runtime::{RunView, TaskView};
+use steadfast_runtime::{Found, RunView, TaskView};
 
 impl App {
     /// A task as it stands now, with the lock of its tenant.
@@ -17,7 +17,7 @@ impl App {
         let about = about(&view)?;
         let lock = self.engine.lock(&about.options.tenant).await?;
         let last = self.engine.journal(task, view.seq.saturating_sub(1), 1).await?;
-        Ok(Task::of(&view, about, lock.as_ref().map(Lock::from), last.last().map(|entry| entry.at)))
+        Ok(Task::of(&view, about, lock.as_ref().map(|row| self.lock(row)), last.last().map(|entry| entry.at)))
     }
 }
 
@@ -28,7 +28,7 @@ fn about(view: &RunView) -> Result<&TaskView, Problem> {
         .ok_or_else(|| Problem::new(code::TASK_NOT_FOUND, format!("run {} is no task of a plan", view.id)))
 }
 
-/// A tenant's task that was made last.
+/// A tenant's task that was made last, also if another instance has it: `instance` says which, and `ownerLives` whether it lives.
 #[utoipa::path(get, path = "/v1/tenants/{tenant}/task", tag = "tenants", params(("tenant" = String, Path, description = "The tenant.")), responses(
     (status = 200, description = "The task.", body = Task),
     (status = 400, description = "No tenant can be called that."),
@@ -39,8 +39,10 @@ pub(in crate::api) async fn task(
     TenantPath(tenant): TenantPath,
     _: Query<Nothing>,
 ) -> Result<Json<Task>, Problem> {
-    let task = app.engine.latest_task(&tenant).await?;
-    Ok(Json(app.task(&task).await?))
+    match app.engine.find_task(&tenant).await? {
+        Found::Here(task) => Ok(Json(app.task(&task).await?)),
+        Found::Elsewhere(there) => Ok(Json(Task::elsewhere(&there, app.now()))),
+    }
 }
 
 /// How far a tenant's task has come: where a retry goes on from.
@@ -54,10 +56,16 @@ pub(in crate::api) async fn checkpoint(
     TenantPath(tenant): TenantPath,
     _: Query<Nothing>,
 ) -> Result<Json<Checkpoint>, Problem> {
-    let view = app.engine.task_of(&tenant).await?;
+    let (task, checkpoint) = match app.engine.find_task(&tenant).await? {
+        Found::Here(task) => {
+            let view = app.engine.view(&task).await?;
+            (task, Checkpoint::of(&view, about(&view)?))
+        }
+        Found::Elsewhere(there) => (there.task.task.clone(), Checkpoint::elsewhere(&there)),
+    };
     let missing = || {
-        let why = format!("task {} of tenant {tenant} has no checkpoint: no stage but the last is done, or it was rolled back", view.id);
+        let why = format!("task {task} of tenant {tenant} has no checkpoint: no stage but the last is done, or it was rolled back");
         Problem::new(code::CHECKPOINT_NOT_FOUND, why)
     };
-    Checkpoint::of(&view, about(&view)?).map(Json).ok_or_else(missing)
+    checkpoint.map(Json).ok_or_else(missing)
 }

@@ -16,7 +16,7 @@ use steadfast_kernel::{RetryFrom, RetryRun};
 ), responses(
     (status = 200, description = "It is on record; the task begins after that.", body = Task),
     (status = 404, description = "The tenant has no task."),
-    (status = 409, description = "The task is under way, has completed and is not to begin from its start, or is half rolled back; or another task has its tenant's lock."),
+    (status = 409, description = "Another instance has the task, and lives; or its definition is not here. Or: The task is under way, has completed and is not to begin from its start, or is half rolled back; or another task has its tenant's lock."),
 ))]
 pub(in crate::api) async fn retry(
     State(app): State<Arc<App>>,
@@ -26,7 +26,7 @@ pub(in crate::api) async fn retry(
     Optional(RetryTask { from_checkpoint, reason }): Optional<RetryTask>,
 ) -> Result<Json<Task>, Problem> {
     let origin = command.because(reason)?;
-    let task = app.engine.latest_task(&tenant).await?;
+    let task = app.own_task(&tenant, &origin).await?;
     let from = if from_checkpoint { RetryFrom::Failed } else { RetryFrom::Start };
     app.engine.retry(&task, RetryRun { origin, from, ..RetryRun::default() }).await?;
     Ok(Json(app.task(&task).await?))
@@ -39,7 +39,7 @@ pub(in crate::api) async fn retry(
 ), responses(
     (status = 200, description = "It is on record.", body = Task),
     (status = 404, description = "The tenant has no task."),
-    (status = 409, description = "It has ended or is interrupted."),
+    (status = 409, description = "It has ended or is interrupted, or another instance has or had it."),
 ))]
 pub(in crate::api) async fn pause(
     State(app): State<Arc<App>>,
@@ -49,7 +49,7 @@ pub(in crate::api) async fn pause(
     Optional(Reason { reason }): Optional<Reason>,
 ) -> Result<Json<Task>, Problem> {
     let origin = command.because(reason)?;
-    let task = app.engine.latest_task(&tenant).await?;
+    let task = app.task_here(&tenant).await?;
     app.engine.pause(&task, origin).await?;
     Ok(Json(app.task(&task).await?))
 }
@@ -61,7 +61,7 @@ pub(in crate::api) async fn pause(
 ), responses(
     (status = 200, description = "It is on record.", body = Task),
     (status = 404, description = "The tenant has no task."),
-    (status = 409, description = "It has ended or is interrupted."),
+    (status = 409, description = "It has ended or is interrupted, or another instance has or had it."),
 ))]
 pub(in crate::api) async fn resume(
     State(app): State<Arc<App>>,
@@ -71,7 +71,7 @@ pub(in crate::api) async fn resume(
     Optional(Reason { reason }): Optional<Reason>,
 ) -> Result<Json<Task>, Problem> {
     let origin = command.because(reason)?;
-    let task = app.engine.latest_task(&tenant).await?;
+    let task = app.task_here(&tenant).await?;
     app.engine.resume(&task, origin).await?;
     Ok(Json(app.task(&task).await?))
 }
@@ -83,7 +83,7 @@ pub(in crate::api) async fn resume(
 ), responses(
     (status = 200, description = "It has ended.", body = Task),
     (status = 404, description = "The tenant has no task."),
-    (status = 409, description = "It has completed, was called off before, or was rolled back."),
+    (status = 409, description = "Another instance has the task, and lives; or its definition is not here. Or: It has completed, was called off before, or was rolled back."),
 ))]
 pub(in crate::api) async fn cancel(
     State(app): State<Arc<App>>,
@@ -93,7 +93,7 @@ pub(in crate::api) async fn cancel(
     Optional(Reason { reason }): Optional<Reason>,
 ) -> Result<Json<Task>, Problem> {
     let origin = command.because(reason)?;
-    let task = app.engine.latest_task(&tenant).await?;
+    let task = app.own_task(&tenant, &origin).await?;
     app.engine.cancel(&task, origin).await?;
     Ok(Json(app.task(&task).await?))
 }
@@ -105,7 +105,7 @@ pub(in crate::api) async fn cancel(
 ), responses(
     (status = 200, description = "It is on record; what the task did is undone after that.", body = Task),
     (status = 404, description = "The tenant has no task."),
-    (status = 409, description = "It never began, or is rolled back already."),
+    (status = 409, description = "Another instance has the task, and lives; or its definition is not here. Or: It never began, or is rolled back already."),
 ))]
 pub(in crate::api) async fn rollback(
     State(app): State<Arc<App>>,
@@ -115,7 +115,27 @@ pub(in crate::api) async fn rollback(
     Optional(Reason { reason }): Optional<Reason>,
 ) -> Result<Json<Task>, Problem> {
     let origin = command.because(reason)?;
-    let task = app.engine.latest_task(&tenant).await?;
+    let task = app.own_task(&tenant, &origin).await?;
     app.engine.roll_back(&task, origin).await?;
     Ok(Json(app.task(&task).await?))
+}
+
+/// Gives a tenant's task up that is not under way, so that another instance can go on with it at once: a retry there takes it up from its checkpoint.
+#[utoipa::path(post, path = "/v1/tenants/{tenant}/hand-over", tag = "tenants", request_body = Option<Reason>, params(
+    ("tenant" = String, Path, description = "The tenant."),
+    ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
+), responses(
+    (status = 200, description = "It is on record, and nobody's until somebody retries it.", body = Task),
+    (status = 400, description = "This server shares nothing: there is nobody to hand a task over to."),
+    (status = 404, description = "The tenant has no task."),
+    (status = 409, description = "It is under way, or there is nothing to go on with, or another instance has it."),
+))]
+pub(in crate::api) async fn hand_over(
+    State(app): State<Arc<App>>,
+    TenantPath(tenant): TenantPath,
+    _: Query<Nothing>,
+    command: Command,
+    Optional(Reason { reason }): Optional<Reason>,
+) -> Result<Json<Task>, Problem> {
+    Ok(Json(app.hand_over(&tenant, command.because(reason)?).await?))
 }

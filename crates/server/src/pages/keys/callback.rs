@@ -32,7 +32,7 @@ pub(in crate::pages) async fn page(State(app): State<Arc<App>>, Query(asked): Qu
             @if let Some(next) = next { a.button rel="next" href=(link("/callbacks", prefix, asked.limit, Some(&next))) { "More" } }
         }
     };
-    Ok(Page { part: Part::Keys, title: "Pending callbacks".into(), follows: Some(feed(prefix)), content }.respond())
+    Ok(Page { part: Part::Keys, title: "Pending callbacks".into(), follows: Some(feed(prefix)), content }.respond(&app))
 }
 
 fn card(row: &CallbackRow, now: Timestamp) -> Markup {

@@ -33,7 +33,7 @@ pub(in crate::pages) async fn page(State(app): State<Arc<App>>, Query(asked): Qu
         }
     };
     let title = prefix.map_or_else(|| "Keys".into(), |prefix| format!("Keys {prefix}"));
-    Ok(Page { part: Part::Keys, title, follows: Some(feed(prefix)), content }.respond())
+    Ok(Page { part: Part::Keys, title, follows: Some(feed(prefix)), content }.respond(&app))
 }
 
 fn table(rows: &[KeyRow], now: Timestamp) -> Markup {

@@ -51,7 +51,7 @@ pub(in crate::pages) async fn page(State(app): State<Arc<App>>, KeyPath(key): Ke
         (journal::section(&shown))
     };
     let title = format!("{} · Key", shown.key);
-    Ok(Page { part: Part::Keys, title, follows: Some(feed(Some(shown.key.as_str()))), content }.respond())
+    Ok(Page { part: Part::Keys, title, follows: Some(feed(Some(shown.key.as_str()))), content }.respond(&app))
 }
 
 /// Its ends that are still to be told. Those of keys whose names only begin so are left out.

@@ -4,14 +4,13 @@ use super::bar;
 use super::grid::needs_a_person;
 use super::show::{Asked, Shown};
 use crate::pages::{data, mark, words, workflows};
-use crate::shapes::{PlanStatus, StopWhen};
+use crate::shapes::{Plan, PlanStatus, StopWhen};
 use maud::{Markup, html};
 use std::time::Duration;
 use steadfast_kernel::Origin;
 use steadfast_kernel::plan::{Cause, Phase};
 
-pub(super) fn head(shown: &Shown) -> Markup {
-    let plan = &shown.plan;
+pub(super) fn head(plan: &Plan) -> Markup {
     html! {
         div.head.run {
             p.crumb { a href="/plans" { "Plans" } " / " a href={ "/plans?definition=" (plan.definition) } { (plan.definition) } }
@@ -21,12 +20,11 @@ pub(super) fn head(shown: &Shown) -> Markup {
 }
 
 /// Where it stands, in a sentence, and how far it has come.
-pub(super) fn callout(shown: &Shown) -> Markup {
-    let plan = &shown.plan;
+pub(super) fn callout(plan: &Plan, stands: &Markup) -> Markup {
     let waiting = plan.tenants.iter().filter(|task| needs_a_person(task)).count() as u64;
     html! {
         section class={ "why " (mark::class(plan.status.as_str())) } aria-label="Where it stands" {
-            p.first { (stands(shown)) }
+            p.first { (stands) }
             (bar::bar(&plan.progress))
             p { (bar::words(&plan.progress)) }
             @if waiting > 0 {
@@ -38,7 +36,7 @@ pub(super) fn callout(shown: &Shown) -> Markup {
     }
 }
 
-fn stands(shown: &Shown) -> Markup {
+pub(super) fn stands(shown: &Shown) -> Markup {
     match &shown.state.phase {
         Phase::New if shown.plan.status == PlanStatus::Created => html! { "Its tasks are being made." },
         Phase::New => html! { "It waits to be started." },
@@ -83,17 +81,16 @@ pub(super) fn facts(shown: &Shown) -> Markup {
                 (fact("Ended", words::relative(at.0, now)))
                 @if let Some(began) = plan.started_at { (fact("Took", html! { (words::lasted(at.0.saturating_since(began.0))) })) }
             }
-            (settings(shown))
+            (settings(plan))
         }
     }
 }
 
-fn settings(shown: &Shown) -> Markup {
-    let plan = &shown.plan;
+pub(super) fn settings(plan: &Plan) -> Markup {
     let tasks = |number: u32| words::count(number.into(), "tenant");
     html! {
         (fact("At once", html! { (tasks(plan.max_concurrency)) }))
-        @if plan.canary > 0 { (fact("Canary", html! { "the first " (tasks(plan.canary)) })) }
+        @if let Some(canary) = plan.canary.filter(|canary| *canary > 0) { (fact("Canary", html! { "the first " (tasks(canary)) })) }
         @if let Some(stop) = plan.stop_when {
             (fact("Pauses once", match stop {
                 StopWhen::Failed(number) => html! { (tasks(number)) " failed" },
@@ -101,9 +98,11 @@ fn settings(shown: &Shown) -> Markup {
             }))
         }
         @if let Some(deadline) = plan.deadline_ms { (fact("Deadline", html! { (words::lasted(Duration::from_millis(deadline))) " from its start" })) }
-        (fact("Locked tenants", html! { @if plan.conflict == "skip" { "are left out" } @else { "are not taken" } }))
-        (fact("Lock of a failed task", html! { @if plan.on_failure == "release" { "is given back" } @else { "is kept" } }))
-        (fact("Lease", html! { (words::lasted(Duration::from_millis(plan.lease_ms))) }))
+        @if let Some(conflict) = &plan.conflict { (fact("Locked tenants", html! { @if conflict == "skip" { "are left out" } @else { "are not taken" } })) }
+        @if let Some(on_failure) = &plan.on_failure {
+            (fact("Lock of a failed task", html! { @if on_failure == "release" { "is given back" } @else { "is kept" } }))
+        }
+        @if let Some(lease) = plan.lease_ms { (fact("Lease", html! { (words::lasted(Duration::from_millis(lease))) })) }
     }
 }
 
@@ -115,13 +114,12 @@ pub(super) fn by(origin: &Origin) -> Markup {
     }
 }
 
-fn fact(name: &str, value: Markup) -> Markup {
+pub(super) fn fact(name: &str, value: Markup) -> Markup {
     html! { div { dt { (name) } dd { (value) } } }
 }
 
 /// What its tasks are given, and whom it leaves out.
-pub(super) fn more(shown: &Shown) -> Markup {
-    let plan = &shown.plan;
+pub(super) fn more(plan: &Plan) -> Markup {
     html! {
         section.card aria-label="Vars" {
             (data::fold("vars", "Vars", &plan.vars, &in_api(&plan.id)))

@@ -1,11 +1,10 @@
 //! Tenants down, stages across: a colour, a shape and a word for every stage.
 
-use super::show::{Asked, ROWS_MAX, Shown};
+use super::show::{Asked, ROWS_MAX};
 use super::{bar, tenant};
 use crate::pages::{mark, words};
-use crate::shapes::{PlanTask, TaskStatus};
+use crate::shapes::{Plan, PlanTask, TaskStatus};
 use maud::{Markup, html};
-use steadfast_kernel::plan::Phase;
 
 /// What a task can wait for that does not come without a person.
 const PERSON: [&str; 4] = ["APPROVAL", "IN_DOUBT", "NO_WORKER", "MISMATCH"];
@@ -16,8 +15,18 @@ pub(super) fn needs_a_person(task: &PlanTask) -> bool {
     is_stuck || task.wait.as_deref().is_some_and(|wait| PERSON.contains(&wait))
 }
 
-pub(super) fn section(shown: &Shown) -> Markup {
-    let (plan, asked) = (&shown.plan, &shown.asked);
+/// What of a plan's tasks is on a page.
+pub(super) struct Grid<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) asked: &'a Asked,
+    /// How many tenants are on a page.
+    pub(super) rows: usize,
+    /// It was not started.
+    pub(super) is_new: bool,
+}
+
+pub(super) fn section(shown: &Grid<'_>) -> Markup {
+    let Grid { plan, asked, .. } = shown;
     let wanted = |task: &&PlanTask| match asked.show.as_deref() {
         None => true,
         Some("person") => needs_a_person(task),
@@ -43,8 +52,8 @@ pub(super) fn section(shown: &Shown) -> Markup {
 }
 
 /// Those that need a person, and one status after the other, with how many there are.
-fn chips(shown: &Shown) -> Markup {
-    let (plan, asked) = (&shown.plan, &shown.asked);
+fn chips(shown: &Grid<'_>) -> Markup {
+    let Grid { plan, asked, .. } = shown;
     let stuck = plan.tenants.iter().filter(|task| needs_a_person(task)).count() as u64;
     let chip = |show: Option<&str>, name: Markup, tasks: u64| {
         let current = (asked.show.as_deref() == show).then_some("true");
@@ -68,7 +77,7 @@ fn chips(shown: &Shown) -> Markup {
     }
 }
 
-fn table(shown: &Shown, tasks: &[&PlanTask]) -> Markup {
+fn table(shown: &Grid<'_>, tasks: &[&PlanTask]) -> Markup {
     html! {
         (mark::symbols())
         div.wide tabindex="0" role="group" aria-label="Tenants and their stages" {
@@ -85,7 +94,7 @@ fn table(shown: &Shown, tasks: &[&PlanTask]) -> Markup {
     }
 }
 
-fn line(shown: &Shown, task: &PlanTask) -> Markup {
+fn line(shown: &Grid<'_>, task: &PlanTask) -> Markup {
     html! {
         tr data-key={ "task " (task.tenant_id) } data-status=(task.status.as_str()) {
             th.tenant scope="row" { (tenant(&task.tenant_id)) }
@@ -128,15 +137,19 @@ pub(in crate::pages) fn cell(status: TaskStatus, at: Option<u32>, done: Option<u
 }
 
 /// Why it failed, or what it waits for.
-fn note(shown: &Shown, task: &PlanTask) -> Markup {
+fn note(shown: &Grid<'_>, task: &PlanTask) -> Markup {
     if let Some(failure) = &task.failure {
         let again = if task.wait.as_deref() == Some("BACKOFF") { "tried again later: " } else { "" };
         return html! { span title=(failure) { (again) span.message { (failure) } } };
     }
+    let owner = task.instance.as_deref().filter(|owner| shown.plan.instance.as_deref() != Some(*owner));
+    if let Some(owner) = owner {
+        return html! { span { "instance " (owner) " has it" } };
+    }
     let what = match (task.status, task.wait.as_deref()) {
         (TaskStatus::Interrupted, _) => "a person decides: retry it, or cancel it",
         (TaskStatus::Running, _) if task.pause_requested => "pauses at the end of its stage",
-        (TaskStatus::Pending, _) if matches!(shown.state.phase, Phase::New) => "the start of the plan",
+        (TaskStatus::Pending, _) if shown.is_new => "the start of the plan",
         (TaskStatus::Pending, _) => "its turn",
         (_, Some("LOCK")) => "the lock of the tenant",
         (_, Some("PLAN")) => "its turn",
@@ -154,7 +167,7 @@ fn note(shown: &Shown, task: &PlanTask) -> Markup {
     html! { span title=(what) { (what) } }
 }
 
-fn pages(shown: &Shown, from: usize, all: usize) -> Markup {
+fn pages(shown: &Grid<'_>, from: usize, all: usize) -> Markup {
     let at = |from: usize| Asked { from: Some(from as u64), before: None, ..shown.asked.clone() }.link(&shown.plan.id);
     let everybody = Asked { from: None, limit: Some(ROWS_MAX), ..shown.asked.clone() }.link(&shown.plan.id);
     html! {
@@ -175,6 +188,7 @@ mod tests {
             tenant_id: "acme".into(),
             task_id: "p/acme".into(),
             status,
+            instance: None,
             current_stage: None,
             last_completed_stage_index: None,
             has_checkpoint: false,

@@ -56,7 +56,7 @@ pub(in crate::pages) async fn page(State(app): State<Arc<App>>, Query(asked): Qu
     let title = asked
         .status
         .map_or_else(|| "Plans".into(), |status| format!("{} plans", mark::word(status.as_str())));
-    Ok(Page { part: Part::Plans, title, follows: Some(FEED.into()), content }.respond())
+    Ok(Page { part: Part::Plans, title, follows: Some(FEED.into()), content }.respond(&app))
 }
 
 impl Asked {

@@ -32,10 +32,11 @@ pub(in crate::pages) async fn page(State(app): State<Arc<App>>, Query(asked): Qu
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(|last| cursor::encode(&last.tenant));
-    let locks: Vec<Lock> = rows.iter().map(Lock::from).collect();
+    let locks: Vec<Lock> = rows.iter().map(|row| app.lock(row)).collect();
     let at = |cursor| link("/locks", &[("limit", asked.limit.map(|limit| limit.to_string())), ("cursor", cursor)]);
+    let shares = app.instance().is_some();
     let content = html! {
-        div.head { h1 { "Locks" } p.lead { "A tenant has one lock: whose task has it is the only one that works for that tenant." } }
+        div.head { h1 { "Locks" } p.lead { "A tenant has one lock: whose task has it is the only one that works for that tenant." @if shares { " These are the locks of this instance's tasks; the page of a tenant shows who else has its lock." } } }
         (tabs(Tab::Locks))
         @if locks.is_empty() {
             div.nothing { h2 { "No locks" } p { "No task has the lock of a tenant now." } }
@@ -47,7 +48,7 @@ pub(in crate::pages) async fn page(State(app): State<Arc<App>>, Query(asked): Qu
             @if next.is_some() { a.button rel="next" href=(at(next)) { "More" } }
         }
     };
-    Ok(Page { part: Part::Plans, title: "Locks".into(), follows: Some("/v1/events?kind=lock".into()), content }.respond())
+    Ok(Page { part: Part::Plans, title: "Locks".into(), follows: Some("/v1/events?kind=lock".into()), content }.respond(&app))
 }
 
 fn table(locks: &[Lock], now: Timestamp) -> Markup {
@@ -64,10 +65,10 @@ fn line(lock: &Lock, now: Timestamp) -> Markup {
     html! {
         tr data-key={ "lock " (lock.tenant_id) } data-fence=(lock.fence) {
             th.id scope="row" { (tenant(&lock.tenant_id)) }
-            td.workflow { a href={ "/runs/" (lock.task_id) } { (lock.task_id) } }
+            td.workflow { a href={ "/runs/" (lock.task_id) } { (lock.task_id) } @if let Some(instance) = &lock.instance { span.fine { " of instance " (instance) } } }
             td.workflow { (plan(&lock.plan_id)) }
             td.number data-name="Fence" { (lock.fence) }
-            td.when data-name="Since" { (words::relative(lock.since.0, now)) }
+            td.when data-name="Since" { @if let Some(since) = lock.since { (words::relative(since.0, now)) } }
             td.when data-name="Until" { (words::relative(lock.expires_at.0, now)) }
             td.number data-name="Wait for it" { (lock.waiting) }
             td.breaks { (deed::form("/locks", &breaking(lock))) }

@@ -2,6 +2,7 @@
 
 mod act;
 mod bar;
+mod elsewhere;
 mod facts;
 mod grid;
 mod history;

@@ -1,6 +1,7 @@
 //! `/plans/{id}`: one plan. Where it stands and why, how far its tenants have come, what can be done, and what was.
 
-use super::{act, facts, grid, history, link};
+use super::grid::{self, Grid};
+use super::{act, elsewhere, facts, history, link};
 use crate::app::App;
 use crate::ask::{Command, Form, Nothing, PlanPath, Query, within};
 use crate::pages::layout::{Page, Part};
@@ -12,8 +13,9 @@ use axum::response::Response;
 use maud::html;
 use serde::Deserialize;
 use std::sync::Arc;
-use steadfast_kernel::plan::PlanEvent;
-use steadfast_kernel::{self as kernel, EntityId, Event, Origin, PlanId, TaskStatus, Timestamp};
+use steadfast_kernel::plan::{Phase, PlanEvent};
+use steadfast_kernel::{self as kernel, EntityId, Event, Origin, PlanId, Refusal, TaskStatus, Timestamp};
+use steadfast_runtime as runtime;
 
 /// How many tenants are on a page, unless somebody asks for others.
 const ROWS: u64 = 200;
@@ -56,24 +58,27 @@ pub(in crate::pages) async fn page(
 ) -> Result<Response, Problem> {
     asked.check()?;
     let rows = within("limit", asked.limit, 1..=ROWS_MAX, ROWS)? as usize;
-    let tasks = app.engine.tasks(&id).await?;
+    let tasks = match app.engine.tasks(&id).await {
+        Err(runtime::Error::Refused(Refusal::PlanNotFound { .. })) => return elsewhere::page(&app, &id, &asked, rows).await,
+        tasks => tasks?,
+    };
     let state = app.engine.plan(&id).await?;
     let plan = Plan::of(&state, &tasks);
     let (started, history) = (started(&app, &state).await?, history::read(&app, &state, &asked).await?);
     let shown = Shown { state, plan, started, asked, rows, now: words::now() };
     let content = html! {
-        (facts::head(&shown))
-        (facts::callout(&shown))
+        (facts::head(&shown.plan))
+        (facts::callout(&shown.plan, &facts::stands(&shown)))
         (facts::facts(&shown))
         (deed::section(&format!("/plans/{id}"), &act::deeds(&shown)))
-        (grid::section(&shown))
-        (facts::more(&shown))
+        (grid::section(&Grid { plan: &shown.plan, asked: &shown.asked, rows: shown.rows, is_new: matches!(shown.state.phase, Phase::New) }))
+        (facts::more(&shown.plan))
         (history::section(&shown, &history))
     };
     let title = format!("{} · {}", id, mark::word(shown.plan.status.as_str()));
     let mut feed = form_urlencoded::Serializer::new(String::new());
     let follows = Some(format!("/v1/events?{}", feed.append_pair("plan", id.as_str()).finish()));
-    Ok(Page { part: Part::Plans, title, follows, content }.respond())
+    Ok(Page { part: Part::Plans, title, follows, content }.respond(&app))
 }
 
 impl Asked {

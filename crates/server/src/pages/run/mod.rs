@@ -58,7 +58,7 @@ pub(super) async fn page(State(app): State<Arc<App>>, RunPath(run): RunPath, Que
         (journal::section(&shown, &journal))
     };
     let title = format!("{} · {}", run, mark::word(shown.view.status.as_str()));
-    Ok(Page { part: Part::Runs, title, follows: Some(feed(&shown.view)), content }.respond())
+    Ok(Page { part: Part::Runs, title, follows: Some(feed(&shown.view)), content }.respond(&app))
 }
 
 /// What says that its page is out of date. What happens to a task is a kind of its own.

@@ -3,7 +3,7 @@
 use super::show::Shown;
 use crate::pages::deed::Deed;
 use crate::pages::run::{self, quoted};
-use crate::shapes::TaskStatus;
+use crate::shapes::{Task, TaskStatus};
 use maud::{Markup, html};
 use serde::Deserialize;
 use steadfast_kernel::Wait;
@@ -20,6 +20,7 @@ pub(super) enum Verb {
     Resume,
     Cancel,
     Rollback,
+    HandOver,
 }
 
 impl Verb {
@@ -46,17 +47,36 @@ pub(super) fn deeds(shown: &Shown) -> Vec<Deed> {
         S::RollbackFailed => &[Verb::Rollback, Verb::Cancel],
         S::RollingBack | S::RolledBack | S::HandedOver => &[],
     };
-    let has_begun = task.started_at.is_some();
-    let fits = |verb: &&Verb| has_begun || !matches!(verb, Verb::Rollback | Verb::Restart);
-    allowed.iter().filter(fits).map(|verb| deed(*verb, shown)).collect()
+    let gives_up = matches!(task.status, S::Pending | S::Paused | S::Interrupted | S::Failed | S::Cancelled | S::RollbackFailed);
+    let hand_over = (shown.shares && gives_up).then_some(Verb::HandOver);
+    fitting(allowed.iter().copied().chain(hand_over), task)
 }
 
-fn deed(verb: Verb, shown: &Shown) -> Deed {
-    let tenant = quoted(&shown.task.tenant_id);
+/// What can be done here with a task of an instance that is gone, or that nobody has.
+pub(super) fn elsewhere(task: &Task) -> Vec<Deed> {
+    use TaskStatus as S;
+    let allowed: &[Verb] = match task.status {
+        _ if task.owner_lives == Some(true) => &[],
+        S::Interrupted | S::Failed => &[Verb::Retry, Verb::Restart, Verb::Cancel, Verb::Rollback],
+        S::Pending => &[Verb::Retry, Verb::Cancel],
+        S::Cancelled | S::HandedOver => &[Verb::Retry],
+        _ => &[],
+    };
+    fitting(allowed.iter().copied(), task)
+}
+
+fn fitting(verbs: impl Iterator<Item = Verb>, task: &Task) -> Vec<Deed> {
+    let has_begun = task.started_at.is_some();
+    let fits = |verb: &Verb| has_begun || !matches!(verb, Verb::Rollback | Verb::Restart);
+    verbs.filter(fits).map(|verb| deed(verb, task)).collect()
+}
+
+fn deed(verb: Verb, task: &Task) -> Deed {
+    let tenant = quoted(&task.tenant_id);
     let command = |verb: &str| format!("steadfast tenant {verb} {tenant} --reason '…'");
     let deed = match verb {
         Verb::Retry => {
-            let (name, what) = match shown.task.has_checkpoint {
+            let (name, what) = match task.has_checkpoint {
                 true => (
                     "Retry from checkpoint",
                     "The stages that are done stay done; it goes on with the one after them. It takes its turn, also while its plan is paused.",
@@ -82,13 +102,17 @@ fn deed(verb: Verb, shown: &Shown) -> Deed {
         }
         Verb::Rollback => {
             let what = "The stages that are done are undone, newest first.";
-            let done = shown.about.completed;
+            let done = task.last_completed_stage_index.map_or(0, |last| last + 1);
             let sure =
                 if done == 1 { "Yes, undo the stage that is done".into() } else { format!("Yes, undo the {done} stages that are done") };
             Deed::new("rollback", "Roll back", what, command("rollback")).grave(sure)
         }
+        Verb::HandOver => {
+            let what = "This instance gives it up. Nobody has it until somebody retries it on another instance, or on this one.";
+            Deed::new("handover", "Hand over", what, command("handover"))
+        }
     };
-    Deed { about: vec![("task", shown.task.task_id.clone())], ..deed }
+    Deed { about: vec![("task", task.task_id.clone())], ..deed }
 }
 
 /// How to answer what it asks people.

@@ -3,10 +3,11 @@
 use super::show::Shown;
 use crate::pages::plans::{self, breaking};
 use crate::pages::{data, deed, mark, run, words};
-use crate::shapes::{Lock, TaskStatus};
+use crate::shapes::{Checkpoint, Lock, Task, TaskStatus};
 use maud::{Markup, html};
 use std::time::Duration;
-use steadfast_kernel::Wait;
+use steadfast_kernel::{Timestamp, Wait};
+use steadfast_store::{LockHolder, RunRow};
 
 pub(super) fn head(shown: &Shown) -> Markup {
     let task = &shown.task;
@@ -40,7 +41,12 @@ fn stands(shown: &Shown) -> Markup {
         (TaskStatus::Waiting, Some(lock)) => {
             html! { "It waits for the lock, which " a href={ "/runs/" (lock.task_id) } { (lock.task_id) } " has." }
         }
-        (TaskStatus::Waiting, None) => html! { "It waits" (stage) "." },
+        (TaskStatus::Waiting, None) => match held_elsewhere(shown) {
+            Some(LockHolder { task, instance, .. }) => {
+                html! { "It waits for the lock, which " (task) " of instance " code { (instance) } " has." }
+            }
+            None => html! { "It waits" (stage) "." },
+        },
         (TaskStatus::Running, _) if task.pause_requested => html! { "It is under way" (stage) ", and pauses at the end of it." },
         (TaskStatus::Running, _) => html! { "It is under way" (stage) "." },
         (TaskStatus::Paused, _) => html! { "It is paused" (stage) "." },
@@ -57,35 +63,43 @@ fn stands(shown: &Shown) -> Markup {
     }
 }
 
+/// Who of another instance has the lock that it waits for.
+fn held_elsewhere(shown: &Shown) -> Option<LockHolder> {
+    shown.view.waits.iter().find_map(|wait| match wait {
+        Wait::Lock { holder: Some(holder), .. } => LockHolder::parse(holder),
+        _ => None,
+    })
+}
+
 pub(super) fn facts(shown: &Shown) -> Markup {
     let (task, now) = (&shown.task, shown.now);
     html! {
         dl.facts {
             (fact("Plan", plans::plan(&task.plan_id)))
             (fact("Definition", html! { a href={ "/plans?definition=" (task.definition) } { (task.definition) } }))
-            (fact("Stage", html! { (shown.about.completed) " of " (task.total_stages) " done" }))
+            (fact("Stage", html! { (shown.about.completed) " of " (task.stages.len()) " done" }))
             (fact("Made", words::relative(task.created_at.0, now)))
             @if let Some(at) = task.started_at { (fact("Began", words::relative(at.0, now))) }
             @if let Some(at) = task.ended_at { (fact("Ended", words::relative(at.0, now))) }
-            @if task.epoch > 1 { (fact("Life", html! { (task.epoch) })) }
+            @if let Some(epoch) = task.epoch.filter(|epoch| *epoch > 1) { (fact("Life", html! { (epoch) })) }
             (fact("Run", html! { a href={ "/runs/" (task.run_id) } { "steps, attempts and outputs" } }))
         }
     }
 }
 
-fn fact(name: &str, value: Markup) -> Markup {
+pub(super) fn fact(name: &str, value: Markup) -> Markup {
     html! { div { dt { (name) } dd { (value) } } }
 }
 
 /// Its stages in order, each with where it stands.
-pub(super) fn stages(shown: &Shown) -> Markup {
+pub(super) fn stages(task: &Task) -> Markup {
     html! {
         section.card aria-labelledby="stages" {
             h2 #stages { "Stages" }
             (mark::symbols())
             ol.stages {
-                @for (index, stage) in shown.task.stages.iter().enumerate() {
-                    @let (class, word) = plans::stage(shown.task.status, shown.task.current_stage.as_ref().map(|at| at.index), shown.task.last_completed_stage_index, index);
+                @for (index, stage) in task.stages.iter().enumerate() {
+                    @let (class, word) = plans::stage(task.status, task.current_stage.as_ref().map(|at| at.index), task.last_completed_stage_index, index);
                     li data-key={ "stage " (stage) } {
                         (mark::small(class, word))
                         span.name { (index + 1) ". " (stage) }
@@ -98,17 +112,17 @@ pub(super) fn stages(shown: &Shown) -> Markup {
 }
 
 /// Where a retry goes on from.
-pub(super) fn checkpoint(shown: &Shown) -> Markup {
-    let all = format!("/v1/tenants/{}/checkpoint", shown.task.tenant_id.replace('/', "%2F"));
+pub(super) fn checkpoint(task: &Task, checkpoint: Option<&Checkpoint>, now: Timestamp) -> Markup {
+    let all = format!("/v1/tenants/{}/checkpoint", task.tenant_id.replace('/', "%2F"));
     html! {
         section.card aria-labelledby="checkpoint" {
             h2 #checkpoint { "Checkpoint" }
-            @match &shown.checkpoint {
+            @match checkpoint {
                 None => { p.fine { "None: a retry begins with the first stage." } }
                 Some(checkpoint) => {
                     dl.facts {
                         (fact("Last stage that is done", html! { (checkpoint.last_completed_stage_index) @if let Some(stage) = checkpoint.completed_stages.last() { " (" (stage) ")" } }))
-                        (fact("Saved", words::relative(checkpoint.saved_at.0, shown.now)))
+                        (fact("Saved", words::relative(checkpoint.saved_at.0, now)))
                         (fact("Version", html! { (checkpoint.version) }))
                     }
                     ol.names aria-label="Stages that are done" { @for stage in &checkpoint.completed_stages { li { code { (stage) } } } }
@@ -120,50 +134,52 @@ pub(super) fn checkpoint(shown: &Shown) -> Markup {
 }
 
 /// Who has the lock of the tenant.
-pub(super) fn lock(shown: &Shown) -> Markup {
+pub(super) fn lock(task: &Task, now: Timestamp) -> Markup {
     html! {
         section.card aria-labelledby="lock" {
             h2 #lock { "Lock" }
-            @match &shown.task.lock {
+            @match &task.lock {
                 None => { p.fine { "Nobody has it." } }
-                Some(lock) => { (held(lock, shown)) }
+                Some(lock) => { (held(lock, task, now)) }
             }
         }
     }
 }
 
-fn held(lock: &Lock, shown: &Shown) -> Markup {
+fn held(lock: &Lock, task: &Task, now: Timestamp) -> Markup {
     let mut deed = breaking(lock);
     deed.about.push(("page", "tenant".into()));
+    let is_here = task.owner_lives.is_none();
     html! {
         dl.facts {
             (fact("Holder", html! {
-                a href={ "/runs/" (lock.task_id) } { (lock.task_id) }
-                @if lock.task_id == shown.task.task_id { ", this task" } @else { " of the plan " (plans::plan(&lock.plan_id)) }
+                @if is_here { a href={ "/runs/" (lock.task_id) } { (lock.task_id) } } @else { (lock.task_id) }
+                @if lock.task_id == task.task_id { ", this task" } @else { " of the plan " (plans::plan(&lock.plan_id)) }
             }))
+            @if let Some(instance) = &lock.instance { (fact("Instance", html! { code { (instance) } })) }
             (fact("Fence", html! { (lock.fence) }))
-            (fact("Since", words::relative(lock.since.0, shown.now)))
-            (fact("Until", html! { (words::relative(lock.expires_at.0, shown.now)) ", unless it is renewed" }))
-            (fact("Lease", html! { (words::lasted(Duration::from_millis(lock.lease_ms))) }))
+            @if let Some(since) = lock.since { (fact("Since", words::relative(since.0, now))) }
+            (fact("Until", html! { (words::relative(lock.expires_at.0, now)) ", unless it is renewed" }))
+            @if let Some(lease) = lock.lease_ms { (fact("Lease", html! { (words::lasted(Duration::from_millis(lease))) })) }
             @if lock.waiting > 0 { (fact("Wait for it", html! { (words::count(lock.waiting.into(), "task")) })) }
         }
-        (deed::form("/locks", &deed))
+        @if task.owner_lives != Some(true) { (deed::form("/locks", &deed)) }
     }
 }
 
 /// The tasks before it.
-pub(super) fn earlier(shown: &Shown) -> Markup {
+pub(super) fn earlier(rows: &[RunRow], now: Timestamp) -> Markup {
     html! {
-        @if !shown.earlier.is_empty() {
+        @if !rows.is_empty() {
             section.card aria-labelledby="earlier" {
                 h2 #earlier { "Earlier tasks" }
                 ul.earlier {
-                    @for row in &shown.earlier {
+                    @for row in rows {
                         @if let Some(task) = &row.task {
                             li data-key={ "earlier " (row.run) } {
                                 (mark::status(task.status.as_str()))
                                 a href={ "/runs/" (row.run) } { (row.run) }
-                                span.fine { "of the plan " (plans::plan(task.plan.as_str())) ", made " (words::relative(row.started_at, shown.now)) }
+                                span.fine { "of the plan " (plans::plan(task.plan.as_str())) ", made " (words::relative(row.started_at, now)) }
                             }
                         }
                     }

@@ -12,6 +12,14 @@ impl EventPayload {
             TaskEvent::Admitted { .. } | TaskEvent::Recalled { .. } | TaskEvent::Started => Self::default(),
             TaskEvent::LockAcquired(lease) => EventPayload { run: None, ..Self::holding(lease) },
             TaskEvent::LockLost { fence, origin } => EventPayload { fence: Some(*fence), ..Self::asked(origin) },
+            TaskEvent::Adopted { from, origin, fence, index, data, .. } => EventPayload {
+                instance: from.as_ref().map(ToString::to_string),
+                fence: Some(*fence),
+                index: *index,
+                context_data: Some(data.into()),
+                ..Self::asked(origin)
+            },
+            TaskEvent::HandedOver { to, origin } => EventPayload { instance: to.as_ref().map(ToString::to_string), ..Self::asked(origin) },
             TaskEvent::StageStarted { stage, index } | TaskEvent::StageCompleted { stage, index } => Self::at_stage(stage, *index),
             TaskEvent::StageFailed { stage, index, failure } => Self::at_stage(stage, *index).failed(failure),
             TaskEvent::CheckpointSaved { stage, index, data } => {
@@ -29,6 +37,7 @@ impl EventPayload {
             PlanEvent::TaskChanged { status, .. } => EventPayload { status: Some(status.as_str().into()), ..asked },
             PlanEvent::Failed { failure } => asked.failed(failure),
             PlanEvent::CancelRequested { undo, .. } => EventPayload { undo: Some(*undo).filter(|undo| *undo), ..asked },
+            PlanEvent::Degraded { why } | PlanEvent::Restored { why } => EventPayload { reason: Some(why.clone()), ..asked },
             PlanEvent::Started { .. }
             | PlanEvent::Resumed { .. }
             | PlanEvent::TaskAdmitted { .. }
@@ -47,9 +56,14 @@ impl EventPayload {
             LockEvent::Renewed { fence, expires_at, .. } => {
                 EventPayload { fence: Some(*fence), expires_at: Some(Time(*expires_at)), ..Self::default() }
             }
-            LockEvent::Released { task, fence } => EventPayload { run: Some(task.to_string()), fence: *fence, ..Self::default() },
-            LockEvent::Lost { fence } | LockEvent::Suspected { fence } => EventPayload { fence: Some(*fence), ..Self::default() },
-            LockEvent::Broken { fence, origin } => EventPayload { fence: Some(*fence), ..Self::asked(origin) },
+            LockEvent::Released { task, fence, holder } => {
+                EventPayload { run: Some(task.to_string()), fence: *fence, holder: holder.clone(), ..Self::default() }
+            }
+            LockEvent::Suspected { fence } => EventPayload { fence: Some(*fence), ..Self::default() },
+            LockEvent::Lost { fence, origin } | LockEvent::Broken { fence, origin } => {
+                EventPayload { fence: Some(*fence), ..Self::asked(origin) }
+            }
+            LockEvent::BrokenElsewhere { holder, origin } => EventPayload { holder: Some(holder.clone()), ..Self::asked(origin) },
         }
     }
 

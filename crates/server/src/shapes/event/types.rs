@@ -4,7 +4,7 @@ use super::Event;
 
 impl Event {
     /// Every type of event, those of plans, tasks, locks and keys included.
-    pub const TYPES: [&str; 80] = [
+    pub const TYPES: [&str; 81] = [
         "RUN_STARTED",
         "STEP_STARTED",
         "STEP_COMPLETED",
@@ -69,6 +69,7 @@ impl Event {
         "TASK_ROLLING_BACK",
         "TASK_ROLLED_BACK",
         "TASK_ROLLBACK_FAILED",
+        "TASK_ADOPTED",
         "TASK_HANDED_OVER",
         "LOCK_REQUESTED",
         "LOCK_ACQUIRED",

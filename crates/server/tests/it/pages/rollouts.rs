@@ -14,6 +14,9 @@ use steadfast_runtime::{Code, PlanSpec, Registered, Terms};
 /// The stages of every plan.
 pub(crate) const STAGES: [&str; 5] = ["snapshot", "drain", "copy", "verify", "switch"];
 
+/// The version of its definition.
+const VERSION: &str = "0123456789abcdef0123";
+
 /// The plan, to be registered.
 pub(crate) fn plan(world: &World) -> Registered {
     Registered::plan(Arc::new(Switch(world.clone())))
@@ -27,11 +30,15 @@ impl Code for Switch {
     }
 
     fn terms(&self, _: &Payload) -> Result<Terms, Failure> {
-        Ok(Terms { plan: self.plan().map(Box::new), definition: Some("0123456789abcdef0123".into()), ..Terms::default() })
+        Ok(Terms { plan: self.plan().map(Box::new), definition: Some(VERSION.into()), ..Terms::default() })
     }
 
     fn plan(&self) -> Option<PlanSpec> {
-        Some(PlanSpec { stages: STAGES.map(Into::into).to_vec(), settings: Settings::default() })
+        Some(PlanSpec { stages: STAGES.map(Into::into).to_vec(), undoable: vec![true; STAGES.len()], settings: Settings::default() })
+    }
+
+    fn plan_of(&self, hash: &str) -> Option<PlanSpec> {
+        self.plan().filter(|_| hash == VERSION)
     }
 }
 

@@ -13,6 +13,9 @@ use steadfast_runtime::{Code, PlanSpec, Registered, Registry, Terms};
 /// The stages of every plan.
 pub(crate) const STAGES: [&str; 3] = ["drain", "move", "verify"];
 
+/// The version of every plan's definition.
+const VERSION: &str = "0123abcd";
+
 /// What stages do, and what they did. It outlives engines, as the world does.
 #[derive(Clone, Default)]
 pub(crate) struct World(Arc<Mutex<Inner>>);
@@ -98,17 +101,26 @@ impl Code for Switch {
         if self.picky && &*vars.bytes == b"{}" {
             return Err(Failure::permanent("vars need a `to`"));
         }
-        Ok(Terms { plan: self.plan().map(Box::new), definition: Some("0123abcd".into()), ..Terms::default() })
+        Ok(Terms { plan: self.plan().map(Box::new), definition: Some(VERSION.into()), ..Terms::default() })
     }
 
     fn plan(&self) -> Option<PlanSpec> {
-        Some(PlanSpec { stages: STAGES.map(Into::into).to_vec(), settings: self.settings.clone() })
+        Some(PlanSpec { stages: STAGES.map(Into::into).to_vec(), undoable: vec![true; STAGES.len()], settings: self.settings.clone() })
+    }
+
+    fn plan_of(&self, hash: &str) -> Option<PlanSpec> {
+        self.plan().filter(|_| hash == VERSION)
     }
 }
 
 async fn carry_out(world: World, context: Context) -> Result<Payload, Failure> {
     let tenant = context.task().unwrap().tenant.to_string();
+    let done_elsewhere = context.adopted().map_or(0, |(done, _)| done);
     for (index, stage) in STAGES.into_iter().enumerate() {
+        if index < done_elsewhere {
+            work(&world, &context, &tenant, stage).await?; // it is on record
+            continue;
+        }
         context.stage_started(index).map_err(|error| error.failure())?;
         context.note(format!("at {stage}")).map_err(|error| error.failure())?;
         if let Err(failure) = work(&world, &context, &tenant, stage).await {
