@@ -147,7 +147,7 @@ Examples:
   STEADFAST_LISTEN=127.0.0.1:8000 steadfast config --json
   steadfast config --template > steadfast.toml")]
     Config(Show),
-    /// Look for trouble: store, disk, clock, port, versions, definitions, server
+    /// Look for trouble: store, disk, clock, port, versions, definitions, Redis, server
     #[command(after_help = "\
 Examples:
   steadfast doctor
@@ -193,6 +193,12 @@ pub(crate) struct Settings {
     /// The folder of the workflow definitions [default: definitions]
     #[arg(long, value_name = "DIR")]
     pub(crate) definitions: Option<String>,
+    /// The Redis through which instances share tenants, for example redis://127.0.0.1:6379 [or STEADFAST_REDIS]
+    #[arg(long, value_name = "URL")]
+    pub(crate) redis: Option<String>,
+    /// Who this instance is for the others [default: an id that the data folder keeps]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) instance: Option<String>,
     /// A name under which the server may be asked, beside its own address; may be repeated
     #[arg(long = "allowed-host", value_name = "HOST")]
     pub(crate) allowed_hosts: Vec<String>,
@@ -222,6 +228,8 @@ impl Settings {
             (settings::DATA, self.data.clone()),
             (settings::LISTEN, self.listen.clone()),
             (settings::DEFINITIONS, self.definitions.clone()),
+            (settings::REDIS_URL, self.redis.clone()),
+            (settings::REDIS_INSTANCE, self.instance.clone()),
             (settings::ALLOWED_HOSTS, list(&self.allowed_hosts)),
             (settings::CORS_ORIGINS, list(&self.cors_origins)),
             (settings::LOG_LEVEL, self.log.clone()),

@@ -1,7 +1,7 @@
 //! `steadfast config`.
 
 use crate::args::{Common, Show};
-use crate::config::{self, Config};
+use crate::config::{self, Config, settings};
 use crate::error::Error;
 use crate::output;
 
@@ -10,7 +10,11 @@ pub(crate) fn run(common: &Common, show: &Show) -> Result<(), Error> {
         output::data(config::template().trim_end());
         return Ok(());
     }
-    let config = Config::load(&show.settings.given(common))?;
+    let mut config = Config::load(&show.settings.given(common))?;
+    let data = config.path(settings::DATA).unwrap_or_else(|| settings::DATA.default.into());
+    if let Some((instance, origin)) = config::instance_in(&data) {
+        config.set_if_unset(settings::REDIS_INSTANCE, instance, origin);
+    }
     if common.json {
         output::data(config::as_json(&config));
         return Ok(());

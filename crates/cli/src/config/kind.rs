@@ -2,6 +2,7 @@
 
 use crate::duration;
 use std::time::Duration;
+use steadfast_kernel::InstanceId;
 
 /// What a setting may be.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +13,10 @@ pub(crate) enum Kind {
     Address,
     /// `http://…` or `https://…`.
     Url,
+    /// Where Redis is: `redis://…`, `rediss://…` or `redis+sentinel://…`. It may have a password in it, so no message quotes it.
+    Redis,
+    /// The name of an instance.
+    Instance,
     /// A whole number, at least 1.
     Count,
     /// A number of bytes: `4096`, `64KiB`, `8MiB`, `1GiB`.
@@ -56,6 +61,8 @@ impl Kind {
             Kind::Text | Kind::Path => Some(Value::Text(text.into())),
             Kind::Address => text.parse::<std::net::SocketAddr>().ok().map(|address| Value::Text(address.to_string())),
             Kind::Url => url(text),
+            Kind::Redis => return redis(text),
+            Kind::Instance => return instance(text),
             Kind::Count => text.replace('_', "").parse().ok().filter(|count| *count > 0).map(Value::Number),
             Kind::Bytes => bytes(text),
             Kind::Time => return duration::parse(text).map(Value::Time),
@@ -74,6 +81,10 @@ impl Kind {
             Kind::Path => "it has to be a path".into(),
             Kind::Address => "it has to be an address with a port, like 127.0.0.1:7373 or [::1]:7373".into(),
             Kind::Url => "it has to be an address like http://127.0.0.1:7373".into(),
+            Kind::Redis => {
+                "it has to be an address like redis://127.0.0.1:6379/0, rediss://… or redis+sentinel://host:port,host:port/service/0".into()
+            }
+            Kind::Instance => "it has to be a name of letters, digits and . _ -".into(),
             Kind::Count => "it has to be a whole number, at least 1".into(),
             Kind::Bytes => "it has to be a number of bytes, like 65536, 64KiB or 8MiB".into(),
             Kind::Time => "it has to be a duration, like 250ms, 30s or 1h30m".into(),
@@ -106,6 +117,17 @@ fn url(text: &str) -> Option<Value> {
         .then(|| Value::Text(text.trim_end_matches('/').into()))
 }
 
+fn redis(text: &str) -> Result<Value, String> {
+    let why = |error: steadfast_store_redis::SettingsError| format!("this will not do; {}", error.why);
+    steadfast_store_redis::Settings::new(text).check().map_err(why)?;
+    Ok(Value::Text(text.into()))
+}
+
+fn instance(text: &str) -> Result<Value, String> {
+    let invalid = |error: steadfast_kernel::InvalidId| format!("{text:?} will not do; {error}");
+    InstanceId::new(text).map(|id| Value::Text(id.to_string())).map_err(invalid)
+}
+
 fn bytes(text: &str) -> Option<Value> {
     let (unit, size) = BYTE_UNITS.into_iter().find(|(unit, _)| text.ends_with(unit))?;
     let number: u64 = text.strip_suffix(unit)?.trim().replace('_', "").parse().ok()?;
@@ -135,6 +157,12 @@ mod tests {
     }
 
     #[test]
+    fn the_password_of_redis_is_not_quoted() {
+        let why = Kind::Redis.parse("redis://:hunter2@host/db").unwrap_err();
+        assert!(!why.contains("hunter2") && why.contains("number of the database"), "{why}");
+    }
+
+    #[test]
     fn what_will_not_do_is_told_with_what_would() {
         for (kind, text, part) in [
             (Kind::Address, "localhost:7373", "127.0.0.1:7373"),
@@ -145,6 +173,8 @@ mod tests {
             (Kind::Time, "", "1h30m"),
             (Kind::TimeOrForever, "never", "forever"),
             (Kind::OneOf(&["human", "json"]), "xml", "human, json"),
+            (Kind::Redis, "127.0.0.1:6379", "redis://"),
+            (Kind::Instance, "a:b", "a:b"),
         ] {
             let why = kind.parse(text).unwrap_err();
             assert!(why.contains(part), "{why}");

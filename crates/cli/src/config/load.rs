@@ -151,7 +151,8 @@ impl Loading {
         self.config.values.insert(setting.key, Set { value, origin });
     }
 
-    fn finish(self) -> Result<Config, Error> {
+    fn finish(mut self) -> Result<Config, Error> {
+        self.wrong.extend(super::redis::wrong(&self.config));
         if self.wrong.is_empty() {
             return Ok(self.config);
         }
@@ -185,9 +186,10 @@ fn beside(file: &Path, setting: &Setting, value: Value) -> Value {
     }
 }
 
-/// Kubernetes gives every container such variables if a service is called `steadfast`.
+/// Kubernetes gives every container such variables if a service is called `steadfast` or `steadfast-redis`.
 fn of_another(name: &str) -> bool {
-    name == "STEADFAST_PORT" || ["STEADFAST_PORT_", "STEADFAST_SERVICE_"].iter().any(|prefix| name.starts_with(prefix))
+    let rest = name.strip_prefix("STEADFAST_REDIS_").or_else(|| name.strip_prefix("STEADFAST_")).unwrap_or(name);
+    rest == "PORT" || ["PORT_", "SERVICE_"].iter().any(|prefix| rest.starts_with(prefix))
 }
 
 fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
@@ -271,5 +273,18 @@ mod tests {
     fn what_kubernetes_adds_is_left_alone() {
         let added = env(&[("STEADFAST_PORT", "tcp://1"), ("STEADFAST_PORT_7373_TCP_ADDR", "1"), ("STEADFAST_SERVICE_HOST", "1")]);
         assert!(Config::from_layers(&Given::default(), added).is_ok());
+        let added = env(&[("STEADFAST_REDIS_PORT", "tcp://1"), ("STEADFAST_REDIS_SERVICE_HOST", "1")]);
+        assert!(Config::from_layers(&Given::default(), added).is_ok());
+    }
+
+    #[test]
+    fn settings_of_redis_that_do_not_fit_together_are_told_with_their_place() {
+        let (_dir, given) = in_file("[redis]\nurl = \"redis://:hunter2@h\"\npassword_file = \"p\"\n");
+        let text = Config::from_layers(&given, env(&[])).unwrap_err().to_string();
+        assert!(text.contains("s.toml:3: redis.password_file: it is given more than once"), "{text}");
+        assert!(!text.contains("hunter2"), "{text}");
+        let (_dir, given) = in_file("[redis]\nurl = \"redis://h\"\nheartbeat_ttl = \"10ms\"\n");
+        let text = Config::from_layers(&given, env(&[])).unwrap_err().to_string();
+        assert!(text.contains("s.toml:3: redis.heartbeat_ttl: use 1 second to 1 day"), "{text}");
     }
 }

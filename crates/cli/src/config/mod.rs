@@ -4,12 +4,14 @@ mod file;
 mod kind;
 mod load;
 mod origin;
+mod redis;
 pub(crate) mod settings;
 mod show;
 
 pub(crate) use kind::{Kind, Value};
 pub(crate) use load::Given;
 pub(crate) use origin::Origin;
+pub(crate) use redis::{instance_in, of_redis};
 pub(crate) use show::{as_json, as_table, template, without_user};
 
 use settings::Setting;

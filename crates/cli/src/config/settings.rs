@@ -95,6 +95,32 @@ settings! {
         "how many timers that are due are handed out at once, before other work has its turn";
     RETRY_BATCH = "timers.retry_batch", "STEADFAST_TIMERS_RETRY_BATCH", None, Kind::Count, "10", false,
         "how many timers that could not be dealt with are handed out again at once";
+    REDIS_URL = "redis.url", "STEADFAST_REDIS", Some("--redis"), Kind::Redis, "", false,
+        "the Redis through which instances share tenants: redis://…, rediss://… or redis+sentinel://…; nothing is shared if it is not set";
+    REDIS_INSTANCE = "redis.instance", "STEADFAST_REDIS_INSTANCE", Some("--instance"), Kind::Instance, "", false,
+        "who this instance is for the others; the data folder keeps an id if it is not set";
+    REDIS_PASSWORD_FILE = "redis.password_file", "STEADFAST_REDIS_PASSWORD_FILE", None, Kind::Path, "", false,
+        "a file with the password of Redis, so that it need not be in the URL";
+    REDIS_SENTINEL_PASSWORD_FILE = "redis.sentinel_password_file", "STEADFAST_REDIS_SENTINEL_PASSWORD_FILE", None, Kind::Path, "", false,
+        "a file with the password of Sentinel itself";
+    REDIS_CA_FILE = "redis.ca_file", "STEADFAST_REDIS_CA_FILE", None, Kind::Path, "", false,
+        "a file with the certificates (PEM) to trust instead of those of the system; with rediss:// only";
+    REDIS_PREFIX = "redis.prefix", "STEADFAST_REDIS_PREFIX", None, Kind::Text, "executor:", false,
+        "what all keys in Redis begin with; the same for all instances that share tenants";
+    REDIS_TTL = "redis.ttl", "STEADFAST_REDIS_TTL", None, Kind::Time, "7d", false,
+        "how long plans, tasks and checkpoints live in Redis after the last write";
+    REDIS_HEARTBEAT_TTL = "redis.heartbeat_ttl", "STEADFAST_REDIS_HEARTBEAT_TTL", None, Kind::Time, "30s", false,
+        "after how long without a sign of life others take this instance for gone";
+    REDIS_PATIENCE = "redis.patience", "STEADFAST_REDIS_PATIENCE", None, Kind::Time, "10s", false,
+        "how long a stage waits for the checkpoint before it to be in Redis, before that attempt has failed";
+    REDIS_CONNECT_TIMEOUT = "redis.connect_timeout", "STEADFAST_REDIS_CONNECT_TIMEOUT", None, Kind::Time, "2s", false,
+        "how long a connect to Redis may take";
+    REDIS_RESPONSE_TIMEOUT = "redis.response_timeout", "STEADFAST_REDIS_RESPONSE_TIMEOUT", None, Kind::Time, "2s", false,
+        "how long an answer of Redis may take";
+    LOCKS_FALLBACK = "locks.fallback", "STEADFAST_LOCKS_FALLBACK", None, Kind::OneOf(&["auto", "local", "refuse"]), "auto", false,
+        "what becomes of new locks while Redis is away: granted if no other instance was seen for locks.lease (auto), always granted (local), or refused";
+    LOCKS_LEASE = "locks.lease", "STEADFAST_LOCKS_LEASE", None, Kind::Time, "2h30m", false,
+        "for how long another instance that is not seen any more may still have locks: the longest lease of your plans";
     LOG_LEVEL = "log.level", "STEADFAST_LOG", Some("--log"), Kind::Text, "info", false,
         "what is logged: error, warn, info, debug, trace, or filters like info,steadfast_runtime=debug";
     LOG_FORMAT = "log.format", "STEADFAST_LOG_FORMAT", Some("--log-format"), Kind::OneOf(&["human", "json"]), "human", false,
@@ -144,7 +170,7 @@ mod tests {
 
     #[test]
     fn names_in_the_environment_follow_from_the_keys() {
-        for setting in ALL.iter().filter(|setting| setting.key != "log.level") {
+        for setting in ALL.iter().filter(|setting| !["log.level", "redis.url"].contains(&setting.key)) {
             assert_eq!(setting.env, format!("STEADFAST_{}", setting.key.to_uppercase().replace('.', "_")));
         }
     }
@@ -173,6 +199,18 @@ mod tests {
             assert_eq!(setting.default, is, "{}", setting.key);
         }
         assert_eq!(engine.retention, steadfast_runtime::Retention::new());
+        let redis = steadfast_store_redis::Settings::new("");
+        for (setting, is) in [
+            (REDIS_PREFIX, redis.prefix.clone()),
+            (REDIS_TTL, crate::duration::exact(redis.ttl)),
+            (REDIS_HEARTBEAT_TTL, crate::duration::exact(redis.heartbeat_ttl)),
+            (REDIS_CONNECT_TIMEOUT, crate::duration::exact(redis.connect_timeout)),
+            (REDIS_RESPONSE_TIMEOUT, crate::duration::exact(redis.response_timeout)),
+            (LOCKS_FALLBACK, steadfast_runtime::Fallback::default().as_str().into()),
+            (LOCKS_LEASE, crate::duration::exact(steadfast_kernel::plan::Settings::LEASE)),
+        ] {
+            assert_eq!(setting.default, is, "{}", setting.key);
+        }
     }
 
     #[test]

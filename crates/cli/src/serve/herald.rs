@@ -1,10 +1,11 @@
 //! What the server says of itself: what runs where, and that it stops. For programs it is in the log, so that every line is JSON.
 
-use crate::config::{Config, settings};
+use crate::config::{Config, settings, without_user};
 use crate::output::{self, style};
 use std::fmt::Arguments;
 use std::net::SocketAddr;
 use std::path::Path;
+use steadfast_kernel::InstanceId;
 
 pub(super) struct Herald {
     json: bool,
@@ -23,9 +24,6 @@ impl Herald {
             tracing::info!(address, %data, %definitions, workflows, version, "ready");
             return;
         }
-        let line = |name: &str, text: Arguments<'_>| {
-            output::say(format_args!("  {}{text}", style::paint(style::FAINT, format_args!("{name:<13}"))));
-        };
         output::say(format_args!("{} {version} is ready", style::paint(style::BOLD, "steadfast")));
         line("address", format_args!("{address}"));
         line("data", format_args!("{data}"));
@@ -33,7 +31,21 @@ impl Herald {
         line("stop", format_args!("Ctrl-C"));
     }
 
+    /// It shares tenants with others.
+    pub(super) fn shares(&self, config: &Config, instance: &InstanceId) {
+        let redis = without_user(config.text(settings::REDIS_URL).unwrap_or_default());
+        if self.json {
+            tracing::info!(redis, %instance, "shares tenants with other instances");
+            return;
+        }
+        line("redis", format_args!("{redis}, as instance {instance}"));
+    }
+
     pub(super) fn say(&self, text: &str) {
         if self.json { tracing::info!("{text}") } else { output::say(text) }
     }
+}
+
+fn line(name: &str, text: Arguments<'_>) {
+    output::say(format_args!("  {}{text}", style::paint(style::FAINT, format_args!("{name:<13}"))));
 }

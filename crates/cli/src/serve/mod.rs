@@ -6,6 +6,7 @@ mod herald;
 mod limits;
 mod logs;
 mod measure;
+mod sharing;
 mod signals;
 mod traces;
 
@@ -54,6 +55,8 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     builder.config = limits::of_engine(config);
     builder.caller = Some(caller);
     builder.registry = definitions.registry();
+    builder.sharing = sharing::of_sharing(config, &data)?;
+    let instance = builder.sharing.as_ref().map(|sharing| sharing.instance.clone());
     let engine = builder.start().await.map_err(|error| with_code(&error, error.code()))?;
     let parts = Parts { catalogue: Some(Arc::new(definitions.catalogue())), metrics };
     let server = match Server::bind(limits::of_server(config)?, engine.clone(), parts).await {
@@ -67,6 +70,9 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(async move { drop(stopped.await) }));
     herald.ready(addr, &data, &folder, definitions.count());
+    if let Some(instance) = &instance {
+        herald.shares(config, instance);
+    }
     if let Some(demo) = &demo {
         demo.begin(&engine, addr).await?;
     }

@@ -4,6 +4,7 @@ mod clock;
 mod definitions;
 mod disk;
 mod port;
+mod redis;
 mod server;
 mod store;
 
@@ -82,6 +83,7 @@ async fn all(config: &Config) -> Vec<Finding> {
     findings.push(disk::check(&data));
     findings.push(clock::check().await);
     findings.extend(definitions::check(config));
+    findings.extend(redis::check(config, &data).await);
     let server = server::ask(config).await;
     findings.push(port::check(config, &server).await);
     findings.extend(server::check(&server));
