@@ -8,6 +8,7 @@ mod console;
 mod doctor;
 mod first_ten_minutes;
 mod help;
+mod instances;
 mod key_guide;
 mod key_watch;
 mod keys;
