@@ -47,7 +47,7 @@ docs/performance.md says how to read them.
 fn main() -> Result<()> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let http = std::env::args().nth(1).is_some_and(|name| name == "http");
-    let runtime = if http { runtime.enable_all() } else { runtime.enable_time() };
+    let runtime = if http { runtime.enable_all() } else { runtime.enable_all() };
     runtime.build()?.block_on(Box::pin(bench()))
 }
 
