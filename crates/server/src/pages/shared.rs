@@ -16,8 +16,8 @@ pub(super) fn banner(health: &SharingHealth) -> Markup {
         },
         SharingState::Away { since, why, refuses } => html! {
             div.banner role="status" data-key="banner" {
-                strong { "Redis is away" }
-                " since " (words::relative(*since, words::now())) ": " span.message { (why) } ". "
+                strong { "Redis is away." }
+                " It was lost " (words::relative(*since, words::now())) ": " span.message { (why) } ". "
                 @match refuses {
                     None => { "No other instance was seen, so that plans go on here; what changes is brought up to date there later." }
                     Some(refuses) => {

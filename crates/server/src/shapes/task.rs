@@ -189,7 +189,7 @@ impl Task {
             waits,
             failure: failure.map(Failure::from),
             epoch: Some(view.epoch),
-            created_at: Time(view.started_at),
+            created_at: Time(task.started_at.map_or(view.started_at, |began| began.min(view.started_at))), // a task that was taken up began elsewhere
             started_at: task.started_at.map(Time),
             ended_at: ended.map(|ended| Time(ended.at)),
             heartbeat_at: seen_at.filter(|_| task.status == kernel::TaskStatus::Running).map(Time),

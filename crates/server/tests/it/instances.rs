@@ -209,7 +209,7 @@ async fn pages_show_what_another_server_has_and_retry_it_once_that_is_gone() {
     let tenant = b.get("/tenants/acme").await.text;
     contains(&tenant, &["Instance <code>a</code> has this task", "at the stage <code>verify</code>", "which lives"]);
     assert!(!tenant.contains("<form"), "{tenant}");
-    contains(&a.get("/locks").await.text, &["of instance a"]);
+    contains(&a.get("/locks").await.text, &["tasks of instance <code>a</code>"]);
 
     let _store = a.dies();
     until("a is gone", async || b.get("/tenants/acme").await.text.contains("and is gone")).await;

@@ -150,6 +150,7 @@ fn note(shown: &Grid<'_>, task: &PlanTask) -> Markup {
         (TaskStatus::Interrupted, _) => "a person decides: retry it, or cancel it",
         (TaskStatus::Running, _) if task.pause_requested => "pauses at the end of its stage",
         (TaskStatus::Pending, _) if shown.is_new => "the start of the plan",
+        (TaskStatus::Pending, _) if shown.plan.owner_lives == Some(false) => "the instance of its plan, which is gone; or a retry here",
         (TaskStatus::Pending, _) => "its turn",
         (_, Some("LOCK")) => "the lock of the tenant",
         (_, Some("PLAN")) => "its turn",

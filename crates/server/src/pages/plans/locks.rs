@@ -16,6 +16,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use std::sync::Arc;
 use steadfast_kernel::{TenantId, Timestamp, code};
+use steadfast_runtime::Found;
 
 /// Which locks.
 #[derive(Deserialize)]
@@ -34,9 +35,14 @@ pub(in crate::pages) async fn page(State(app): State<Arc<App>>, Query(asked): Qu
     let next = rows.last().filter(|_| more).map(|last| cursor::encode(&last.tenant));
     let locks: Vec<Lock> = rows.iter().map(|row| app.lock(row)).collect();
     let at = |cursor| link("/locks", &[("limit", asked.limit.map(|limit| limit.to_string())), ("cursor", cursor)]);
-    let shares = app.instance().is_some();
+    let instance = app.instance();
     let content = html! {
-        div.head { h1 { "Locks" } p.lead { "A tenant has one lock: whose task has it is the only one that works for that tenant." @if shares { " These are the locks of this instance's tasks; the page of a tenant shows who else has its lock." } } }
+        div.head { h1 { "Locks" } p.lead {
+            "A tenant has one lock: whose task has it is the only one that works for that tenant."
+            @if let Some(instance) = instance {
+                " These are the locks of tasks of instance " code { (instance) } ", which is this one; the page of a tenant shows who else has its lock."
+            }
+        } }
         (tabs(Tab::Locks))
         @if locks.is_empty() {
             div.nothing { h2 { "No locks" } p { "No task has the lock of a tenant now." } }
@@ -65,7 +71,7 @@ fn line(lock: &Lock, now: Timestamp) -> Markup {
     html! {
         tr data-key={ "lock " (lock.tenant_id) } data-fence=(lock.fence) {
             th.id scope="row" { (tenant(&lock.tenant_id)) }
-            td.workflow { a href={ "/runs/" (lock.task_id) } { (lock.task_id) } @if let Some(instance) = &lock.instance { span.fine { " of instance " (instance) } } }
+            td.workflow { a href={ "/runs/" (lock.task_id) } { (lock.task_id) } }
             td.workflow { (plan(&lock.plan_id)) }
             td.number data-name="Fence" { (lock.fence) }
             td.when data-name="Since" { @if let Some(since) = lock.since { (words::relative(since.0, now)) } }
@@ -120,7 +126,7 @@ pub(in crate::pages) async fn change(
     let tenant = TenantId::new(tenant)?;
     deed::is_sure(sure.as_deref())?;
     let origin = deed::origin(command, Some(deed::reason(reason)?))?;
-    if app.engine.lock(&tenant).await?.is_some_and(|lock| lock.lease.fence != fence) {
+    if fence_of(&app, &tenant).await?.is_some_and(|now| now != fence) {
         return Err(Problem::new(code::STALE, format!("another task has the lock of {tenant} by now; look at the page again")));
     }
     app.engine.break_lock(&tenant, origin).await?;
@@ -128,4 +134,15 @@ pub(in crate::pages) async fn change(
         Some(From::Tenant) => deed::see(&format!("/tenants/{tenant}")),
         None => deed::see("/locks"),
     })
+}
+
+/// Under which fence somebody has the lock, of this instance or of another.
+async fn fence_of(app: &App, tenant: &TenantId) -> Result<Option<u64>, Problem> {
+    if let Some(lock) = app.engine.lock(tenant).await? {
+        return Ok(Some(lock.lease.fence));
+    }
+    match app.engine.find_task(tenant).await {
+        Ok(Found::Elsewhere(there)) => Ok(there.lock.map(|lock| lock.holder.fence)),
+        _ => Ok(None), // whoever breaks it finds out
+    }
 }

@@ -89,6 +89,7 @@ fn line(entry: &Entry, shown: &Shown, part: &Part) -> Markup {
             span.about {
                 @if let Some(name) = &said.task_id { code { (name) } " " }
                 @if let Some(backoff) = event.backoff_delay_ms { "attempt " (event.attempt_number) " in " (words::lasted(Duration::from_millis(backoff))) ": " }
+                @if let Some(instance) = &said.instance { "instance " code { (instance) } @if said.by.is_some() || said.reason.is_some() { ", " } }
                 @if let Some(by) = &said.by { "by " (by) @if said.reason.is_some() { ": " } }
                 @if let Some(reason) = said.reason.as_deref().or(said.note.as_deref()).or(said.signal.as_deref()) { span.message { (reason) } }
             }
