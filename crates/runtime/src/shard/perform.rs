@@ -1,7 +1,7 @@
 //! What follows a commit: effects and answers. Nothing here is durable; what a crash loses is derived again from state.
 
 use super::decide::not_found;
-use super::view::row;
+use super::view::{Look, row};
 use super::{Ask, Follow, From, Memory, Pending, Seat, Session, Shard, Then, Waiter};
 use crate::committer::Outcome;
 use crate::error::Error;
@@ -108,13 +108,18 @@ impl Shard {
         self.relay_all(said);
     }
 
-    /// Tells those who tell other instances how an entity is now. If more of it is on its way to the store, they hear when that is durable.
+    /// Tells those who tell other instances how an entity is now. If more of it is on its way to the store, they hear when that is durable; one that was put away
+    /// because all of it is durable, while what follows from that was still being done, is read again.
     pub(super) fn note(&mut self, id: &EntityId, entries: &[Entry]) {
         let Some(notes) = &self.notes else { return };
         notes.require(id, entries);
-        let Some(seat) = self.state.seats.get(id).filter(|seat| seat.changed <= self.committed.seq) else { return };
-        if let Memory::Ready(Some(entity)) = &seat.memory {
-            notes.note(entity, entries);
+        match self.state.seats.get(id) {
+            Some(seat) if seat.changed > self.committed.seq => {}
+            Some(Seat { memory: Memory::Ready(entity), .. }) => entity.iter().for_each(|entity| notes.note(entity, entries)),
+            Some(_) | None => {
+                let (nobody_waits, _) = tokio::sync::oneshot::channel();
+                self.ask(id.clone(), Ask::Look(Look::Share(nobody_waits)));
+            }
         }
     }
 
