@@ -86,11 +86,33 @@ pub struct Retry {
     run: Run,
     command: RetryRun,
     wrong: Option<Error>,
+    /// It is to be taken up first.
+    take_up: Option<TenantId>,
 }
 
 impl Retry {
     pub(crate) fn new(run: Run) -> Self {
-        Retry { run, command: RetryRun::default(), wrong: None }
+        Retry { run, command: RetryRun::default(), wrong: None, take_up: None }
+    }
+
+    /// The task of that tenant is another instance's, and has to be taken up first.
+    pub(crate) fn taking_up(mut self, tenant: TenantId) -> Self {
+        self.take_up = Some(tenant);
+        self
+    }
+
+    async fn begin(self) -> Result<(), Error> {
+        if let Some(wrong) = self.wrong {
+            return Err(wrong);
+        }
+        if let Some(tenant) = self.take_up {
+            let wanted = match self.command.from {
+                RetryFrom::Start => runtime::Wanted::RetryFromStart,
+                _ => runtime::Wanted::Retry,
+            };
+            self.run.engine.own_task_to(&tenant, Some(wanted), &self.command.origin).await?;
+        }
+        Ok(self.run.engine.retry(&self.run.id, self.command).await?)
     }
 
     /// Begins at that step, named as in the journal: `BRANCH/NAME#OCCURRENCE`; a name alone is its first occurrence in the code outside of branches.
@@ -164,13 +186,7 @@ impl IntoFuture for Retry {
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        async move {
-            match self.wrong {
-                Some(wrong) => Err(wrong),
-                None => Ok(self.run.engine.retry(&self.run.id, self.command).await?),
-            }
-        }
-        .boxed()
+        self.begin().boxed()
     }
 }
 

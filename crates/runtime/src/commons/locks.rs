@@ -7,7 +7,7 @@ use steadfast_kernel::{InstanceId, Lease, Seq, TenantId, Timestamp, lock::Waiter
 use steadfast_store::{LockHolder, SharedLock, Write, Wrote};
 
 /// How soon it is asked again for a lock that somebody else has: first, and at the latest.
-const POLL: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
+pub(super) const POLL: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 
 /// The locks that this instance has, wants or gives back.
 #[derive(Debug, Default)]
@@ -166,6 +166,11 @@ impl Locks {
             .min()
     }
 
+    /// Whether a lock is to be asked for now.
+    pub(crate) fn claims(&self, now: Timestamp) -> bool {
+        self.places.values().filter_map(|place| place.claim.as_ref()).any(|claim| claim.is_due(now))
+    }
+
     /// Whether there is something to send now.
     pub(crate) fn has_news(&self, now: Timestamp, claims: bool) -> bool {
         let wants = |claim: &Claim| claims && !claim.granted && claim.at <= now;
@@ -197,11 +202,7 @@ impl Locks {
                 let about = About::Renew(tenant.clone(), holder.clone(), lease.lease);
                 writes.push((about, Write::RenewLock { tenant: tenant.clone(), holder, lease: lease.lease }));
             }
-            if let Some(claim) = place
-                .claim
-                .as_ref()
-                .filter(|claim| claims && !claim.granted && claim.at <= now && claim.held_by.is_none())
-            {
+            if let Some(claim) = place.claim.as_ref().filter(|claim| claims && claim.is_due(now)) {
                 let about = About::Number(tenant.clone(), claim.waiter.clone());
                 writes.push((about, Write::NextFence { tenant: tenant.clone(), above: place.fence }));
             }
@@ -357,6 +358,11 @@ impl Place {
 }
 
 impl Claim {
+    /// It is to be asked for now.
+    fn is_due(&self, now: Timestamp) -> bool {
+        !self.granted && self.at <= now && self.held_by.is_none()
+    }
+
     fn wait(&mut self, holder: String, now: Timestamp) {
         self.held_by = Some(holder);
         self.at = now.saturating_add(self.pause);

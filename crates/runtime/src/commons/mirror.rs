@@ -42,6 +42,8 @@ struct Place<T> {
     missing: bool,
     /// Something else is in its place: it is tried again later.
     blocked: bool,
+    /// Something else is where its tenant's last task should be named.
+    unindexed: bool,
     /// Since when it differs from what others know.
     since: Timestamp,
 }
@@ -51,7 +53,7 @@ struct Place<T> {
 pub(crate) enum About {
     Plan(PlanId, Box<PlanImage>),
     Task(RunId, Box<TaskImage>),
-    Index,
+    Index(RunId),
     Checkpoint(RunId, Box<TaskImage>),
 }
 
@@ -136,6 +138,14 @@ impl Mirror {
         self.dirty.iter().any(|name| self.may_go(name))
     }
 
+    /// Whether others do not know something yet that could be told them: what has something else in its place cannot.
+    pub(crate) fn owes(&self) -> bool {
+        self.dirty.iter().any(|name| match name {
+            Name::Plan(plan) => self.plans.get(plan).is_some_and(|place| !place.blocked),
+            Name::Task(task) => self.tasks.get(task).is_some_and(|place| !place.blocked),
+        })
+    }
+
     /// What is there may be gone, or older: all that is remembered is sent again, and sent whole where it is missing.
     pub(crate) fn doubt(&mut self, now: Timestamp) {
         for (plan, place) in &mut self.plans {
@@ -151,7 +161,12 @@ impl Mirror {
     /// What had something else in its place may have it no more.
     pub(crate) fn try_again(&mut self) {
         self.plans.values_mut().for_each(|place| place.blocked = false);
-        self.tasks.values_mut().for_each(|place| place.blocked = false);
+        for (task, place) in &mut self.tasks {
+            place.blocked = false;
+            if place.unindexed {
+                self.dirty.insert(Name::Task(task.clone()));
+            }
+        }
     }
 
     /// Tasks wait for their plan while it is being made.
@@ -175,7 +190,7 @@ impl Mirror {
                 Name::Task(task) => {
                     let Some(place) = self.tasks.get(task) else { continue };
                     writes.extend(of_task(me, place));
-                    if place.told.is_none() {
+                    if place.told.is_none() || place.unindexed {
                         let before = last.entry(&place.is.tenant).or_insert(place);
                         *before = if before.is.created_at <= place.is.created_at { place } else { *before };
                     }
@@ -195,7 +210,10 @@ impl Mirror {
                     About::Task(task, _) | About::Checkpoint(task, _) => {
                         self.tasks.get_mut(&task).into_iter().for_each(|place| place.blocked = true)
                     }
-                    About::Index => {} // the task can be found by its plan
+                    About::Index(task) => {
+                        self.tasks.get_mut(&task).into_iter().for_each(|place| place.unindexed = true);
+                        self.settle(&task); // it can be found by its plan meanwhile
+                    }
                 }
                 Then::Foreign(key.clone())
             }
@@ -243,7 +261,11 @@ impl Mirror {
                 self.settle(&task);
                 Then::Reached(task, version)
             }
-            (About::Index, _) => Then::Nothing,
+            (About::Index(task), _) => {
+                self.tasks.get_mut(&task).into_iter().for_each(|place| place.unindexed = false);
+                self.settle(&task);
+                Then::Nothing
+            }
         }
     }
 
@@ -254,7 +276,7 @@ impl Mirror {
         {
             let has_ended = place.is.status.is_final() && !may_go_on(place.is.status) && !self.lingers;
             self.dirty.remove(&Name::Task(task.clone()));
-            if has_ended {
+            if has_ended && !place.unindexed {
                 self.tasks.remove(task);
             }
         }
@@ -278,7 +300,7 @@ fn put<K: Ord, T: PartialEq>(places: &mut BTreeMap<K, Place<T>>, name: K, is: T,
             place.told.as_ref() != Some(&place.is)
         }
         None => {
-            places.insert(name, Place { seq, is, told: None, fresh, missing: false, blocked: false, since: now });
+            places.insert(name, Place { seq, is, told: None, fresh, missing: false, blocked: false, unindexed: false, since: now });
             true
         }
     }
@@ -320,7 +342,7 @@ fn of_task(me: &InstanceId, place: &Place<TaskImage>) -> Vec<(About, Write)> {
         Some(now) if before.is_none_or(|told| checkpoint(told) != checkpoint(is)) => {
             writes.push((About::Checkpoint(task, of), Write::Checkpoint { task: is.task.clone(), checkpoint: Box::new(now.clone()) }));
         }
-        None if before.is_some_and(|told| told.checkpoint.is_some()) => {
+        None if !whole && before.is_none_or(|told| told.checkpoint.is_some()) => {
             writes.push((About::Checkpoint(task, of), Write::DropCheckpoint { task: is.task.clone(), fence: is.fence }));
         }
         _ => {}
@@ -355,7 +377,7 @@ fn of_task(me: &InstanceId, place: &Place<TaskImage>) -> Vec<(About, Write)> {
 /// Of all tasks of a tenant that are told anew, the one that was made last is what it had last; others may have told of a later one.
 fn index(place: &Place<TaskImage>) -> (About, Write) {
     let Place { is, fresh, missing, .. } = place;
-    (About::Index, Write::Index { tenant: is.tenant.clone(), task: is.task.clone(), unless_there: *missing || !*fresh })
+    (About::Index(is.task.clone()), Write::Index { tenant: is.tenant.clone(), task: is.task.clone(), unless_there: *missing || !*fresh })
 }
 
 #[cfg(test)]

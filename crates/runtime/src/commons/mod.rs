@@ -24,8 +24,8 @@ pub(crate) use worker::{BLIP, Ports, Worker};
 
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::{Entity, EntityId, Entry, Event, InstanceId, TaskEvent, TenantId, Timestamp};
-use steadfast_store::{Commons, LockHolder};
+use steadfast_kernel::{Entity, EntityId, Entry, Event, InstanceId, RunId, TaskEvent, TenantId, Timestamp};
+use steadfast_store::{Commons, CommonsError, LockHolder, SharedLock, SharedTask};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// How an instance shares tenants with others.
@@ -100,6 +100,38 @@ pub enum SharingState {
     },
 }
 
+/// Those of these tasks that are there; one in whose place something else is keeps nobody from the others.
+pub(crate) async fn tasks_of(commons: &dyn Commons, ids: &[RunId]) -> Result<Vec<SharedTask>, CommonsError> {
+    match commons.tasks(ids).await {
+        Err(CommonsError::Foreign { .. }) => {}
+        tasks => return tasks,
+    }
+    let mut tasks = Vec::new();
+    for id in ids {
+        match commons.tasks(std::slice::from_ref(id)).await {
+            Err(CommonsError::Foreign { .. }) => {}
+            task => tasks.extend(task?),
+        }
+    }
+    Ok(tasks)
+}
+
+/// The locks of those of these tenants that somebody has, likewise.
+pub(crate) async fn locks_of(commons: &dyn Commons, tenants: &[TenantId]) -> Result<Vec<SharedLock>, CommonsError> {
+    match commons.locks(tenants).await {
+        Err(CommonsError::Foreign { .. }) => {}
+        locks => return locks,
+    }
+    let mut locks = Vec::new();
+    for tenant in tenants {
+        match commons.locks(std::slice::from_ref(tenant)).await {
+            Err(CommonsError::Foreign { .. }) => {}
+            lock => locks.extend(lock?),
+        }
+    }
+    Ok(locks)
+}
+
 /// What the worker is told.
 pub(crate) enum Note {
     /// An entity is so now. It is fresh if it was made just now.
@@ -108,6 +140,10 @@ pub(crate) enum Note {
     Unwanted { tenant: TenantId, holder: LockHolder },
     /// What an earlier life has left was looked at.
     Walked { left_over: Vec<(TenantId, LockHolder)> },
+    /// A task was taken up, and has its tenant's lock there though not here.
+    Adopted { tenant: TenantId, holder: LockHolder },
+    /// More of that was found.
+    LeftOver(Vec<(TenantId, LockHolder)>),
     /// Tell when others know all that is known here now.
     Settled(oneshot::Sender<()>),
     /// Somebody has found that the commons do not answer.
@@ -123,6 +159,8 @@ pub(crate) struct Common {
     pub(crate) gate: Arc<Gate>,
     pub(crate) health: watch::Receiver<SharingHealth>,
     pub(crate) notes: mpsc::WeakUnboundedSender<Note>,
+    /// Tasks of others are taken up one after the other.
+    pub(crate) adopting: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// What the shard has of it: as long as it is there, the worker is.

@@ -1,11 +1,11 @@
 //! What an earlier life of this instance has left: it is looked at once after the start, so that others come to know it as it is.
 
-use super::{Note, Sharing};
+use super::{Note, Sharing, locks_of, tasks_of};
 use crate::engine::WeakEngine;
 use crate::error::Error;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use steadfast_kernel::{EntityId, PlanId, RunId, TenantId, Timestamp};
-use steadfast_store::{CommonsError, LockHolder, PlanCursor, PlanFilter, RunRow, Store};
+use steadfast_store::{CommonsError, LockHolder, PlanCursor, PlanFilter, RunCursor, RunFilter, RunRow, Store};
 use tokio::sync::mpsc;
 
 /// How many are read at once.
@@ -32,6 +32,11 @@ pub(super) async fn walk(
     let left_over = look_at_locks(sharing, engine, tenants).await?;
     if let Some(notes) = notes.upgrade() {
         let _it_has_stopped = notes.send(Note::Walked { left_over });
+    }
+    let tenants = look_at_ended(sharing, engine, since).await?; // nobody waits for that
+    let left_over = look_at_locks(sharing, engine, tenants).await?;
+    if let Some(notes) = notes.upgrade() {
+        let _it_has_stopped = notes.send(Note::LeftOver(left_over));
     }
     Ok(())
 }
@@ -98,11 +103,7 @@ async fn look_at_tasks(
 /// Those tasks of which others know something else.
 async fn differing(sharing: &Sharing, rows: &[RunRow]) -> Result<BTreeSet<RunId>, Stopped> {
     let ids: Vec<RunId> = rows.iter().map(|row| row.run.clone()).collect();
-    let there = match sharing.commons.tasks(&ids).await {
-        Ok(there) => there,
-        Err(CommonsError::Foreign { .. }) => Vec::new(),
-        Err(error) => return Err(Stopped::Commons(error)),
-    };
+    let there = tasks_of(&*sharing.commons, &ids).await.map_err(Stopped::Commons)?;
     let is_different = |row: &&RunRow| {
         let status = row.task.as_ref().map(|task| task.status);
         there.iter().any(|task| task.task == row.run && Some(task.status) != status)
@@ -125,6 +126,34 @@ async fn look_at_adopted(engine: &WeakEngine, tenants: &mut BTreeSet<TenantId>) 
     }
 }
 
+/// Tasks that were adopted, have no plan here and no lock any more: they may have ended when nobody could be told.
+async fn look_at_ended(sharing: &Sharing, engine: &WeakEngine, since: Timestamp) -> Result<BTreeSet<TenantId>, Stopped> {
+    let workflows = engine.upgrade().ok_or(Stopped::Engine)?.workflows();
+    let (mut here, mut tenants) = (BTreeMap::<PlanId, bool>::new(), BTreeSet::new());
+    for (workflow, _) in workflows.into_iter().filter(|(_, registered)| registered.is_plan) {
+        let filter = RunFilter { workflow: Some(workflow), since: Some(since), ..RunFilter::default() };
+        let mut after: Option<RunCursor> = None;
+        loop {
+            let mut page = store(engine)?.runs(&filter, after.as_ref(), PAGE).await.map_err(of_store)?;
+            let Some(last) = page.last() else { break };
+            after = Some(RunCursor::from(last));
+            for task in page.iter().filter_map(|row| row.task.as_ref()) {
+                if !here.contains_key(&task.plan) {
+                    let is_here = store(engine)?.plan(&task.plan).await.map_err(of_store)?.is_some();
+                    here.insert(task.plan.clone(), is_here);
+                }
+            }
+            page.retain(|row| row.task.as_ref().is_some_and(|task| here.get(&task.plan) == Some(&false)));
+            let there = differing(sharing, &page).await?;
+            for row in page.into_iter().filter(|row| there.contains(&row.run)) {
+                tenants.extend(row.tenant.as_deref().and_then(|tenant| TenantId::new(tenant).ok()));
+                share(engine, EntityId::Run(row.run)).await?;
+            }
+        }
+    }
+    Ok(tenants)
+}
+
 /// Locks that are this instance's there and nobody's here.
 async fn look_at_locks(
     sharing: &Sharing,
@@ -133,11 +162,7 @@ async fn look_at_locks(
 ) -> Result<Vec<(TenantId, LockHolder)>, Stopped> {
     let (tenants, mut left_over) = (tenants.into_iter().collect::<Vec<_>>(), Vec::new());
     for page in tenants.chunks(PAGE) {
-        let there = match sharing.commons.locks(page).await {
-            Ok(there) => there,
-            Err(CommonsError::Foreign { .. }) => continue,
-            Err(error) => return Err(Stopped::Commons(error)),
-        };
+        let there = locks_of(&*sharing.commons, page).await.map_err(Stopped::Commons)?;
         let here = store(engine)?.locks_of(page).await.map_err(of_store)?;
         let is_held = |tenant: &TenantId, holder: &LockHolder| {
             here.iter()

@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::engine::WeakEngine;
 use crate::error::Error;
 use crate::metrics::OfCommons;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::lock::Waiter;
@@ -59,7 +59,10 @@ pub(crate) struct Worker {
     doubts: bool,
     walk: Walk,
     alerted: BTreeSet<PlanId>,
-    foreign: BTreeSet<String>,
+    /// Tasks that were taken up, and the holdings with which that was done: a task that ends before it has a lock of its own leaves none behind.
+    adopted: BTreeMap<RunId, (TenantId, LockHolder)>,
+    /// Keys that hold something else, and when that was last found.
+    foreign: BTreeMap<String, Timestamp>,
     waiting: Vec<oneshot::Sender<()>>,
     changes: u64,
     leaving: bool,
@@ -121,7 +124,8 @@ impl Worker {
             doubts: false,
             walk: Walk::ToDo,
             alerted: BTreeSet::new(),
-            foreign: BTreeSet::new(),
+            adopted: BTreeMap::new(),
+            foreign: BTreeMap::new(),
             waiting: Vec::new(),
             changes: 0,
             leaving: false,
@@ -185,15 +189,18 @@ impl Worker {
                     }
                     None => {}
                 }
+                if let Some((tenant, holder)) = ended.then(|| self.adopted.remove(&name)).flatten() {
+                    self.locks.left_over(&tenant, holder);
+                }
             }
             Note::Image { image: Image::Lock(lock), .. } => self.locks.put(&self.sharing.instance, *lock, now),
             Note::Unwanted { tenant, holder } => self.locks.unwanted(&tenant, holder),
             Note::Walked { left_over } => {
                 self.walk = Walk::Done;
-                for (tenant, holder) in left_over {
-                    self.locks.left_over(&tenant, holder);
-                }
+                left_over.into_iter().for_each(|(tenant, holder)| self.locks.left_over(&tenant, holder));
             }
+            Note::Adopted { tenant, holder } => drop(self.adopted.insert(holder.task.clone(), (tenant, holder))),
+            Note::LeftOver(left_over) => left_over.into_iter().for_each(|(tenant, holder)| self.locks.left_over(&tenant, holder)),
             Note::Settled(reply) => self.waiting.push(reply),
             Note::Look => self.beat_at = self.beat_at.min(now),
             Note::Leaving => self.leaving = true,
@@ -234,7 +241,9 @@ impl Worker {
         self.poll_locks(now).await?;
         let me = self.sharing.instance.clone();
         let claims = self.may_claim(now);
-        let beat = beats.then(|| (About::Beat, Write::Beat { instance: me.clone(), says: self.says.clone() }));
+        // With every claim it is looked whether what instances share was lost: a lock that is free because of that is not taken.
+        let says = beats || (claims && self.locks.claims(now));
+        let beat = says.then(|| (About::Beat, Write::Beat { instance: me.clone(), says: self.says.clone() }));
         let mirror = self.mirror.writes(&me).into_iter().map(|(about, write)| (About::Mirror(about), write));
         let locks = self.locks.writes(&me, now, claims).into_iter().map(|(about, write)| (About::Lock(about), write));
         let writes: Vec<_> = beat.into_iter().chain(mirror).chain(locks).collect();
@@ -242,7 +251,7 @@ impl Worker {
             return Ok(false);
         }
         let taken = self.send(writes, now).await?;
-        if !taken.is_empty() {
+        if !taken.is_empty() && self.may_claim(now) {
             self.send(taken, now).await?;
         }
         let now = self.clock.now();
@@ -300,7 +309,7 @@ impl Worker {
             if let Wrote::Foreign { key } = wrote {
                 self.is_foreign(key);
             }
-            return;
+            return self.beat_later(now);
         };
         let lapsed = self.beaten.is_none_or(|beaten| beaten.saturating_add(self.sharing.gone_after) <= now);
         if before.is_none() && (self.away.is_some() || !lapsed) {
@@ -318,7 +327,14 @@ impl Worker {
             None if self.beaten.is_some() => self.doubt_all(now), // others may have taken this instance for gone
             _ => {}
         }
-        (self.beaten, self.beat_at) = (Some(now), now.saturating_add(self.sharing.gone_after / 3));
+        self.beaten = Some(now);
+        self.beat_later(now);
+    }
+
+    fn beat_later(&mut self, now: Timestamp) {
+        if self.beat_at <= now {
+            self.beat_at = now.saturating_add(self.sharing.gone_after / 3);
+        }
     }
 
     /// What was shared may be lost. Others have what they had, and come to say so: those who were here all the time at their next beat, those who have to find out
@@ -367,6 +383,7 @@ impl Worker {
             }
         }
         self.mirror.try_again();
+        self.foreign.retain(|_, found| found.saturating_add(locks::POLL.1 * 2) > now); // what is still there is found again before that
         Ok(())
     }
 
@@ -404,7 +421,7 @@ impl Worker {
     }
 
     fn is_foreign(&mut self, key: String) {
-        if self.foreign.insert(key.clone()) {
+        if self.foreign.insert(key.clone(), self.clock.now()).is_none() {
             tracing::error!(key, "it holds something that no instance has put there; it is left alone: remove it");
         }
     }
@@ -537,7 +554,7 @@ impl Worker {
                 self.tell(EntityId::Plan(plan), Command::AlertPlan { degraded: false, why: why.into() }, None);
             }
         }
-        if !self.mirror.has_news() {
+        if !self.mirror.owes() {
             for waiting in self.waiting.drain(..) {
                 let _nobody_waits_any_more = waiting.send(());
             }
@@ -636,7 +653,7 @@ impl Worker {
             None if self.beaten.is_none() || self.walk != Walk::Done => SharingState::Starting,
             None => SharingState::Up,
         };
-        let foreign = self.foreign.iter().cloned().collect();
+        let foreign = self.foreign.keys().cloned().collect();
         let health = SharingHealth {
             instance: self.sharing.instance.clone(),
             state,

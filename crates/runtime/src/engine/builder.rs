@@ -181,7 +181,7 @@ fn shared(sharing: Sharing, clock: &Arc<dyn Clock>) -> (Common, Notes, commons::
     let gate = Arc::new(Gate::new(Arc::clone(clock), sharing.patience));
     let (health, health_out) = watch::channel(SharingHealth::starting(sharing.instance.clone()));
     let own = sender.downgrade();
-    let common = Common { sharing, gate: Arc::clone(&gate), health: health_out, notes: own.clone() };
+    let common = Common { sharing, gate: Arc::clone(&gate), health: health_out, notes: own.clone(), adopting: Arc::default() };
     (common, Notes { sender, gate: Arc::clone(&gate) }, commons::Ports { notes, own, gate, health })
 }
 

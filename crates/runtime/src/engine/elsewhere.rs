@@ -1,7 +1,7 @@
 //! What can be done with tasks and plans that other instances have: look at them, take a task up whose owner is gone, hand one over.
 
 use super::Engine;
-use crate::commons::{BLIP, Common, Note, SharingHealth, SharingState};
+use crate::commons::{BLIP, Common, Note, SharingHealth, SharingState, tasks_of};
 use crate::error::Error;
 use crate::host::PlanSpec;
 use futures_util::future::BoxFuture;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{
     AdoptRun, Answer, Command, EntityId, HandOver, InstanceId, Origin, Payload, Plan, PlanId, PlanStatus, Recovery, Refusal, RunId,
-    RunOptions, StartRun, TaskOptions, TaskStatus, TenantId, WorkflowName,
+    RunOptions, StartRun, TaskOptions, TaskStatus, TenantId, Timestamp, WorkflowName,
 };
 use steadfast_store::{CommonsError, LockHolder, RunRow, SharedCheckpoint, SharedLock, SharedPlan, SharedTask, Write, Wrote};
 
@@ -26,6 +26,31 @@ pub enum Found {
     Here(RunId),
     /// Another one has, or had, it.
     Elsewhere(Box<Elsewhere>),
+}
+
+impl Found {
+    /// It, if this instance has it; otherwise who does.
+    fn here(self) -> Result<RunId, Error> {
+        match self {
+            Found::Here(run) => Ok(run),
+            Found::Elsewhere(there) => {
+                Err(Error::Elsewhere { what: format!("task {}", there.task.task), instance: there.task.owner.clone() })
+            }
+        }
+    }
+}
+
+/// What is to be done with a task that is taken up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// It goes on from its checkpoint.
+    Retry,
+    /// It begins from its start.
+    RetryFromStart,
+    /// What it did is undone.
+    RollBack,
+    /// It is called off.
+    Cancel,
 }
 
 /// A task that another instance has, or had.
@@ -129,7 +154,7 @@ impl Engine {
         let is_handed_over = |row: &RunRow| row.task.as_ref().is_some_and(|task| task.status == TaskStatus::HandedOver);
         match (here, there) {
             (Some(row), Ok(Some(there))) => {
-                let is_later = there.task.created_at > row.started_at && there.task.task != row.run;
+                let is_later = there.task.task != row.run && there.task.created_at > self.made_at(common, &row).await;
                 match is_later || (there.task.task == row.run && is_handed_over(&row)) {
                     true => Ok(Found::Elsewhere(Box::new(there))),
                     false => Ok(Found::Here(row.run)),
@@ -140,6 +165,18 @@ impl Engine {
             (None, Ok(None)) => Err(Error::TaskNotFound { tenant: tenant.clone() }),
             (None, Err(error)) => Err(error.into()),
         }
+    }
+
+    /// When a task of this instance was made: one that was taken up is older than its record here.
+    async fn made_at(&self, common: &Common, row: &RunRow) -> Timestamp {
+        let there = common
+            .sharing
+            .commons
+            .tasks(std::slice::from_ref(&row.run))
+            .await
+            .ok()
+            .and_then(|mut there| there.pop());
+        there.map_or(row.started_at, |there| there.created_at.min(row.started_at))
     }
 
     async fn elsewhere(&self, common: &Common, task: &RunId) -> Result<Option<Elsewhere>, CommonsError> {
@@ -175,7 +212,7 @@ impl Engine {
         let Some(common) = &self.parts.common else { return Err(not_here) };
         let commons = &common.sharing.commons;
         let Some(plan) = commons.plan(plan).await? else { return Err(not_here) };
-        let tasks = commons.tasks(&plan.tasks).await?;
+        let tasks = tasks_of(&**commons, &plan.tasks).await?;
         let mut owners: Vec<_> = tasks.iter().filter_map(|task| task.owner.clone()).chain([plan.owner.clone()]).collect();
         owners.sort_unstable();
         owners.dedup();
@@ -190,31 +227,49 @@ impl Engine {
     /// # Errors
     /// [`Error::Elsewhere`] if another instance has it; if it has none; if it cannot be taken up here.
     pub async fn own_task(&self, tenant: &TenantId, origin: &Origin) -> Result<RunId, Error> {
+        self.own_task_to(tenant, None, origin).await
+    }
+
+    /// The same, to do that with it. What its owner would have refused is refused here, and nothing has changed then.
+    ///
+    /// # Errors
+    /// As [`own_task`](Self::own_task); if it stands so that this cannot be done with it.
+    pub async fn own_task_to(&self, tenant: &TenantId, wanted: Option<Wanted>, origin: &Origin) -> Result<RunId, Error> {
         Self::check(origin)?;
-        match self.find_task(tenant).await? {
-            Found::Here(run) => Ok(run),
-            Found::Elsewhere(there) if there.owner_lives => {
-                Err(Error::Elsewhere { what: format!("task {}", there.task.task), instance: there.task.owner.clone() })
+        match (self.find_task(tenant).await?, &self.parts.common) {
+            (Found::Elsewhere(there), Some(common)) if !there.owner_lives => {
+                let _one_after_the_other = common.adopting.lock().await;
+                match self.find_task(tenant).await? {
+                    Found::Elsewhere(there) if !there.owner_lives => self.adopt(common, *there, wanted, origin.clone()).await,
+                    found => found.here(),
+                }
             }
-            Found::Elsewhere(there) => self.adopt(*there, origin.clone()).await,
+            (found, _) => found.here(),
         }
     }
 
     /// Takes a task up whose owner is gone. It is interrupted then, with the checkpoint that it had.
-    async fn adopt(&self, there: Elsewhere, origin: Origin) -> Result<RunId, Error> {
-        let Some(common) = &self.parts.common else { return Err(Error::TaskNotFound { tenant: there.task.tenant }) };
+    async fn adopt(&self, common: &Common, there: Elsewhere, wanted: Option<Wanted>, origin: Origin) -> Result<RunId, Error> {
         let (commons, me) = (&common.sharing.commons, &common.sharing.instance);
         let Elsewhere { task, checkpoint, lock, .. } = there;
         let unknown = || Error::DefinitionNotHere { name: task.definition.clone(), hash: task.definition_hash.clone() };
         let (workflow, spec) = self.spec_of(&task).ok_or_else(unknown)?;
         let plan = commons.plan(&task.plan).await?.ok_or_else(|| Refusal::PlanNotFound { plan: task.plan.clone() })?;
-        let locked = |holder: &LockHolder| {
+        may(&task, wanted)?;
+        let elsewhere = |instance| Error::Elsewhere { what: format!("task {}", task.task), instance };
+        let locked = |holder: LockHolder| {
+            if holder.task == task.task {
+                return elsewhere(Some(holder.instance)); // it was taken up meanwhile
+            }
             let holder = (task.tenant.clone(), holder.to_string());
             Error::Refused(Refusal::TenantsLocked { plan: task.plan.clone(), locked: vec![holder] })
         };
         let instead_of = lock.map(|lock| lock.holder);
-        if let Some(other) = instead_of.as_ref().filter(|holder| holder.task != task.task) {
-            return Err(locked(other));
+        if let Some(holder) = &instead_of {
+            let taken_up = holder.instance != *me && task.owner.as_ref() != Some(&holder.instance) && holder.fence > task.fence;
+            if holder.task != task.task || (taken_up && !commons.alive(std::slice::from_ref(&holder.instance)).await?.is_empty()) {
+                return Err(locked(holder.clone()));
+            }
         }
         let above = instead_of.as_ref().map_or(0, |holder| holder.fence).max(task.fence);
         let fence = match first(commons.send(vec![Write::NextFence { tenant: task.tenant.clone(), above }]).await?)? {
@@ -225,26 +280,35 @@ impl Engine {
         let take = Write::TakeLock { tenant: task.tenant.clone(), holder: holder.clone(), lease: spec.settings.lease, instead_of };
         match first(commons.send(vec![take]).await?)? {
             Wrote::Done => {}
-            Wrote::Held(other) => return Err(locked(&other)),
+            Wrote::Held(other) => return Err(locked(other)),
             other => return Err(unexpected(&other)),
         }
         let adopt = Write::Adopt { task: task.task.clone(), from: (task.owner.clone(), task.fence), to: Some(me.clone()), fence };
         let adopted = first(commons.send(vec![adopt]).await?)?;
         if let Wrote::NotYours { owner, .. } = adopted {
             let _it_ends_with_its_lease = commons.send(vec![Write::ReleaseLock { tenant: task.tenant.clone(), holder }]).await;
-            return Err(Error::Elsewhere { what: format!("task {}", task.task), instance: owner });
+            return Err(elsewhere(owner));
         }
+        let done = done(&task, checkpoint.as_ref(), wanted, spec.stages.len());
         if let Some(checkpoint) = checkpoint.clone().map(|checkpoint| SharedCheckpoint { fence, version: 0, ..checkpoint }) {
             // From here on the old owner can save none, also if it comes back; this instance counts on its own.
-            commons
-                .send(vec![Write::Checkpoint { task: task.task.clone(), checkpoint: Box::new(checkpoint) }])
-                .await?;
+            let task = task.task.clone();
+            let save = match done {
+                0 => Write::DropCheckpoint { task, fence },
+                _ => Write::Checkpoint { task, checkpoint: Box::new(checkpoint) },
+            };
+            commons.send(vec![save]).await?;
         }
         tracing::info!(task = %task.task, from = task.owner.as_ref().map(InstanceId::as_str), fence, "a task is taken up");
-        let run = task.task.clone();
-        let command = self.adoption(task, (workflow, spec), (checkpoint, plan), (fence, origin)).await?;
+        let (run, tenant) = (task.task.clone(), task.tenant.clone());
+        let command = self.adoption(task, (workflow, spec), (done, checkpoint, plan), (fence, origin)).await?;
         match self.tell_entity(EntityId::Run(run.clone()), Command::AdoptRun(Box::new(command))).await? {
-            Answer::Created => Ok(run),
+            Answer::Created => {
+                if let Some(notes) = common.notes.upgrade() {
+                    let _it_has_stopped = notes.send(Note::Adopted { tenant, holder });
+                }
+                Ok(run)
+            }
             _ => Err(Refusal::RunExists { run }.into()),
         }
     }
@@ -253,14 +317,10 @@ impl Engine {
         &self,
         task: SharedTask,
         (workflow, spec): (WorkflowName, PlanSpec),
-        (checkpoint, plan): (Option<SharedCheckpoint>, SharedPlan),
+        (done, checkpoint, plan): (usize, Option<SharedCheckpoint>, SharedPlan),
         (fence, origin): (u64, Origin),
     ) -> Result<AdoptRun, Error> {
         let alone = self.store()?.plan(&task.plan).await.map_err(Error::from_store)?.is_none();
-        let done = match task.status {
-            TaskStatus::Completed => spec.stages.len(), // there is no checkpoint after the last stage
-            _ => checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.index as usize + 1),
-        };
         let half_undone = matches!(task.status, TaskStatus::RollingBack | TaskStatus::RollbackFailed);
         let settings = spec.settings;
         let options = TaskOptions {
@@ -429,6 +489,37 @@ impl Engine {
         self.tell_entity(EntityId::Lock(tenant.clone()), command).await?;
         commons.send(vec![Write::ReleaseLock { tenant: tenant.clone(), holder: lock.holder }]).await?;
         Ok(())
+    }
+}
+
+/// Some of what it did may be undone, and it is not known what.
+fn is_half_undone(status: TaskStatus) -> bool {
+    matches!(status, TaskStatus::RollingBack | TaskStatus::RollbackFailed)
+}
+
+/// Refuses what the owner of a task would have refused.
+fn may(task: &SharedTask, wanted: Option<Wanted>) -> Result<(), Refusal> {
+    let what_to_do = match (wanted, task.status) {
+        (Some(Wanted::Retry), TaskStatus::Completed) => "it has done all of its stages: retry it from its start",
+        (Some(Wanted::Retry), status) if is_half_undone(status) => {
+            "some of what it did is undone: roll it back again, or retry it from its start"
+        }
+        (Some(Wanted::RollBack), TaskStatus::RolledBack) => "it is rolled back already",
+        (Some(Wanted::Cancel), TaskStatus::Completed | TaskStatus::Cancelled | TaskStatus::RolledBack) => {
+            "it has ended; retry it, or roll it back"
+        }
+        _ => return Ok(()),
+    };
+    Err(Refusal::TaskStatus { task: task.task.clone(), status: task.status, what_to_do })
+}
+
+/// How many stages are done: no checkpoint says that of the last one, and none counts that was undone.
+fn done(task: &SharedTask, checkpoint: Option<&SharedCheckpoint>, wanted: Option<Wanted>, stages: usize) -> usize {
+    match task.status {
+        TaskStatus::Completed => stages,
+        TaskStatus::RolledBack => 0,
+        status if is_half_undone(status) && wanted == Some(Wanted::RetryFromStart) => 0,
+        _ => checkpoint.map_or(0, |checkpoint| checkpoint.index as usize + 1),
     }
 }
 

@@ -9,7 +9,7 @@ mod plans;
 mod weak;
 
 pub use builder::Builder;
-pub use elsewhere::{Elsewhere, ElsewherePlan, Found, FoundPlan};
+pub use elsewhere::{Elsewhere, ElsewherePlan, Found, FoundPlan, Wanted};
 pub use keys::Put;
 pub use plans::CreatePlan;
 pub(crate) use weak::WeakEngine;

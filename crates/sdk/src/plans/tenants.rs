@@ -57,13 +57,26 @@ impl Engine {
         if from_checkpoint { retry.await } else { retry.from_start().await }
     }
 
-    /// The same, with more to be said about it. A task of an instance that is gone is this one's from here on, and interrupted.
+    /// The same, with more to be said about it. When it is awaited, a task of an instance that is gone becomes this one's.
     ///
     /// # Errors
     /// If it has no task, or another instance has it.
     pub async fn retry_task(&self, tenant: &str) -> Result<Retry, Error> {
+        let tenant = tenant_id(tenant)?;
+        match self.inner.find_task(&tenant).await? {
+            runtime::Found::Here(run) => Ok(self.run(run.as_str())?.retry()),
+            runtime::Found::Elsewhere(there) => Ok(self.run(there.task.task.as_str())?.retry().taking_up(tenant)),
+        }
+    }
+
+    /// Takes a tenant's task up whose instance is gone, or that was handed over: it is this one's then and interrupted, to be retried, rolled back or cancelled. One
+    /// that is this instance's already is left as it is.
+    ///
+    /// # Errors
+    /// If it has no task, another instance has it, or its definition is not known here.
+    pub async fn take_up(&self, tenant: &str) -> Result<Run, Error> {
         let task = self.inner.own_task(&tenant_id(tenant)?, &Origin::default()).await?;
-        Ok(self.run(task.as_str())?.retry())
+        self.run(task.as_str())
     }
 
     /// Gives a tenant's task up that is not under way, so that another instance can go on with it. Await it; say [why](Act::why).
