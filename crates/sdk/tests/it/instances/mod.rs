@@ -2,11 +2,23 @@
 
 mod costs;
 mod flow;
+mod foreign;
+mod hand_over;
+mod late;
+mod locks;
+mod looks;
+mod mirror;
+mod owners;
+mod races;
+mod traps;
+mod undo;
+
+pub(crate) use mirror::mirror_is_true;
 
 use crate::plans::World;
 use std::time::Duration;
 use steadfast::memory::Memory;
-use steadfast::{Engine, EngineBuilder, RedisSettings, SharingState, TaskInfo, TaskStatus};
+use steadfast::{Engine, EngineBuilder, PlanHandle, RedisSettings, SharingState, TaskInfo, TaskStatus};
 use steadfast_test_servers::RedisServer;
 
 /// After how long without a word an instance is taken for gone.
@@ -49,4 +61,26 @@ pub(crate) async fn task_is(engine: &Engine, tenant: &str, status: TaskStatus) -
 /// How often each stage of a tenant was executed.
 pub(crate) fn counts(world: &World, tenant: &str, stages: &[&str]) -> Vec<usize> {
     stages.iter().map(|stage| world.times(&format!("{tenant}/{stage}"))).collect()
+}
+
+/// Five stages.
+pub(crate) const FIVE: [&str; 5] = ["s1", "s2", "s3", "s4", "s5"];
+
+/// Has a plan of that id begin.
+pub(crate) async fn begin(engine: &Engine, id: &str, tenants: &[&str]) -> PlanHandle {
+    let plan = engine.create_plan("switch").id(id).tenants(tenants.iter().copied()).await.unwrap();
+    plan.start().await.unwrap();
+    plan
+}
+
+/// Waits until others take an instance that has ended for gone.
+pub(crate) async fn is_gone(redis: &RedisServer, name: &str) {
+    let key = format!("executor:instance:{name}");
+    until(&format!("{name} is gone"), async || redis.cli(&["EXISTS", &key]).number() == 0).await;
+}
+
+/// What happened to a task of that instance, by the types of its events.
+pub(crate) async fn events(engine: &Engine, task: &str) -> Vec<String> {
+    let journal = engine.run(task).unwrap().journal().await.unwrap();
+    journal.iter().map(|entry| entry.event.kind().to_string()).collect()
 }

@@ -7,10 +7,11 @@ mod rules;
 mod traps;
 mod verbs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use steadfast::memory::Memory;
 use steadfast::{Engine, EngineBuilder, Failure, HOUR, Plan, PlanHandle, PlanInfo, PlanStatus, Policy, SECOND, Task, TaskInfo, TaskStatus};
+use tokio::sync::Notify;
 
 /// What stages do, and what they did. It outlives engines, as the world does.
 #[derive(Clone, Default)]
@@ -21,6 +22,9 @@ struct Inner {
     /// What a stage does for a tenant from its n-th execution on: `tenant/stage` to how.
     script: BTreeMap<String, Vec<How>>,
     did: Vec<String>,
+    /// What does not have to hold any more.
+    free: BTreeSet<String>,
+    freed: Arc<Notify>,
 }
 
 /// What a stage does.
@@ -29,6 +33,8 @@ pub(crate) enum How {
     Works,
     Fails,
     Hangs,
+    /// Until it is let go.
+    Holds,
 }
 
 impl World {
@@ -47,6 +53,25 @@ impl World {
         self.did().iter().filter(|did| *did == what).count()
     }
 
+    /// What holds, or would, holds no more: `tenant/stage`.
+    pub(crate) fn let_go(&self, what: &str) {
+        let mut inner = self.0.lock().unwrap();
+        inner.free.insert(what.into());
+        inner.freed.notify_waiters();
+    }
+
+    async fn is_let_go(&self, what: &str) {
+        let freed = self.0.lock().unwrap().freed.clone();
+        loop {
+            let mut again = std::pin::pin!(freed.notified());
+            again.as_mut().enable();
+            if self.0.lock().unwrap().free.contains(what) {
+                return;
+            }
+            again.await;
+        }
+    }
+
     async fn act(self, what: String) -> Result<(), Failure> {
         let how = {
             let mut inner = self.0.lock().unwrap();
@@ -61,6 +86,10 @@ impl World {
             How::Fails => Err(Failure::permanent(format!("{what} is broken"))),
             How::Hangs => {
                 tokio::time::sleep(1000 * HOUR).await;
+                Ok(())
+            }
+            How::Holds => {
+                self.is_let_go(&what).await;
                 Ok(())
             }
         }
