@@ -1,4 +1,4 @@
-//! What can be done with tasks and plans that other instances have: look at them, take a task up whose owner is gone, hand one over.
+//! What can be seen of tasks, plans and locks that other instances have.
 
 use super::Engine;
 use crate::commons::{BLIP, Common, Note, SharingHealth, SharingState, tasks_of};
@@ -8,10 +8,9 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{
-    AdoptRun, Answer, Command, EntityId, HandOver, InstanceId, Origin, Payload, Plan, PlanId, PlanStatus, Recovery, Refusal, RunId,
-    RunOptions, StartRun, TaskOptions, TaskStatus, TenantId, Timestamp, WorkflowName,
+    Command, EntityId, InstanceId, Origin, Plan, PlanId, PlanStatus, Refusal, RunId, TaskStatus, TenantId, Timestamp, WorkflowName,
 };
-use steadfast_store::{CommonsError, LockHolder, RunRow, SharedCheckpoint, SharedLock, SharedPlan, SharedTask, Write, Wrote};
+use steadfast_store::{CommonsError, RunRow, SharedCheckpoint, SharedLock, SharedPlan, SharedTask, Write};
 
 /// How long a look at what is shared is tried again at the most: until it is known whether that is away.
 const INTERRUPTED: Duration = Duration::from_secs(3);
@@ -26,31 +25,6 @@ pub enum Found {
     Here(RunId),
     /// Another one has, or had, it.
     Elsewhere(Box<Elsewhere>),
-}
-
-impl Found {
-    /// It, if this instance has it; otherwise who does.
-    fn here(self) -> Result<RunId, Error> {
-        match self {
-            Found::Here(run) => Ok(run),
-            Found::Elsewhere(there) => {
-                Err(Error::Elsewhere { what: format!("task {}", there.task.task), instance: there.task.owner.clone() })
-            }
-        }
-    }
-}
-
-/// What is to be done with a task that is taken up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// It goes on from its checkpoint.
-    Retry,
-    /// It begins from its start.
-    RetryFromStart,
-    /// What it did is undone.
-    RollBack,
-    /// It is called off.
-    Cancel,
 }
 
 /// A task that another instance has, or had.
@@ -193,7 +167,7 @@ impl Engine {
     }
 
     /// What goes for a task of another instance, if its definition is known here.
-    fn spec_of(&self, task: &SharedTask) -> Option<(WorkflowName, PlanSpec)> {
+    pub(super) fn spec_of(&self, task: &SharedTask) -> Option<(WorkflowName, PlanSpec)> {
         let name = WorkflowName::new(&task.definition).ok()?;
         let spec = self.parts.registry.get(&name)?.code.plan_of(&task.definition_hash)?;
         Some((name, spec))
@@ -220,186 +194,6 @@ impl Engine {
         alive.retain(|owner| *owner != common.sharing.instance); // what it had in an earlier life is not there any more
         let owner_lives = alive.contains(&plan.owner);
         Ok(FoundPlan::Elsewhere(Box::new(ElsewherePlan { plan, tasks, owner_lives, alive })))
-    }
-
-    /// The tenant's task that was made last, to do something with it: if its owner is gone, this instance takes it up.
-    ///
-    /// # Errors
-    /// [`Error::Elsewhere`] if another instance has it; if it has none; if it cannot be taken up here.
-    pub async fn own_task(&self, tenant: &TenantId, origin: &Origin) -> Result<RunId, Error> {
-        self.own_task_to(tenant, None, origin).await
-    }
-
-    /// The same, to do that with it. What its owner would have refused is refused here, and nothing has changed then.
-    ///
-    /// # Errors
-    /// As [`own_task`](Self::own_task); if it stands so that this cannot be done with it.
-    pub async fn own_task_to(&self, tenant: &TenantId, wanted: Option<Wanted>, origin: &Origin) -> Result<RunId, Error> {
-        Self::check(origin)?;
-        match (self.find_task(tenant).await?, &self.parts.common) {
-            (Found::Elsewhere(there), Some(common)) if !there.owner_lives => {
-                let _one_after_the_other = common.adopting.lock().await;
-                match self.find_task(tenant).await? {
-                    Found::Elsewhere(there) if !there.owner_lives => self.adopt(common, *there, wanted, origin.clone()).await,
-                    found => found.here(),
-                }
-            }
-            (found, _) => found.here(),
-        }
-    }
-
-    /// Takes a task up whose owner is gone. It is interrupted then, with the checkpoint that it had.
-    async fn adopt(&self, common: &Common, there: Elsewhere, wanted: Option<Wanted>, origin: Origin) -> Result<RunId, Error> {
-        let (commons, me) = (&common.sharing.commons, &common.sharing.instance);
-        let Elsewhere { task, checkpoint, lock, .. } = there;
-        let unknown = || Error::DefinitionNotHere { name: task.definition.clone(), hash: task.definition_hash.clone() };
-        let (workflow, spec) = self.spec_of(&task).ok_or_else(unknown)?;
-        let plan = commons.plan(&task.plan).await?.ok_or_else(|| Refusal::PlanNotFound { plan: task.plan.clone() })?;
-        may(&task, wanted)?;
-        let elsewhere = |instance| Error::Elsewhere { what: format!("task {}", task.task), instance };
-        let locked = |holder: LockHolder| {
-            if holder.task == task.task {
-                return elsewhere(Some(holder.instance)); // it was taken up meanwhile
-            }
-            let holder = (task.tenant.clone(), holder.to_string());
-            Error::Refused(Refusal::TenantsLocked { plan: task.plan.clone(), locked: vec![holder] })
-        };
-        let instead_of = lock.map(|lock| lock.holder);
-        if let Some(holder) = &instead_of {
-            let taken_up = holder.instance != *me && task.owner.as_ref() != Some(&holder.instance) && holder.fence > task.fence;
-            if holder.task != task.task || (taken_up && !commons.alive(std::slice::from_ref(&holder.instance)).await?.is_empty()) {
-                return Err(locked(holder.clone()));
-            }
-        }
-        let above = instead_of.as_ref().map_or(0, |holder| holder.fence).max(task.fence);
-        let fence = match first(commons.send(vec![Write::NextFence { tenant: task.tenant.clone(), above }]).await?)? {
-            Wrote::Fence(fence) => fence,
-            other => return Err(unexpected(&other)),
-        };
-        let holder = LockHolder { plan: task.plan.clone(), task: task.task.clone(), instance: me.clone(), fence };
-        let take = Write::TakeLock { tenant: task.tenant.clone(), holder: holder.clone(), lease: spec.settings.lease, instead_of };
-        match first(commons.send(vec![take]).await?)? {
-            Wrote::Done => {}
-            Wrote::Held(other) => return Err(locked(other)),
-            other => return Err(unexpected(&other)),
-        }
-        let adopt = Write::Adopt { task: task.task.clone(), from: (task.owner.clone(), task.fence), to: Some(me.clone()), fence };
-        let adopted = first(commons.send(vec![adopt]).await?)?;
-        if let Wrote::NotYours { owner, .. } = adopted {
-            let _it_ends_with_its_lease = commons.send(vec![Write::ReleaseLock { tenant: task.tenant.clone(), holder }]).await;
-            return Err(elsewhere(owner));
-        }
-        let done = done(&task, checkpoint.as_ref(), wanted, spec.stages.len());
-        if let Some(checkpoint) = checkpoint.clone().map(|checkpoint| SharedCheckpoint { fence, version: 0, ..checkpoint }) {
-            // From here on the old owner can save none, also if it comes back; this instance counts on its own.
-            let task = task.task.clone();
-            let save = match done {
-                0 => Write::DropCheckpoint { task, fence },
-                _ => Write::Checkpoint { task, checkpoint: Box::new(checkpoint) },
-            };
-            commons.send(vec![save]).await?;
-        }
-        tracing::info!(task = %task.task, from = task.owner.as_ref().map(InstanceId::as_str), fence, "a task is taken up");
-        let (run, tenant) = (task.task.clone(), task.tenant.clone());
-        let command = self.adoption(task, (workflow, spec), (done, checkpoint, plan), (fence, origin)).await?;
-        match self.tell_entity(EntityId::Run(run.clone()), Command::AdoptRun(Box::new(command))).await? {
-            Answer::Created => {
-                if let Some(notes) = common.notes.upgrade() {
-                    let _it_has_stopped = notes.send(Note::Adopted { tenant, holder });
-                }
-                Ok(run)
-            }
-            _ => Err(Refusal::RunExists { run }.into()),
-        }
-    }
-
-    async fn adoption(
-        &self,
-        task: SharedTask,
-        (workflow, spec): (WorkflowName, PlanSpec),
-        (done, checkpoint, plan): (usize, Option<SharedCheckpoint>, SharedPlan),
-        (fence, origin): (u64, Origin),
-    ) -> Result<AdoptRun, Error> {
-        let alone = self.store()?.plan(&task.plan).await.map_err(Error::from_store)?.is_none();
-        let half_undone = matches!(task.status, TaskStatus::RollingBack | TaskStatus::RollbackFailed);
-        let settings = spec.settings;
-        let options = TaskOptions {
-            plan: task.plan,
-            tenant: task.tenant.clone(),
-            stages: spec.stages,
-            lease: settings.lease,
-            on_failure: settings.on_failure,
-            conflict: settings.conflict,
-        };
-        let options = RunOptions {
-            tenant: Some(task.tenant.to_string()),
-            recovery: Recovery::Manual,
-            definition: (!task.definition_hash.starts_with("code-")).then_some(task.definition_hash),
-            task: Some(Box::new(options)),
-            ..RunOptions::default()
-        };
-        let seed = self.parts.chance.seed(&task.task);
-        Ok(AdoptRun {
-            start: StartRun { run: task.task, workflow, input: plan.vars, seed, deadline: None, options },
-            from: task.owner,
-            origin,
-            started_at: task.started_at,
-            fence,
-            done: spec.undoable.into_iter().take(done).collect(),
-            half_undone,
-            data: checkpoint.map_or_else(|| Payload::json("{}"), |checkpoint| checkpoint.data),
-            alone,
-        })
-    }
-
-    /// Gives a tenant's task up, so that another instance can go on with it at once.
-    ///
-    /// # Errors
-    /// If tenants are not shared, there is no such task here, it is under way, or what is shared cannot be written.
-    pub async fn hand_over(&self, tenant: &TenantId, origin: Origin) -> Result<RunId, Error> {
-        let run = self.own_task(tenant, &origin).await?;
-        let Some(common) = &self.parts.common else {
-            return Err(Error::InvalidSetting("there is nobody to hand a task over to: no instance shares tenants with this one".into()));
-        };
-        let view = self.view(&run).await?;
-        let status = view.task.as_ref().map(|task| task.status);
-        match status {
-            Some(TaskStatus::Running | TaskStatus::RollingBack | TaskStatus::Waiting) => {
-                let (task, status) = (run, status.unwrap_or(TaskStatus::Running));
-                return Err(Refusal::TaskStatus { task, status, what_to_do: "pause it, and hand it over when it has paused" }.into());
-            }
-            Some(TaskStatus::Completed | TaskStatus::RolledBack) => {
-                let (task, status) = (run, status.unwrap_or(TaskStatus::Completed));
-                return Err(Refusal::TaskStatus { task, status, what_to_do: "there is nothing to go on with" }.into());
-            }
-            _ => {}
-        }
-        self.shared_now().await?;
-        let there = common.sharing.commons.tasks(std::slice::from_ref(&run)).await?.pop();
-        if let Some(there) = there.filter(|there| there.owner.as_ref() == Some(&common.sharing.instance)) {
-            let give = Write::Adopt { task: run.clone(), from: (there.owner, there.fence), to: None, fence: there.fence };
-            if let Wrote::NotYours { owner, .. } = first(common.sharing.commons.send(vec![give]).await?)? {
-                return Err(Error::Elsewhere { what: format!("task {run}"), instance: owner });
-            }
-        }
-        self.tell(&run, Command::HandOverRun(HandOver { to: None, origin })).await?;
-        Ok(run)
-    }
-
-    /// Waits until others know what is known here, unless that cannot be now.
-    async fn shared_now(&self) -> Result<(), Error> {
-        match self.sharing().map(|health| health.state) {
-            Some(SharingState::Away { why, .. }) => Err(Error::SharingAway { why }),
-            Some(_) => {
-                let patience = self.parts.common.as_ref().map_or(Duration::ZERO, |common| common.sharing.patience);
-                tokio::select! {
-                    biased;
-                    () = self.shared() => Ok(()),
-                    () = self.parts.clock.sleep(patience) => Err(Error::SharingAway { why: "it does not answer in time".into() }),
-                }
-            }
-            None => Ok(()),
-        }
     }
 
     /// Whose locks other instances have, of these tenants. While that cannot be seen, an instance that may go on by itself takes it that nobody has.
@@ -490,47 +284,4 @@ impl Engine {
         commons.send(vec![Write::ReleaseLock { tenant: tenant.clone(), holder: lock.holder }]).await?;
         Ok(())
     }
-}
-
-/// Some of what it did may be undone, and it is not known what.
-fn is_half_undone(status: TaskStatus) -> bool {
-    matches!(status, TaskStatus::RollingBack | TaskStatus::RollbackFailed)
-}
-
-/// Refuses what the owner of a task would have refused.
-fn may(task: &SharedTask, wanted: Option<Wanted>) -> Result<(), Refusal> {
-    let what_to_do = match (wanted, task.status) {
-        (Some(Wanted::Retry), TaskStatus::Completed) => "it has done all of its stages: retry it from its start",
-        (Some(Wanted::Retry), status) if is_half_undone(status) => {
-            "some of what it did is undone: roll it back again, or retry it from its start"
-        }
-        (Some(Wanted::RollBack), TaskStatus::RolledBack) => "it is rolled back already",
-        (Some(Wanted::Cancel), TaskStatus::Completed | TaskStatus::Cancelled | TaskStatus::RolledBack) => {
-            "it has ended; retry it, or roll it back"
-        }
-        _ => return Ok(()),
-    };
-    Err(Refusal::TaskStatus { task: task.task.clone(), status: task.status, what_to_do })
-}
-
-/// How many stages are done: no checkpoint says that of the last one, and none counts that was undone.
-fn done(task: &SharedTask, checkpoint: Option<&SharedCheckpoint>, wanted: Option<Wanted>, stages: usize) -> usize {
-    match task.status {
-        TaskStatus::Completed => stages,
-        TaskStatus::RolledBack => 0,
-        status if is_half_undone(status) && wanted == Some(Wanted::RetryFromStart) => 0,
-        _ => checkpoint.map_or(0, |checkpoint| checkpoint.index as usize + 1),
-    }
-}
-
-fn first(wrote: Vec<Wrote>) -> Result<Wrote, Error> {
-    match wrote.into_iter().next() {
-        Some(Wrote::Foreign { key }) => Err(CommonsError::Foreign { key }.into()),
-        Some(wrote) => Ok(wrote),
-        None => Err(Error::SharingAway { why: "it gave no answer".into() }),
-    }
-}
-
-fn unexpected(wrote: &Wrote) -> Error {
-    Error::SharingAway { why: format!("it gave an answer that cannot be: {wrote:?}") }
 }

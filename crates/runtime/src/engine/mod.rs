@@ -1,5 +1,6 @@
-//! The engine: the handle that others ask through. `builder.rs` starts it, `look.rs` is what can be seen of runs and limits, `letters.rs` what can be done about dead letters, `keys.rs` what can be done with keys, `plans.rs` with plans, their tasks and locks, `elsewhere.rs` with those that other instances have.
+//! The engine: the handle that others ask through. `builder.rs` starts it, `look.rs` is what can be seen of runs and limits, `letters.rs` what can be done about dead letters, `keys.rs` what can be done with keys, `plans.rs` with plans, their tasks and locks, `elsewhere.rs` is what can be seen of those that other instances have, `adopt.rs` how a task goes from one to another.
 
+mod adopt;
 mod builder;
 mod elsewhere;
 mod keys;
@@ -8,8 +9,9 @@ mod look;
 mod plans;
 mod weak;
 
+pub use adopt::Wanted;
 pub use builder::Builder;
-pub use elsewhere::{Elsewhere, ElsewherePlan, Found, FoundPlan, Wanted};
+pub use elsewhere::{Elsewhere, ElsewherePlan, Found, FoundPlan};
 pub use keys::Put;
 pub use plans::CreatePlan;
 pub(crate) use weak::WeakEngine;
