@@ -22,6 +22,7 @@ impl Shard {
             Ok(()) => {
                 self.committed.seq = upto;
                 self.ports.followers.committed();
+                let mut settled = Vec::new();
                 while self.state.pending.front().is_some_and(|pending| pending.seq <= upto) {
                     if let Some(Pending { id, then, .. }) = self.state.pending.pop_front() {
                         match then {
@@ -30,9 +31,11 @@ impl Shard {
                             Then::Settled { to, seq } => self.settled(&id, &to, seq),
                             Then::Nothing => {}
                         }
-                        self.tidy(&id);
+                        settled.push(id);
                     }
                 }
+                // Not before: what follows later in the same commit is told to other instances from what is remembered here.
+                settled.iter().for_each(|id| self.tidy(id));
             }
             Err(error) => self.fall_ill(upto, error),
         }
