@@ -171,6 +171,16 @@ impl Locks {
         self.places.values().filter_map(|place| place.claim.as_ref()).any(|claim| claim.is_due(now))
     }
 
+    /// A lock was taken, or not, when it should not have been asked for: it is given back, and asked for again later.
+    pub(crate) fn withdraw(&mut self, about: About) {
+        if let About::Take(tenant, waiter, holder) = about {
+            if let Some(claim) = self.claim(&tenant, &waiter) {
+                claim.in_doubt = false;
+            }
+            self.places.entry(tenant).or_default().release.push(holder);
+        }
+    }
+
     /// Whether there is something to send now.
     pub(crate) fn has_news(&self, now: Timestamp, claims: bool) -> bool {
         let wants = |claim: &Claim| claims && !claim.granted && claim.at <= now;

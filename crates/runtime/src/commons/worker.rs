@@ -242,8 +242,8 @@ impl Worker {
         let me = self.sharing.instance.clone();
         let claims = self.may_claim(now);
         // With every claim it is looked whether what instances share was lost: a lock that is free because of that is not taken.
-        let says = beats || (claims && self.locks.claims(now));
-        let beat = says.then(|| (About::Beat, Write::Beat { instance: me.clone(), says: self.says.clone() }));
+        let beats = beats || (claims && self.locks.claims(now));
+        let beat = beats.then(|| self.beat());
         let mirror = self.mirror.writes(&me).into_iter().map(|(about, write)| (About::Mirror(about), write));
         let locks = self.locks.writes(&me, now, claims).into_iter().map(|(about, write)| (About::Lock(about), write));
         let writes: Vec<_> = beat.into_iter().chain(mirror).chain(locks).collect();
@@ -252,10 +252,15 @@ impl Worker {
         }
         let taken = self.send(writes, now).await?;
         if !taken.is_empty() && self.may_claim(now) {
-            self.send(taken, now).await?;
+            let writes = std::iter::once(self.beat()).chain(taken).collect(); // a lock that is free because all is lost is not taken
+            self.send(writes, now).await?;
         }
         let now = self.clock.now();
         Ok(self.mirror.has_news() || self.locks.has_news(now, self.may_claim(now)))
+    }
+
+    fn beat(&self) -> (About, Write) {
+        (About::Beat, Write::Beat { instance: self.sharing.instance.clone(), says: self.says.clone() })
     }
 
     /// Locks are claimed once what an earlier life has left is known, and others have had the time to say what they have.
@@ -287,6 +292,7 @@ impl Worker {
                     let then = self.mirror.wrote(about, &wrote);
                     self.follow(then);
                 }
+                About::Lock(about @ locks::About::Take(..)) if !self.may_claim(now) => self.locks.withdraw(about),
                 About::Lock(about) => match self.locks.wrote(&self.sharing.instance, about, wrote, now) {
                     locks::Then::Nothing => {}
                     locks::Then::Take(about, write) => follow.push((About::Lock(about), write)),

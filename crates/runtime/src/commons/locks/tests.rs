@@ -169,6 +169,16 @@ fn a_lock_that_is_granted_is_not_given_back_because_another_joins_the_line_meanw
 }
 
 #[test]
+fn a_lock_that_should_not_have_been_taken_yet_is_given_back_and_asked_for_again() {
+    let mut locks = claimed("t");
+    assert!(locks.claims(at(0)));
+    let about = number(&mut locks, 0, 1);
+    locks.withdraw(about);
+    assert_eq!(locks.held(), []);
+    assert_eq!(sent(&locks, 0), [release("t", 1), Write::NextFence { tenant: tenant(), above: 0 }]);
+}
+
+#[test]
 fn a_take_that_nobody_waits_for_is_given_back() {
     let mut locks = claimed("t");
     let about = number(&mut locks, 0, 1);
