@@ -186,6 +186,18 @@ impl RedisServer {
         self.process = None;
     }
 
+    /// Ends it at once, and what it kept is lost too.
+    ///
+    /// # Panics
+    /// If that cannot be removed.
+    pub fn kill_and_forget(&mut self) {
+        self.kill();
+        let kept = self.folder.path().join("appendonlydir");
+        if kept.exists() {
+            std::fs::remove_dir_all(kept).unwrap_or_else(|error| panic!("what it kept cannot be removed: {error}"));
+        }
+    }
+
     /// Starts it again on the same port, with what it kept.
     ///
     /// # Panics
