@@ -8,6 +8,7 @@ mod late;
 mod locks;
 mod looks;
 mod mirror;
+mod outages;
 mod owners;
 mod races;
 mod traps;
