@@ -57,6 +57,11 @@ impl Scene {
         self.0.did.lock().unwrap().iter().filter(|did| *did == what).count()
     }
 
+    /// How many stages were carried out in all.
+    pub(super) fn total(&self) -> usize {
+        self.0.did.lock().unwrap().len()
+    }
+
     /// How often each stage of a tenant was carried out.
     pub(super) fn counts(&self, tenant: &str) -> [usize; 4] {
         STAGES.map(|stage| self.times(&format!("{tenant}/{stage}")))
