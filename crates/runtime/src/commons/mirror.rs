@@ -342,7 +342,8 @@ fn of_task(me: &InstanceId, place: &Place<TaskImage>) -> Vec<(About, Write)> {
         Some(now) if before.is_none_or(|told| checkpoint(told) != checkpoint(is)) => {
             writes.push((About::Checkpoint(task, of), Write::Checkpoint { task: is.task.clone(), checkpoint: Box::new(now.clone()) }));
         }
-        None if !whole && before.is_none_or(|told| told.checkpoint.is_some()) => {
+        // What is there of a task that began anew meanwhile would lead another instance to leave stages out.
+        None if before.map_or(*missing || !*fresh, |told| told.checkpoint.is_some()) => {
             writes.push((About::Checkpoint(task, of), Write::DropCheckpoint { task: is.task.clone(), fence: is.fence }));
         }
         _ => {}

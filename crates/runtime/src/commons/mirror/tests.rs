@@ -187,6 +187,17 @@ fn in_doubt_all_that_lives_is_looked_at_and_what_has_ended_is_not() {
 }
 
 #[test]
+fn in_doubt_a_checkpoint_that_is_no_more_is_removed() {
+    let mut mirror = known();
+    let running = TaskImage { fence: 1, ..task(0, 2, TaskStatus::Running) };
+    mirror.task(TaskImage { checkpoint: checkpoint(0, 2), ..running.clone() }, false, at(2));
+    send(&mut mirror);
+    mirror.task(TaskImage { seq: 3, ..running }, false, at(3)); // from its start, while nobody could be told
+    mirror.doubt(at(4));
+    assert!(lines(&mirror).contains(&"no checkpoint night/t0".to_string()), "{:?}", lines(&mirror));
+}
+
+#[test]
 fn of_several_tasks_of_a_tenant_the_last_one_is_its_index_again() {
     let mut mirror = Mirror::default();
     let of = |plan: &str, created| TaskImage {
