@@ -203,7 +203,7 @@ async fn two_instances_are_never_at_work_for_one_tenant_whatever_becomes_of_redi
     };
     let (rounds_a, rounds_b, ()) = tokio::join!(works(&a, "a"), works(&b, "b"), disturbs);
     println!("{rounds_a} rounds of a, {rounds_b} of b, {} stages", scene.total());
-    assert!(scene.total() as u64 > 4 * outages, "hardly anything was done: {} stages", scene.total());
+    assert!(scene.total() as u64 > outages, "hardly anything was done: {} stages", scene.total());
     back(&a).await;
     back(&b).await;
     assert_eq!(scene.clashes(), Default::default(), "two were at work at once");
