@@ -160,7 +160,7 @@ async fn a_lock_that_was_lost_with_everything_is_not_given_to_who_waits() {
     let day = b.create_plan("switch").id("day").tenants(names.clone()).max_concurrency(20).await.unwrap();
     let night = a.create_plan("switch").id("night").tenants(names.clone()).max_concurrency(20).await.unwrap();
     let (one, other) = tokio::join!(night.start(), day.start());
-    (one.unwrap(), other.unwrap());
+    one.and(other).unwrap();
     let inside = |world: &World| names.iter().map(|tenant| world.times(&format!("{tenant}/s2"))).sum::<usize>();
     until("one is in stage 2 of each", async || inside(&world) == 20).await;
     for _ in 0..4 {

@@ -97,7 +97,7 @@ async fn of_task(engine: &Engine, redis: &RedisServer, row: &RunRow, wrong: &mut
     expect("data", field("contextData").as_ref(), data);
     let done: Option<Vec<&String>> = here.map(|saved| task.options.stages.iter().take(saved.index as usize + 1).collect());
     expect("stages", field("completedStages").as_ref(), done.map(|done| serde_json::to_string(&done).unwrap()));
-    expect("fence of the checkpoint", field("fence").as_ref(), here.and(there.get("fence").cloned()));
+    expect("fence of the checkpoint", field("fence").as_ref(), here.and_then(|_| there.get("fence").cloned()));
 }
 
 async fn of_plan(engine: &Engine, redis: &RedisServer, plan: &str, wrong: &mut Vec<String>) {
@@ -166,7 +166,8 @@ fn of_indexes(redis: &RedisServer, rows: &[RunRow], wrong: &mut Vec<String>) {
 /// A time of one and the same day or so, in microseconds.
 pub(crate) fn micros(at: &str) -> i64 {
     let number = |text: &str| text.parse::<i64>().unwrap();
-    let (seconds, fraction) = at.trim_end_matches('Z').split_once('.').unwrap_or((at.trim_end_matches('Z'), ""));
+    let at = at.trim_end_matches('Z');
+    let (seconds, fraction) = at.split_once('.').unwrap_or((at, ""));
     let (day, time) = seconds.split_once('T').unwrap();
     let seconds = time.split(':').fold(0, |seconds, part| seconds * 60 + number(part));
     let days = day.split('-').fold(0, |days, part| days * 31 + number(part));

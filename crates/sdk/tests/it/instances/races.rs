@@ -83,7 +83,7 @@ async fn of_two_who_race_for_a_tenant_one_wins_each_of_a_thousand_times() {
     for number in 0..ROUNDS {
         let (of_a, of_b) = tokio::join!(create(&a, format!("a-{number}")), create(&b, format!("b-{number}")));
         let (begun_a, begun_b) = tokio::join!(of_a.start(), of_b.start());
-        (begun_a.unwrap(), begun_b.unwrap());
+        begun_a.and(begun_b).unwrap();
         until("every race is decided", async || {
             let (a, b) = tokio::join!(tasks(&of_a, TaskStatus::Cancelled), tasks(&of_b, TaskStatus::Cancelled));
             a + b == TENANTS as u64 && outside.seen().iter().filter(|seen| seen.inside == 1).count() == TENANTS
@@ -111,7 +111,7 @@ async fn whoever_waits_for_a_tenant_comes_after_the_other_and_never_beside_it() 
     let (a, b) = both(&redis, &outside, Conflict::Refuse, &round).await;
     let (of_a, of_b) = tokio::join!(create(&a, "a-7".into()), create(&b, "b-7".into()));
     let (begun_a, begun_b) = tokio::join!(of_a.start(), of_b.start());
-    (begun_a.unwrap(), begun_b.unwrap());
+    begun_a.and(begun_b).unwrap();
     round.send_replace(7);
     let (a_ended, b_ended) = tokio::join!(of_a.ended(), of_b.ended());
     for plan in [a_ended.unwrap(), b_ended.unwrap()] {
