@@ -46,8 +46,8 @@ docs/performance.md says how to read them.
 /// Benchmarks of the engine have no network, and no driver for one: whoever waits for it wakes up by a call of the system, which would be measured with the rest.
 fn main() -> Result<()> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let http = std::env::args().nth(1).is_some_and(|name| name == "http");
-    let runtime = if http { runtime.enable_all() } else { runtime.enable_all() };
+    let has_sockets = std::env::args().nth(1).is_some_and(|name| name == "http" || name == "plans");
+    let runtime = if has_sockets { runtime.enable_all() } else { runtime.enable_time() };
     runtime.build()?.block_on(Box::pin(bench()))
 }
 

@@ -6,7 +6,7 @@ use crate::shapes::{Lock, Plan, Task};
 use futures_util::future::join_all;
 use steadfast_kernel::{InstanceId, Origin, RunId, TaskStatus, TenantId, Timestamp, WorkflowName, code};
 use steadfast_runtime::clock::{Clock, SystemClock};
-use steadfast_runtime::{self as runtime, Elsewhere, ElsewherePlan, Found, PlanSpec};
+use steadfast_runtime::{self as runtime, Elsewhere, ElsewherePlan, Found, PlanSpec, Wanted};
 use steadfast_store::{LockRow, SharedCheckpoint, SharedTask};
 
 /// How many tasks of another instance's plan are looked at for how far they have come, and how many of them at once.
@@ -29,9 +29,9 @@ impl App {
     }
 
     /// The tenant's latest task, to do something with it. If its instance is gone, this one takes it up first.
-    pub(crate) async fn own_task(&self, tenant: &TenantId, origin: &Origin) -> Result<RunId, Problem> {
+    pub(crate) async fn own_task(&self, tenant: &TenantId, wanted: Wanted, origin: &Origin) -> Result<RunId, Problem> {
         let origin = Origin { command: None, ..origin.clone() }; // the key is that of what follows: it has not been done when the task is here
-        Ok(self.engine.own_task(tenant, &origin).await?)
+        Ok(self.engine.own_task_to(tenant, Some(wanted), &origin).await?)
     }
 
     /// The tenant's latest task, to do something with it that only its own instance can do.

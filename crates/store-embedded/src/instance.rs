@@ -1,6 +1,8 @@
 //! Who the owner of a data folder is: an id that is made once and outlives the process, so that others know it again.
 
 use crate::error;
+use rand::TryRng;
+use rand::rngs::SysRng;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
@@ -30,7 +32,10 @@ pub fn instance(folder: impl AsRef<Path>) -> Result<InstanceId, Error> {
 fn make(folder: &Path, path: &Path) -> Result<String, Error> {
     let trouble = |error| error::io(path, "write", error);
     fs::create_dir_all(folder).map_err(trouble)?;
-    let (id, draft) = (uuid::Uuid::now_v7().simple().to_string(), folder.join(format!("{FILE}.new")));
+    let mut chance = [0; 16];
+    SysRng.try_fill_bytes(&mut chance).map_err(|error| trouble(std::io::Error::other(error)))?;
+    let id: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
+    let draft = folder.join(format!("{FILE}.new"));
     let mut file = File::create(&draft).map_err(trouble)?;
     file.write_all(format!("{id}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(trouble)?;
     fs::rename(&draft, path).map_err(trouble)?;

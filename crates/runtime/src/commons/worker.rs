@@ -1,20 +1,21 @@
 //! The one who speaks with the commons: sends what has changed, claims and renews locks, says that this instance lives, and finds out when that is not so any more.
 
+mod away;
+mod follow;
+
 use super::alone::Others;
-use super::gate::{Gate, Lets};
+use super::gate::Gate;
 use super::locks::{self, Locks};
 use super::mirror::{self, Mirror};
 use super::walk::{self, Stopped};
-use super::{Image, Note, Sharing, SharingHealth, SharingState};
+use super::{Image, Note, Sharing, SharingHealth};
 use crate::clock::Clock;
 use crate::engine::WeakEngine;
-use crate::error::Error;
 use crate::metrics::OfCommons;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::lock::Waiter;
-use steadfast_kernel::{Answer, Claimed, Command, EntityId, HandOver, InstanceId, Origin, PlanId, RunId, SettleClaim, TenantId, Timestamp};
+use steadfast_kernel::{PlanId, RunId, TenantId, Timestamp};
 use steadfast_store::{CommonsError, LockHolder, Write, Wrote};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -409,202 +410,6 @@ impl Worker {
         Ok(())
     }
 
-    fn follow(&mut self, then: mirror::Then) {
-        match then {
-            mirror::Then::Nothing => {}
-            mirror::Then::Reached(task, version) => {
-                self.gate.reached(&task, version);
-                self.changes += 1;
-                self.open_gate(); // nobody waits for the others of this round
-            }
-            mirror::Then::NotYours(task, owner, fence) => self.hand_over(&task, owner, fence),
-            mirror::Then::PlanNotYours(plan, owner) => {
-                let owner = owner.as_ref().map_or("nobody that is known", InstanceId::as_str);
-                tracing::error!(%plan, owner, "another instance has a plan of the same id: what others know of it is not about this one");
-            }
-            mirror::Then::Foreign(key) => self.is_foreign(key),
-        }
-    }
-
-    fn is_foreign(&mut self, key: String) {
-        if self.foreign.insert(key.clone(), self.clock.now()).is_none() {
-            tracing::error!(key, "it holds something that no instance has put there; it is left alone: remove it");
-        }
-    }
-
-    /// Another instance has gone on with a task.
-    fn hand_over(&mut self, task: &RunId, to: Option<InstanceId>, fence: u64) {
-        self.others_saw(to.as_ref());
-        let owner = to.as_ref().map_or_else(|| "nobody".to_string(), ToString::to_string);
-        let why = format!("Redis says that the task is owned by {owner} with fence {fence}");
-        tracing::warn!(%task, owner, fence, "the task is handed over");
-        self.gate.shut(task, true);
-        let origin = Origin { by: Some("the engine".into()), why: Some(why), command: None };
-        self.tell(EntityId::Run(task.clone()), Command::HandOverRun(HandOver { to, origin }), None);
-    }
-
-    fn others_saw(&mut self, other: Option<&InstanceId>) {
-        if let Some(other) = other.filter(|other| **other != self.sharing.instance) {
-            self.others.saw(other, self.clock.now());
-        }
-    }
-
-    /// A lock is a task's: that is put on record, and given back if nobody wants it any more.
-    fn granted(&mut self, tenant: TenantId, waiter: Waiter, fence: Option<u64>) {
-        self.gate.shut(&waiter.task, false);
-        let holder = fence.map(|fence| LockHolder {
-            plan: waiter.plan.clone(),
-            task: waiter.task.clone(),
-            instance: self.sharing.instance.clone(),
-            fence,
-        });
-        let settle = SettleClaim { task: waiter.task, asked: waiter.asked, claimed: Claimed::Granted { fence } };
-        let unwanted = holder.map(|holder| Note::Unwanted { tenant: tenant.clone(), holder });
-        self.tell(EntityId::Lock(tenant), Command::SettleClaim(settle), unwanted);
-    }
-
-    fn held(&mut self, tenant: TenantId, waiter: Waiter, holder: String) {
-        let other = LockHolder::parse(&holder).map(|holder| holder.instance);
-        self.others_saw(other.as_ref());
-        let settle = SettleClaim { task: waiter.task, asked: waiter.asked, claimed: Claimed::Held { holder } }; // also for those behind it who do not wait
-        self.tell(EntityId::Lock(tenant), Command::SettleClaim(settle), None);
-    }
-
-    /// A lock that is held here is nobody's there, or somebody else's. The higher fence wins; the commons do if they are equal.
-    async fn contest(
-        &mut self,
-        tenant: TenantId,
-        mine: LockHolder,
-        lease: Duration,
-        other: Option<LockHolder>,
-    ) -> Result<(), CommonsError> {
-        let commons = Arc::clone(&self.sharing.commons);
-        let known = match commons.fence(&tenant).await {
-            Err(CommonsError::Foreign { key }) => return Ok(self.is_foreign(key)),
-            known => known?,
-        };
-        if let Some(other) = other
-            .as_ref()
-            .filter(|other| other.task == mine.task && other.instance != mine.instance && other.fence >= mine.fence)
-        {
-            return Ok(self.hand_over(&mine.task, Some(other.instance.clone()), other.fence));
-        }
-        let rival = other.as_ref().filter(|other| other.instance != mine.instance || other.task != mine.task);
-        let is_lost = match (rival, &other) {
-            (Some(rival), _) => rival.fence >= mine.fence,
-            (None, Some(_)) => false, // the answer to an earlier claim of it was lost
-            (None, None) => known > mine.fence && !self.locks.is_local(&tenant, &mine),
-        };
-        if is_lost {
-            let who = rival.map_or_else(|| "it was another's meanwhile".to_string(), |rival| format!("{rival} has it"));
-            return Ok(self.lose(tenant, &mine, &who));
-        }
-        if let Some(other) = rival {
-            self.metrics.conflicts.increment(1);
-            tracing::error!(%tenant, %other, %mine, "the lock was taken by another with a lower fence: it is taken back");
-        }
-        let raise = Write::RaiseFence { tenant: tenant.clone(), to: mine.fence };
-        let take = Write::TakeLock { tenant: tenant.clone(), holder: mine.clone(), lease, instead_of: other };
-        match commons.send(vec![raise, take]).await?.pop() {
-            Some(Wrote::Done) => self.locks.renewed(&tenant, mine),
-            Some(Wrote::Held(other)) => self.lose(tenant, &mine, &format!("{other} has it")),
-            Some(Wrote::Foreign { key }) => self.is_foreign(key),
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// A lock that is held here is another's: the task that has it stops, and a person decides.
-    fn lose(&mut self, tenant: TenantId, mine: &LockHolder, who: &str) {
-        let fence = mine.fence;
-        self.metrics.conflicts.increment(1);
-        self.gate.shut(&mine.task, true);
-        tracing::error!(%tenant, fence, who, "a lock was lost to another");
-        let why = format!("the lock in Redis is not this task's any more: {who}");
-        let origin = Origin { by: Some("the engine".into()), why: Some(why), command: None };
-        self.tell(EntityId::Lock(tenant), Command::LoseLock { fence, origin }, None);
-    }
-
-    /// Has a command carried out, however long that takes; if it comes too late, that is noted.
-    fn tell(&self, entity: EntityId, command: Command, unless: Option<Note>) {
-        let (engine, clock, own) = (self.engine.clone(), Arc::clone(&self.clock), self.own.clone());
-        tokio::spawn(async move {
-            loop {
-                let Some(running) = engine.upgrade() else { return };
-                match running.tell_entity(entity.clone(), command.clone()).await {
-                    Err(Error::Busy { retry_after, .. } | Error::Unavailable { retry_after, .. }) => clock.sleep(retry_after).await,
-                    Ok(Answer::Superseded) => {
-                        if let (Some(note), Some(own)) = (unless, own.upgrade()) {
-                            let _it_has_stopped = own.send(note);
-                        }
-                        return;
-                    }
-                    Ok(_) => return,
-                    Err(error) => return tracing::debug!(%entity, %error, "what the commons say is of no concern any more"),
-                }
-            }
-        });
-    }
-
-    /// The commons answer.
-    fn are_back(&mut self) {
-        self.doubts = false;
-        if let Some(Away { since, .. }) = self.away.take() {
-            let away_for = self.clock.now().saturating_since(since);
-            tracing::info!(?away_for, "Redis is back: what has changed meanwhile was written, and the locks were compared");
-        }
-        self.metrics.up.set(1.0);
-        if self.walk == Walk::Done {
-            let why = "Redis is back, and knows what has changed meanwhile";
-            for plan in std::mem::take(&mut self.alerted) {
-                self.tell(EntityId::Plan(plan), Command::AlertPlan { degraded: false, why: why.into() }, None);
-            }
-        }
-        if !self.mirror.owes() {
-            for waiting in self.waiting.drain(..) {
-                let _nobody_waits_any_more = waiting.send(());
-            }
-        }
-    }
-
-    /// The commons do not answer.
-    fn are_away(&mut self, error: &CommonsError) {
-        let now = self.clock.now();
-        self.metrics.failures.increment(1);
-        self.metrics.up.set(0.0);
-        let (since, pause) = match &self.away {
-            Some(away) => (away.since, (away.pause * 2).min(RETRY.1)),
-            None => {
-                tracing::warn!(%error, "Redis cannot be used");
-                self.mirror.lingers = true;
-                (now, RETRY.0)
-            }
-        };
-        self.locks.doubt(); // what is found there later may be another's
-        self.away = Some(Away { since, why: error.to_string(), pause, at: now.saturating_add(pause) });
-        if now.saturating_since(since) < BLIP {
-            return;
-        }
-        let alone = self.others.may_go_on_alone(now);
-        if alone.is_ok() {
-            for granted in self.locks.grant_all() {
-                if let locks::Then::Granted(tenant, waiter, fence) = granted {
-                    self.granted(tenant, waiter, fence);
-                }
-            }
-        }
-        let what = match &alone {
-            Ok(()) => "there is nobody else, so tasks go on by themselves".to_string(),
-            Err(why) => format!("no stage begins, because {why}"),
-        };
-        for plan in self.mirror.open_plans() {
-            if self.alerted.insert(plan.clone()) {
-                let why = format!("Redis cannot be used: {error}; {what}");
-                self.tell(EntityId::Plan(plan), Command::AlertPlan { degraded: true, why }, None);
-            }
-        }
-    }
-
     fn begin_to_walk(&mut self) {
         self.walk = Walk::UnderWay;
         let (sharing, engine, own, clock) = (self.sharing.clone(), self.engine.clone(), self.own.clone(), Arc::clone(&self.clock));
@@ -619,59 +424,6 @@ impl Worker {
                 }
                 clock.sleep(BLIP).await;
             }
-        });
-    }
-
-    /// Says which stages may begin.
-    fn open_gate(&self) {
-        let now = self.clock.now();
-        let lets = match (&self.away, self.beaten) {
-            (None, _) if self.doubts => return,
-            (Some(away), _) if now.saturating_since(away.since) < BLIP => return,
-            (Some(away), _) => match self.others.may_go_on_alone(now) {
-                Ok(()) => Lets::Everybody,
-                Err(refuses) => Lets::Nobody { why: format!("{}; {refuses}", away.why) },
-            },
-            (None, Some(beaten)) if self.walk == Walk::Done => {
-                let until = beaten.saturating_add(self.sharing.gone_after - self.sharing.gone_after / 10);
-                Lets::Shared { until, change: self.changes }
-            }
-            (None, _) => return,
-        };
-        self.gate.lets.send_if_modified(|before| {
-            let changed = *before != lets;
-            *before = lets;
-            changed
-        });
-    }
-
-    /// Shows how it stands.
-    fn show(&self) {
-        let (pending, behind_since) = self.mirror.lag();
-        let now = self.clock.now();
-        self.metrics.pending.set(pending as f64);
-        self.metrics.lag.set(behind_since.map_or(0.0, |since| now.saturating_since(since).as_secs_f64()));
-        let state = match &self.away {
-            Some(Away { since, why, .. }) => {
-                let refuses = self.others.may_go_on_alone(now).err();
-                SharingState::Away { since: *since, why: why.clone(), refuses }
-            }
-            None if self.beaten.is_none() || self.walk != Walk::Done => SharingState::Starting,
-            None => SharingState::Up,
-        };
-        let foreign = self.foreign.keys().cloned().collect();
-        let health = SharingHealth {
-            instance: self.sharing.instance.clone(),
-            state,
-            seen: self.others.seen().cloned(),
-            pending,
-            behind_since,
-            foreign,
-        };
-        self.health.send_if_modified(|before| {
-            let changed = *before != health;
-            *before = health;
-            changed
         });
     }
 }

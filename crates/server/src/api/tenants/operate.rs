@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use std::sync::Arc;
 use steadfast_kernel::{RetryFrom, RetryRun};
+use steadfast_runtime::Wanted;
 
 /// Begins another life of a tenant's task: after the last stage that is done, or from the start. It needs its turn in its plan, which may be paused, and its lock.
 #[utoipa::path(post, path = "/v1/tenants/{tenant}/retry", tag = "tenants", request_body = Option<RetryTask>, params(
@@ -26,8 +27,11 @@ pub(in crate::api) async fn retry(
     Optional(RetryTask { from_checkpoint, reason }): Optional<RetryTask>,
 ) -> Result<Json<Task>, Problem> {
     let origin = command.because(reason)?;
-    let task = app.own_task(&tenant, &origin).await?;
-    let from = if from_checkpoint { RetryFrom::Failed } else { RetryFrom::Start };
+    let (from, wanted) = match from_checkpoint {
+        true => (RetryFrom::Failed, Wanted::Retry),
+        false => (RetryFrom::Start, Wanted::RetryFromStart),
+    };
+    let task = app.own_task(&tenant, wanted, &origin).await?;
     app.engine.retry(&task, RetryRun { origin, from, ..RetryRun::default() }).await?;
     Ok(Json(app.task(&task).await?))
 }
@@ -93,7 +97,7 @@ pub(in crate::api) async fn cancel(
     Optional(Reason { reason }): Optional<Reason>,
 ) -> Result<Json<Task>, Problem> {
     let origin = command.because(reason)?;
-    let task = app.own_task(&tenant, &origin).await?;
+    let task = app.own_task(&tenant, Wanted::Cancel, &origin).await?;
     app.engine.cancel(&task, origin).await?;
     Ok(Json(app.task(&task).await?))
 }
@@ -115,7 +119,7 @@ pub(in crate::api) async fn rollback(
     Optional(Reason { reason }): Optional<Reason>,
 ) -> Result<Json<Task>, Problem> {
     let origin = command.because(reason)?;
-    let task = app.own_task(&tenant, &origin).await?;
+    let task = app.own_task(&tenant, Wanted::RollBack, &origin).await?;
     app.engine.roll_back(&task, origin).await?;
     Ok(Json(app.task(&task).await?))
 }

@@ -13,7 +13,7 @@ use maud::html;
 use serde::Deserialize;
 use std::sync::Arc;
 use steadfast_kernel::{Origin, RetryFrom, RetryRun, RunId, TenantId, Timestamp, code};
-use steadfast_runtime::{Found, RunView, TaskView};
+use steadfast_runtime::{Found, RunView, TaskView, Wanted};
 use steadfast_store::{RunFilter, RunRow};
 
 /// How many runs of the tenant are looked through for its earlier tasks.
@@ -120,12 +120,20 @@ pub(in crate::pages) async fn change(
 async fn act(app: &App, tenant: &TenantId, verb: act::Verb, origin: Origin) -> Result<(), Problem> {
     let retry = |from| RetryRun { origin: origin.clone(), from, ..RetryRun::default() };
     match verb {
-        act::Verb::Retry => app.engine.retry(&app.own_task(tenant, &origin).await?, retry(RetryFrom::Failed)).await?,
-        act::Verb::Restart => app.engine.retry(&app.own_task(tenant, &origin).await?, retry(RetryFrom::Start)).await?,
+        act::Verb::Retry => {
+            app.engine
+                .retry(&app.own_task(tenant, Wanted::Retry, &origin).await?, retry(RetryFrom::Failed))
+                .await?
+        }
+        act::Verb::Restart => {
+            app.engine
+                .retry(&app.own_task(tenant, Wanted::RetryFromStart, &origin).await?, retry(RetryFrom::Start))
+                .await?
+        }
         act::Verb::Pause => app.engine.pause(&app.task_here(tenant).await?, origin).await?,
         act::Verb::Resume => app.engine.resume(&app.task_here(tenant).await?, origin).await?,
-        act::Verb::Cancel => app.engine.cancel(&app.own_task(tenant, &origin).await?, origin).await?,
-        act::Verb::Rollback => app.engine.roll_back(&app.own_task(tenant, &origin).await?, origin).await?,
+        act::Verb::Cancel => app.engine.cancel(&app.own_task(tenant, Wanted::Cancel, &origin).await?, origin).await?,
+        act::Verb::Rollback => app.engine.roll_back(&app.own_task(tenant, Wanted::RollBack, &origin).await?, origin).await?,
         act::Verb::HandOver => drop(app.hand_over(tenant, origin).await?),
     }
     Ok(())
