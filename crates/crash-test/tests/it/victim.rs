@@ -20,6 +20,8 @@ pub(crate) enum Life {
     FromBirth(Duration),
     /// So long after it has made that many commits.
     Busy(u64, Duration),
+    /// Once it has made that many commits, however slow the machine is.
+    Long(u64),
     /// Not before its end.
     Whole,
 }
@@ -79,6 +81,7 @@ impl Victim {
         match life {
             Life::FromBirth(time) => self.listen(time, u64::MAX),
             Life::Whole => self.listen(WHOLE, u64::MAX),
+            Life::Long(commits) => self.listen(WHOLE, commits),
             Life::Busy(commits, time) => {
                 self.listen(IDLE, commits);
                 self.listen(time, u64::MAX);
