@@ -50,7 +50,7 @@ fn draw(chance: &mut Stream) -> Life {
     let mut below = |bound: u64| chance.next_u64() % bound;
     match below(4) {
         0 => Life::FromBirth(Duration::from_micros(below(80_000))),
-        1 => Life::Long(300 + below(300)), // long enough for long journals
+        1 => Life::Long(120 + below(160)), // long enough for long journals
         _ => Life::Busy(below(200), Duration::from_micros(below(12_000))),
     }
 }
