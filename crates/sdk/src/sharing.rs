@@ -32,10 +32,10 @@ impl EngineBuilder {
     #[cfg(feature = "redis")]
     pub fn redis_with(mut self, settings: steadfast_store_redis::Settings, change: impl FnOnce(&mut runtime::Sharing)) -> Self {
         let wrong = |why: String| Some(runtime::Error::InvalidSetting(why));
-        let gone_after = settings.heartbeat_ttl;
+        let (gone_after, kept_for) = (settings.heartbeat_ttl, settings.ttl);
         match (steadfast_store_redis::Redis::open(settings), self.instance.clone()) {
             (Ok(redis), Some(instance)) => {
-                let mut sharing = runtime::Sharing { gone_after, ..runtime::Sharing::new(std::sync::Arc::new(redis), instance) };
+                let mut sharing = runtime::Sharing { gone_after, kept_for, ..runtime::Sharing::new(std::sync::Arc::new(redis), instance) };
                 change(&mut sharing);
                 self.inner.sharing = Some(sharing);
             }

@@ -15,11 +15,12 @@ pub(super) fn of_sharing(config: &Config, data: &Path) -> Result<Option<Sharing>
         Some(name) => InstanceId::new(name).map_err(|error| Error::Usage(format!("redis.instance: {error}")))?,
         None => steadfast_store_embedded::instance(data).map_err(|error| super::with_code(&error, error.code()))?,
     };
-    let gone_after = redis.heartbeat_ttl;
+    let (gone_after, kept_for) = (redis.heartbeat_ttl, redis.ttl);
     let commons = Redis::open(redis).map_err(|error| Error::Usage(format!("redis.{error}")))?;
     let usual = Sharing::new(Arc::new(commons), instance);
     Ok(Some(Sharing {
         gone_after,
+        kept_for,
         fallback: config.text(settings::LOCKS_FALLBACK).and_then(Fallback::parse).unwrap_or_default(),
         lease: config.time(settings::LOCKS_LEASE).unwrap_or(usual.lease),
         patience: config.time(settings::REDIS_PATIENCE).unwrap_or(usual.patience),

@@ -25,6 +25,8 @@ pub(crate) struct Gate {
 pub(crate) enum Lets {
     /// Those whose checkpoint is shared, until then: others take this instance for gone if it has said nothing for so long.
     Shared {
+        /// From then on: if the clock was set back, nobody knows how long ago that was.
+        from: Timestamp,
         /// Until then.
         until: Timestamp,
         /// Rises with every checkpoint that was shared.
@@ -101,7 +103,7 @@ impl Gate {
         match lets {
             _ if self.is_shut(run) => false,
             Lets::Everybody => true,
-            Lets::Shared { until, .. } => self.clock.now() < *until && self.is_shared(run),
+            Lets::Shared { from, until, .. } => (*from..*until).contains(&self.clock.now()) && self.is_shared(run),
             Lets::Nobody { .. } => false,
         }
     }

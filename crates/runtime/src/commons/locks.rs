@@ -92,6 +92,9 @@ impl Locks {
                 place.claim = wanted.map(|waiter| Claim { waiter, at: now, pause: POLL.0, held_by: None, in_doubt: false, granted: false });
             }
         }
+        // It was granted, on record and over again before anybody was told.
+        let is_over = |held: &mut LockHolder| fence >= held.fence && holder.as_ref().is_none_or(|lease| lease.fence != held.fence);
+        place.release.extend(place.held.take_if(is_over));
         place.assert |= holder.is_some() && !is_as_before;
         if let (Some(lease), Some(held)) = (&holder, &place.held)
             && lease.fence == held.fence
@@ -179,6 +182,19 @@ impl Locks {
             }
             self.places.entry(tenant).or_default().release.push(holder);
         }
+    }
+
+    /// The clock was set back: what is waited for is asked for now.
+    pub(crate) fn set_back(&mut self, now: Timestamp) {
+        self.places
+            .values_mut()
+            .filter_map(|place| place.claim.as_mut())
+            .for_each(|claim| claim.at = claim.at.min(now));
+    }
+
+    /// Whether something is to be given back.
+    pub(crate) fn owes(&self) -> bool {
+        self.places.values().any(|place| !place.release.is_empty())
     }
 
     /// Whether there is something to send now.

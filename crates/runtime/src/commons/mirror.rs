@@ -4,17 +4,26 @@
 
 use super::image::{PlanImage, TaskImage};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use steadfast_kernel::{InstanceId, PlanId, PlanStatus, RunId, Seq, TaskStatus, Timestamp};
 use steadfast_store::{PlanField, TaskField, Write, Wrote};
 
 /// How many plans and tasks are remembered at the most. Beyond that they are forgotten, and read again when all is looked at anew.
 pub(crate) const REMEMBERED_MAX: usize = 200_000;
 
+/// How many plans, and how many tasks, are told again at once because they were not told for long.
+const REFRESHED: usize = 2000;
+
+/// How many bytes are sent at once, about: a round trip has to end in time on a slow line, or nothing of it counts.
+const ROUND_BYTES: usize = 4 << 20;
+
 /// What others are to know, and what they were told.
 #[derive(Debug, Default)]
 pub(crate) struct Mirror {
     plans: BTreeMap<PlanId, Place<PlanImage>>,
     tasks: BTreeMap<RunId, Place<TaskImage>>,
+    /// How many tasks of each plan are remembered: whoever takes one up needs what the plan was given, also if it has ended.
+    members: BTreeMap<PlanId, usize>,
     /// Those with something to send, in order.
     dirty: BTreeSet<Name>,
     /// Something was forgotten: all has to be looked at again.
@@ -42,6 +51,8 @@ struct Place<T> {
     missing: bool,
     /// Something else is in its place: it is tried again later.
     blocked: bool,
+    /// When it was last told. What nobody tells of is forgotten there.
+    told_at: Timestamp,
     /// Something else is where its tenant's last task should be named.
     unindexed: bool,
     /// Since when it differs from what others know.
@@ -65,6 +76,10 @@ pub(crate) enum Then {
     Reached(RunId, u64),
     /// Another instance has that task.
     NotYours(RunId, Option<InstanceId>, u64),
+    /// Another instance has come further with that task, and it is not known which.
+    Suspect(RunId),
+    /// It was not there though it should be.
+    Lost,
     /// Another instance has that plan.
     PlanNotYours(PlanId, Option<InstanceId>),
     /// Something else is there.
@@ -88,6 +103,9 @@ impl Mirror {
             self.forget(&name);
             return;
         }
+        if !self.tasks.contains_key(&name) {
+            *self.members.entry(is.plan.clone()).or_default() += 1;
+        }
         if put(&mut self.tasks, name.clone(), TaskImage { seq: 0, ..is }, (seq, fresh, now)) {
             self.dirty.insert(Name::Task(name));
         } else {
@@ -98,13 +116,50 @@ impl Mirror {
 
     /// It is another's: nothing of it is sent any more.
     pub(crate) fn forget(&mut self, task: &RunId) {
-        self.tasks.remove(task);
         self.dirty.remove(&Name::Task(task.clone()));
+        let Some(place) = self.tasks.remove(task) else { return };
+        if let Some(many) = self.members.get_mut(&place.is.plan) {
+            *many -= 1;
+        }
+        self.members.retain(|_, many| *many > 0);
+        self.let_go(&place.is.plan);
+    }
+
+    /// A plan that has ended is forgotten once others know, and nobody can take up a task of it that is known here.
+    fn let_go(&mut self, plan: &PlanId) {
+        let is_over = |place: &Place<PlanImage>| place.is.status.is_final() && place.told.as_ref() == Some(&place.is);
+        if !self.lingers && !self.members.contains_key(plan) && self.plans.get(plan).is_some_and(is_over) {
+            self.plans.remove(plan);
+        }
+    }
+
+    /// What was not told for so long is told again, so that it is not forgotten there while it is open; a part of it at a time.
+    pub(crate) fn refresh(&mut self, every: Duration, now: Timestamp) {
+        let is_due = |told_at: Timestamp| told_at.saturating_add(every) <= now;
+        for (plan, place) in self
+            .plans
+            .iter_mut()
+            .filter(|(_, place)| place.told.is_some() && is_due(place.told_at))
+            .take(REFRESHED)
+        {
+            (place.told, place.fresh, place.since) = (None, false, now);
+            self.dirty.insert(Name::Plan(plan.clone()));
+        }
+        for (task, place) in self
+            .tasks
+            .iter_mut()
+            .filter(|(_, place)| place.told.is_some() && is_due(place.told_at))
+            .take(REFRESHED)
+        {
+            (place.told, place.fresh, place.since) = (None, false, now);
+            self.dirty.insert(Name::Task(task.clone()));
+        }
     }
 
     fn bound(&mut self) {
         if self.plans.len() + self.tasks.len() > REMEMBERED_MAX {
             (self.plans, self.tasks, self.dirty, self.overflowed) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new(), true);
+            self.members.clear();
         }
     }
 
@@ -184,7 +239,12 @@ impl Mirror {
     /// What is to be sent now.
     pub(crate) fn writes(&self, me: &InstanceId) -> Vec<(About, Write)> {
         let (mut writes, mut last) = (Vec::new(), BTreeMap::new());
+        let mut bytes = 0;
         for name in self.dirty.iter().filter(|name| self.may_go(name)) {
+            if bytes > ROUND_BYTES {
+                break; // the rest is sent when these are answered
+            }
+            bytes += self.size_of(name);
             match name {
                 Name::Plan(plan) => writes.extend(self.plans.get(plan).map(|place| of_plan(me, place))),
                 Name::Task(task) => {
@@ -201,12 +261,24 @@ impl Mirror {
         writes
     }
 
+    fn size_of(&self, name: &Name) -> usize {
+        match name {
+            Name::Plan(plan) => self.plans.get(plan).map_or(0, |place| place.is.vars.len()),
+            Name::Task(task) => self
+                .tasks
+                .get(task)
+                .and_then(|place| place.is.checkpoint.as_ref())
+                .map_or(0, |saved| saved.data.len()),
+        }
+    }
+
     /// What became of one of them.
-    pub(crate) fn wrote(&mut self, about: About, wrote: &Wrote) -> Then {
+    pub(crate) fn wrote(&mut self, about: About, wrote: &Wrote, now: Timestamp) -> Then {
         match (about, wrote) {
             (about, Wrote::Foreign { key }) => {
                 match about {
                     About::Plan(plan, _) => self.plans.get_mut(&plan).into_iter().for_each(|place| place.blocked = true),
+                    // Nobody can take it up meanwhile, and its tenant's lock tells whose it is.
                     About::Task(task, _) | About::Checkpoint(task, _) => {
                         self.tasks.get_mut(&task).into_iter().for_each(|place| place.blocked = true)
                     }
@@ -222,34 +294,35 @@ impl Mirror {
                 self.dirty.remove(&Name::Plan(plan.clone()));
                 Then::PlanNotYours(plan, owner.clone())
             }
+            (About::Checkpoint(task, _), Wrote::NotYours { owner: None, .. }) => {
+                self.tasks.get_mut(&task).into_iter().for_each(|place| place.blocked = true);
+                Then::Suspect(task)
+            }
             (About::Task(task, _) | About::Checkpoint(task, _), Wrote::NotYours { owner, fence }) => {
                 self.forget(&task);
                 Then::NotYours(task, owner.clone(), *fence)
             }
             (About::Plan(plan, _), Wrote::Missing) => {
                 self.plans.entry(plan).and_modify(|place| (place.missing, place.told) = (true, None));
-                Then::Nothing
+                Then::Lost
             }
             (About::Task(task, _), Wrote::Missing) => {
                 self.tasks.entry(task).and_modify(|place| (place.missing, place.told) = (true, None));
-                Then::Nothing
+                Then::Lost
             }
             (About::Plan(plan, sent), _) => {
                 let Some(place) = self.plans.get_mut(&plan) else { return Then::Nothing };
-                (place.told, place.missing) = (Some(*sent), false);
+                (place.told, place.missing, place.told_at) = (Some(*sent), false, now);
                 if place.told.as_ref() == Some(&place.is) {
-                    let has_ended = place.is.status.is_final();
                     self.dirty.remove(&Name::Plan(plan.clone()));
-                    if has_ended && !self.lingers {
-                        self.plans.remove(&plan);
-                    }
+                    self.let_go(&plan);
                 }
                 Then::Nothing
             }
             (About::Task(task, sent), _) => {
                 let Some(place) = self.tasks.get_mut(&task) else { return Then::Nothing };
                 let checkpoint = place.told.take().and_then(|told| told.checkpoint); // that is another write
-                (place.told, place.missing) = (Some(TaskImage { checkpoint, ..*sent }), false);
+                (place.told, place.missing, place.told_at) = (Some(TaskImage { checkpoint, ..*sent }), false, now);
                 self.settle(&task);
                 Then::Nothing
             }
@@ -277,7 +350,7 @@ impl Mirror {
             let has_ended = place.is.status.is_final() && !may_go_on(place.is.status) && !self.lingers;
             self.dirty.remove(&Name::Task(task.clone()));
             if has_ended && !place.unindexed {
-                self.tasks.remove(task);
+                self.forget(task);
             }
         }
     }
@@ -300,7 +373,10 @@ fn put<K: Ord, T: PartialEq>(places: &mut BTreeMap<K, Place<T>>, name: K, is: T,
             place.told.as_ref() != Some(&place.is)
         }
         None => {
-            places.insert(name, Place { seq, is, told: None, fresh, missing: false, blocked: false, unindexed: false, since: now });
+            places.insert(
+                name,
+                Place { seq, is, told: None, fresh, missing: false, blocked: false, unindexed: false, told_at: now, since: now },
+            );
             true
         }
     }
@@ -378,7 +454,9 @@ fn of_task(me: &InstanceId, place: &Place<TaskImage>) -> Vec<(About, Write)> {
 /// Of all tasks of a tenant that are told anew, the one that was made last is what it had last; others may have told of a later one.
 fn index(place: &Place<TaskImage>) -> (About, Write) {
     let Place { is, fresh, missing, .. } = place;
-    (About::Index(is.task.clone()), Write::Index { tenant: is.tenant.clone(), task: is.task.clone(), unless_there: *missing || !*fresh })
+    let has_the_lock = is.started_at.is_some() && !is.status.is_final(); // nobody else has come later
+    let unless_there = (*missing || !*fresh) && !has_the_lock;
+    (About::Index(is.task.clone()), Write::Index { tenant: is.tenant.clone(), task: is.task.clone(), unless_there })
 }
 
 #[cfg(test)]

@@ -37,6 +37,8 @@ pub struct Sharing {
     pub instance: InstanceId,
     /// After how long without a word others take this instance for gone: as the commons have it for the heartbeat.
     pub gone_after: Duration,
+    /// How long plans, tasks and checkpoints are kept there after the last write: what is open is written again in time.
+    pub kept_for: Duration,
     /// What is to become of new locks while the commons are away.
     pub fallback: Fallback,
     /// For how long another instance that is not seen any more may still have locks.
@@ -52,6 +54,7 @@ impl Sharing {
             commons,
             instance,
             gone_after: Duration::from_secs(30),
+            kept_for: Duration::from_secs(7 * 24 * 60 * 60),
             fallback: Fallback::Auto,
             lease: steadfast_kernel::plan::Settings::LEASE,
             patience: Duration::from_secs(10),

@@ -5,7 +5,7 @@ use crate::engine::WeakEngine;
 use crate::error::Error;
 use std::collections::{BTreeMap, BTreeSet};
 use steadfast_kernel::{EntityId, PlanId, RunId, TenantId, Timestamp};
-use steadfast_store::{CommonsError, LockHolder, PlanCursor, PlanFilter, RunCursor, RunFilter, RunRow, Store};
+use steadfast_store::{CommonsError, LockHolder, PlanCursor, PlanFilter, RunCursor, RunFilter, RunRow, SharedTask, Store};
 use tokio::sync::mpsc;
 
 /// How many are read at once.
@@ -106,7 +106,8 @@ async fn differing(sharing: &Sharing, rows: &[RunRow]) -> Result<BTreeSet<RunId>
     let there = tasks_of(&*sharing.commons, &ids).await.map_err(Stopped::Commons)?;
     let is_different = |row: &&RunRow| {
         let status = row.task.as_ref().map(|task| task.status);
-        there.iter().any(|task| task.task == row.run && Some(task.status) != status)
+        let is_another = |task: &SharedTask| Some(task.status) != status || task.owner.as_ref() != Some(&sharing.instance);
+        there.iter().any(|task| task.task == row.run && is_another(task))
     };
     Ok(rows.iter().filter(is_different).map(|row| row.run.clone()).collect())
 }

@@ -31,9 +31,6 @@ const COME_BACK: Duration = Duration::from_secs(7);
 /// How many pieces are looked at at once when other instances are looked for.
 const PIECES: usize = 20;
 
-/// For how long what has ended is of interest to others.
-const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-
 pub(crate) struct Worker {
     sharing: Sharing,
     clock: Arc<dyn Clock>,
@@ -145,7 +142,8 @@ impl Worker {
                 },
                 () = self.clock.sleep(due.max(Duration::from_millis(1))) => {}
             }
-            if self.away.as_ref().is_none_or(|away| away.at <= self.clock.now()) {
+            let now = self.clock.now();
+            if self.away.as_ref().is_none_or(|away| away.at <= now) || self.is_set_back(now) {
                 self.exchange().await;
             }
             self.show();
@@ -158,6 +156,10 @@ impl Worker {
 
     /// When something is to be done without a note.
     fn due(&self) -> Timestamp {
+        let now = self.clock.now();
+        if self.is_set_back(now) {
+            return now;
+        }
         match &self.away {
             Some(away) => away.at,
             None => {
@@ -165,6 +167,12 @@ impl Worker {
                 claim.map_or(self.beat_at, |claim| claim.min(self.beat_at))
             }
         }
+    }
+
+    /// The clock was set back: what was to be done at a time may be hours away, and is done now.
+    fn is_set_back(&self, now: Timestamp) -> bool {
+        let last = self.away.as_ref().map(|away| away.since).max(self.beaten);
+        last.is_some_and(|last| now < last)
     }
 
     fn take_all(&mut self, first: Note) {
@@ -232,7 +240,11 @@ impl Worker {
     /// One round trip, and those that follow from it. True if there is more to send.
     async fn round(&mut self) -> Result<bool, CommonsError> {
         let now = self.clock.now();
-        let beats = self.beat_at <= now;
+        let beats = self.beat_at <= now || self.is_set_back(now);
+        if self.is_set_back(now) {
+            (self.beat_at, self.settle_until) = (now, None);
+            self.locks.set_back(now);
+        }
         if beats {
             self.look_around().await?;
             if std::mem::take(&mut self.mirror.lingers) {
@@ -285,14 +297,14 @@ impl Worker {
             }
         };
         self.metrics.wrote(self.clock.now().saturating_since(began), many);
-        let (mut follow, mut contested) = (Vec::new(), Vec::new());
+        let (mut follow, mut contested, mut suspects) = (Vec::new(), Vec::new(), Vec::new());
         for (about, wrote) in abouts.into_iter().zip(wrote) {
             match about {
                 About::Beat => self.beaten(wrote, now),
-                About::Mirror(about) => {
-                    let then = self.mirror.wrote(about, &wrote);
-                    self.follow(then);
-                }
+                About::Mirror(about) => match self.mirror.wrote(about, &wrote, now) {
+                    mirror::Then::Suspect(task) => suspects.push(task),
+                    then => self.follow(then, now),
+                },
                 About::Lock(about @ locks::About::Take(..)) if !self.may_claim(now) => self.locks.withdraw(about),
                 About::Lock(about) => match self.locks.wrote(&self.sharing.instance, about, wrote, now) {
                     locks::Then::Nothing => {}
@@ -303,6 +315,10 @@ impl Worker {
                     locks::Then::Contested(tenant, mine, lease, other) => contested.push((tenant, mine, lease, other)),
                 },
             }
+        }
+        self.open_gate();
+        if !suspects.is_empty() {
+            self.look_at_owners(&suspects).await?;
         }
         for (tenant, mine, lease, other) in contested {
             self.contest(tenant, mine, lease, other).await?;
@@ -390,6 +406,7 @@ impl Worker {
             }
         }
         self.mirror.try_again();
+        self.mirror.refresh(self.sharing.kept_for / 3, now);
         self.foreign.retain(|_, found| found.saturating_add(locks::POLL.1 * 2) > now); // what is still there is found again before that
         Ok(())
     }
@@ -413,7 +430,7 @@ impl Worker {
     fn begin_to_walk(&mut self) {
         self.walk = Walk::UnderWay;
         let (sharing, engine, own, clock) = (self.sharing.clone(), self.engine.clone(), self.own.clone(), Arc::clone(&self.clock));
-        let since = clock.now().saturating_since(Timestamp::EPOCH).saturating_sub(REMEMBERED);
+        let since = clock.now().saturating_since(Timestamp::EPOCH).saturating_sub(sharing.kept_for);
         let since = Timestamp::EPOCH.saturating_add(since);
         tokio::spawn(async move {
             loop {

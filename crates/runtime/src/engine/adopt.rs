@@ -51,22 +51,30 @@ impl Engine {
     /// As [`own_task`](Self::own_task); if it stands so that this cannot be done with it.
     pub async fn own_task_to(&self, tenant: &TenantId, wanted: Option<Wanted>, origin: &Origin) -> Result<RunId, Error> {
         Self::check(origin)?;
-        match (self.find_task(tenant).await?, &self.parts.common) {
-            (Found::Elsewhere(there), Some(common)) if !there.owner_lives => {
-                let _one_after_the_other = common.adopting.lock().await;
-                match self.find_task(tenant).await? {
-                    Found::Elsewhere(there) if !there.owner_lives => self.adopt(common, *there, wanted, origin.clone()).await,
-                    found => found.here(),
-                }
+        match self.find_task(tenant).await? {
+            Found::Elsewhere(there) if !there.owner_lives => {
+                // It is not left half-done if nobody waits for it any more.
+                let (engine, tenant, origin) = (self.clone(), tenant.clone(), origin.clone());
+                let taken_up = tokio::spawn(async move { engine.take_up(&tenant, wanted, origin).await });
+                taken_up.await.unwrap_or(Err(Error::Stopped))
             }
-            (found, _) => found.here(),
+            found => found.here(),
+        }
+    }
+
+    async fn take_up(&self, tenant: &TenantId, wanted: Option<Wanted>, origin: Origin) -> Result<RunId, Error> {
+        let Some(common) = &self.parts.common else { return Err(Error::TaskNotFound { tenant: tenant.clone() }) };
+        let _one_after_the_other = common.adopting.lock().await;
+        match self.find_task(tenant).await? {
+            Found::Elsewhere(there) if !there.owner_lives => self.adopt(common, *there, wanted, origin).await,
+            found => found.here(),
         }
     }
 
     /// Takes a task up whose owner is gone. It is interrupted then, with the checkpoint that it had.
     async fn adopt(&self, common: &Common, there: Elsewhere, wanted: Option<Wanted>, origin: Origin) -> Result<RunId, Error> {
         let (commons, me) = (&common.sharing.commons, &common.sharing.instance);
-        let Elsewhere { task, checkpoint, lock, .. } = there;
+        let Elsewhere { task, lock, .. } = there;
         let unknown = || Error::DefinitionNotHere { name: task.definition.clone(), hash: task.definition_hash.clone() };
         let (workflow, spec) = self.spec_of(&task).ok_or_else(unknown)?;
         let plan = commons.plan(&task.plan).await?.ok_or_else(|| Refusal::PlanNotFound { plan: task.plan.clone() })?;
@@ -93,17 +101,37 @@ impl Engine {
         };
         let holder = LockHolder { plan: task.plan.clone(), task: task.task.clone(), instance: me.clone(), fence };
         let take = Write::TakeLock { tenant: task.tenant.clone(), holder: holder.clone(), lease: spec.settings.lease, instead_of };
-        match first(commons.send(vec![take]).await?)? {
-            Wrote::Done => {}
-            Wrote::Held(other) => return Err(locked(other)),
-            other => return Err(unexpected(&other)),
+        let note = |note: Note| drop(common.notes.upgrade().map(|notes| notes.send(note)));
+        let taken = commons.send(vec![take]).await.map_err(Error::from).and_then(first);
+        let tenant = task.tenant.clone();
+        let adopted = match taken {
+            Ok(Wrote::Done) => self.adopt_with(common, task, (workflow, spec, plan), (holder.clone(), wanted, origin)).await,
+            Ok(Wrote::Held(other)) => return Err(locked(other)),
+            Ok(other) => Err(unexpected(&other)),
+            Err(error) => Err(error), // it may have been taken all the same
+        };
+        match &adopted {
+            Ok(_) => note(Note::Adopted { tenant, holder }),
+            Err(_) => note(Note::LeftOver(vec![(tenant, holder)])),
         }
+        adopted
+    }
+
+    /// The lock is this instance's; now the task is, too.
+    async fn adopt_with(
+        &self,
+        common: &Common,
+        task: SharedTask,
+        (workflow, spec, plan): (WorkflowName, PlanSpec, SharedPlan),
+        (holder, wanted, origin): (LockHolder, Option<Wanted>, Origin),
+    ) -> Result<RunId, Error> {
+        let (commons, me, fence) = (&common.sharing.commons, &common.sharing.instance, holder.fence);
         let adopt = Write::Adopt { task: task.task.clone(), from: (task.owner.clone(), task.fence), to: Some(me.clone()), fence };
         let adopted = first(commons.send(vec![adopt]).await?)?;
         if let Wrote::NotYours { owner, .. } = adopted {
-            let _it_ends_with_its_lease = commons.send(vec![Write::ReleaseLock { tenant: task.tenant.clone(), holder }]).await;
-            return Err(elsewhere(owner));
+            return Err(Error::Elsewhere { what: format!("task {}", task.task), instance: owner });
         }
+        let checkpoint = commons.checkpoint(&task.task).await?; // nobody else saves one from here on
         let done = done(&task, checkpoint.as_ref(), wanted, spec.stages.len());
         if let Some(checkpoint) = checkpoint.clone().map(|checkpoint| SharedCheckpoint { fence, version: 0, ..checkpoint }) {
             // From here on the old owner can save none, also if it comes back; this instance counts on its own.
@@ -115,15 +143,10 @@ impl Engine {
             commons.send(vec![save]).await?;
         }
         tracing::info!(task = %task.task, from = task.owner.as_ref().map(InstanceId::as_str), fence, "a task is taken up");
-        let (run, tenant) = (task.task.clone(), task.tenant.clone());
+        let run = task.task.clone();
         let command = self.adoption(task, (workflow, spec), (done, checkpoint, plan), (fence, origin)).await?;
         match self.tell_entity(EntityId::Run(run.clone()), Command::AdoptRun(Box::new(command))).await? {
-            Answer::Created => {
-                if let Some(notes) = common.notes.upgrade() {
-                    let _it_has_stopped = notes.send(Note::Adopted { tenant, holder });
-                }
-                Ok(run)
-            }
+            Answer::Created => Ok(run),
             _ => Err(Refusal::RunExists { run }.into()),
         }
     }

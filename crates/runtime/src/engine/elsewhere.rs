@@ -10,10 +10,13 @@ use std::time::Duration;
 use steadfast_kernel::{
     Command, EntityId, InstanceId, Origin, Plan, PlanId, PlanStatus, Refusal, RunId, TaskStatus, TenantId, Timestamp, WorkflowName,
 };
-use steadfast_store::{CommonsError, RunRow, SharedCheckpoint, SharedLock, SharedPlan, SharedTask, Write};
+use steadfast_store::{CommonsError, LockHolder, RunRow, SharedCheckpoint, SharedLock, SharedPlan, SharedTask, Write};
 
 /// How long a look at what is shared is tried again at the most: until it is known whether that is away.
 const INTERRUPTED: Duration = Duration::from_secs(3);
+
+/// How long it is waited for a lock that was given back here to be given back there.
+const GIVEN_BACK: Duration = Duration::from_millis(500);
 
 /// How soon.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -117,19 +120,29 @@ impl Engine {
         let here = self.store()?.latest_task(tenant).await.map_err(Error::from_store)?;
         let Some(common) = &self.parts.common else { return self.latest_task(tenant).await.map(Found::Here) };
         let is_open = |row: &RunRow| row.task.as_ref().is_some_and(|task| !task.status.is_final());
-        if here.as_ref().is_some_and(is_open) {
-            return self.latest_task(tenant).await.map(Found::Here);
+        let has_begun = |row: &RunRow| row.task.as_ref().is_some_and(|task| task.started_at.is_some());
+        if let Some(row) = here.as_ref().filter(|row| is_open(row)) {
+            let before = if has_begun(row) { None } else { self.abandoned(common, tenant, &row.run).await };
+            return match before {
+                Some(there) => Ok(Found::Elsewhere(Box::new(there))),
+                None => self.latest_task(tenant).await.map(Found::Here),
+            };
         }
         let there = match common.sharing.commons.task_of(tenant).await {
-            Ok(Some(task)) => self.elsewhere(common, &task).await,
+            Ok(Some(task)) => match self.abandoned(common, tenant, &task).await {
+                Some(there) => Ok(Some(there)),
+                None => self.elsewhere(common, &task).await,
+            },
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
-        let is_handed_over = |row: &RunRow| row.task.as_ref().is_some_and(|task| task.status == TaskStatus::HandedOver);
+        let me = Some(&common.sharing.instance);
         match (here, there) {
             (Some(row), Ok(Some(there))) => {
-                let is_later = there.task.task != row.run && there.task.created_at > self.made_at(common, &row).await;
-                match is_later || (there.task.task == row.run && is_handed_over(&row)) {
+                let is_same = there.task.task == row.run;
+                let is_later = !is_same && there.task.created_at > self.made_at(common, &row).await;
+                let has_the_lock = !is_same && there.lock.as_ref().is_some_and(|lock| lock.holder.task == there.task.task);
+                match is_later || has_the_lock || (is_same && there.task.owner.as_ref() != me) {
                     true => Ok(Found::Elsewhere(Box::new(there))),
                     false => Ok(Found::Here(row.run)),
                 }
@@ -139,6 +152,15 @@ impl Engine {
             (None, Ok(None)) => Err(Error::TaskNotFound { tenant: tenant.clone() }),
             (None, Err(error)) => Err(error.into()),
         }
+    }
+
+    /// The task that has a tenant's lock, if it is another one than that, and its owner is gone: somebody has to decide on that one first.
+    async fn abandoned(&self, common: &Common, tenant: &TenantId, than: &RunId) -> Option<Elsewhere> {
+        let lock = common.sharing.commons.locks(std::slice::from_ref(tenant)).await.ok()?.pop()?;
+        if lock.holder.task == *than || self.store().ok()?.run(&lock.holder.task).await.ok()?.is_some() {
+            return None;
+        }
+        self.elsewhere(common, &lock.holder.task).await.ok()?.filter(|there| !there.owner_lives)
     }
 
     /// When a task of this instance was made: one that was taken up is older than its record here.
@@ -196,12 +218,30 @@ impl Engine {
         Ok(FoundPlan::Elsewhere(Box::new(ElsewherePlan { plan, tasks, owner_lives, alive })))
     }
 
-    /// Whose locks other instances have, of these tenants. While that cannot be seen, an instance that may go on by itself takes it that nobody has.
-    pub(super) async fn locked_elsewhere(&self, tenants: &[TenantId]) -> Result<Vec<SharedLock>, Error> {
+    /// Whose locks others have, of these tenants: other instances, or a task that this one took up and has no record of. While that cannot be seen, an instance that may go on by itself takes it that nobody has.
+    pub(super) async fn locked_elsewhere(
+        &self,
+        tenants: &[TenantId],
+        is_own: impl Fn(&LockHolder) -> bool,
+    ) -> Result<Vec<SharedLock>, Error> {
         let Some(common) = &self.parts.common else { return Ok(Vec::new()) };
-        let locks = self.unless_alone(common, || common.sharing.commons.locks(tenants)).await?;
-        let locks = locks.unwrap_or_default().into_iter();
-        Ok(locks.filter(|lock| lock.holder.instance != common.sharing.instance).collect())
+        let (me, mut waited) = (&common.sharing.instance, false);
+        loop {
+            let locks = self.unless_alone(common, || common.sharing.commons.locks(tenants)).await?.unwrap_or_default();
+            let here = self.store()?.locks_of(tenants).await.map_err(Error::from_store)?;
+            let is_here = |lock: &SharedLock| here.iter().any(|row| row.tenant == lock.tenant && row.lease.task == lock.holder.task);
+            let is_mine = |lock: &SharedLock| lock.holder.instance == *me && (is_own(&lock.holder) || is_here(lock));
+            let others: Vec<_> = locks.into_iter().filter(|lock| !is_mine(lock)).collect();
+            if waited || others.iter().all(|lock| lock.holder.instance != *me) {
+                return Ok(others);
+            }
+            waited = true;
+            tokio::select! {
+                biased;
+                () = self.shared() => {} // what was given back here is given back there then
+                () = self.parts.clock.sleep(GIVEN_BACK) => {}
+            }
+        }
     }
 
     /// Who has a tenant's lock, as far as that can be seen now.

@@ -100,7 +100,7 @@ impl Engine {
         let locks = self.store()?.locks_of(tenants).await.map_err(Error::from_store)?;
         let others = locks.into_iter().filter(|lock| lock.lease.plan != *plan && lock.lease.expires_at > now);
         let mut locked: Vec<_> = others.map(|lock| (lock.tenant, lock.lease.holder())).collect();
-        let elsewhere = self.locked_elsewhere(tenants).await?;
+        let elsewhere = self.locked_elsewhere(tenants, |holder| holder.plan == *plan).await?;
         locked.extend(elsewhere.into_iter().map(|lock| (lock.tenant, lock.holder.to_string())));
         Ok(locked)
     }
@@ -227,7 +227,7 @@ impl Engine {
         if let Some(lock) = lock {
             return Err(Refusal::TenantsLocked { plan: task.plan, locked: vec![(tenant, lock.lease.holder())] }.into());
         }
-        match self.locked_elsewhere(std::slice::from_ref(&tenant)).await?.pop() {
+        match self.locked_elsewhere(std::slice::from_ref(&tenant), |holder| holder.task == *run).await?.pop() {
             Some(lock) if lock.holder.task == *run => {
                 Err(Error::Elsewhere { what: format!("task {run}"), instance: Some(lock.holder.instance) })
             }

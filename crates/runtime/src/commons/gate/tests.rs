@@ -17,7 +17,8 @@ fn run() -> RunId {
 impl Gate {
     /// Lets those through whose checkpoint is shared, for so long.
     fn share(&self, time: Duration, change: u64) {
-        self.lets.send_replace(Lets::Shared { until: self.clock.now().saturating_add(time), change });
+        self.lets
+            .send_replace(Lets::Shared { from: self.clock.now(), until: self.clock.now().saturating_add(time), change });
     }
 }
 

@@ -293,3 +293,13 @@ fn an_image_that_comes_late_is_passed_over() {
     locks.put(&me(), image(4, None, None), at(0));
     assert_eq!(locks.held(), [tenant()]);
 }
+
+#[test]
+fn a_holding_that_was_over_before_anybody_was_told_is_given_back() {
+    let mut locks = claimed("night/acme");
+    take(&mut locks, 7);
+    locks.put(&me(), LockImage { fence: 7, ..image(4, None, None) }, at(1));
+    assert_eq!(sent(&locks, 1), [Write::ReleaseLock { tenant: tenant(), holder: holder("night/acme", 7) }]);
+    answer(&mut locks, 1, &[Wrote::Done]);
+    assert!(locks.places.is_empty() && !locks.owes());
+}

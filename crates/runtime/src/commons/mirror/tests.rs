@@ -75,7 +75,7 @@ fn send_with(mirror: &mut Mirror, answer: impl Fn(&str) -> Wrote) -> (Vec<String
     let (mut sent, mut thens) = (Vec::new(), Vec::new());
     for (about, write) in mirror.writes(&me()) {
         let line = line(&write);
-        thens.push(mirror.wrote(about, &answer(&line)));
+        thens.push(mirror.wrote(about, &answer(&line), at(9)));
         sent.push(line);
     }
     thens.retain(|then| *then != Then::Nothing);
@@ -143,7 +143,7 @@ fn what_changed_while_it_was_sent_is_sent_again() {
     let writes = mirror.writes(&me());
     mirror.task(task(0, 3, TaskStatus::Waiting), false, at(3));
     for (about, _) in writes {
-        mirror.wrote(about, &Wrote::Done);
+        mirror.wrote(about, &Wrote::Done, at(9));
     }
     assert_eq!(send(&mut mirror), ["night/t0 1 part"]);
     assert!(!mirror.has_news());
@@ -261,13 +261,61 @@ fn something_else_in_its_place_is_tried_again_later_and_hinders_nobody() {
 }
 
 #[test]
+fn a_checkpoint_that_another_has_come_further_than_is_not_sent_again_and_again() {
+    let mut mirror = known();
+    mirror.task(TaskImage { checkpoint: checkpoint(0, 5), ..task(0, 5, TaskStatus::Pending) }, false, at(2));
+    let further = |_: &str| Wrote::NotYours { owner: None, fence: 9 };
+    assert_eq!(send_with(&mut mirror, further), (vec!["checkpoint night/t0 5".into()], vec![Then::Suspect(task_id("night", 0))]));
+    assert!(!mirror.has_news());
+}
+
+#[test]
+fn what_is_open_is_told_again_before_it_is_forgotten_there() {
+    let mut mirror = known();
+    mirror.refresh(Duration::from_secs(60), at(68));
+    assert!(!mirror.has_news());
+    mirror.refresh(Duration::from_secs(60), at(69));
+    let sent = send(&mut mirror);
+    assert!(sent.contains(&"plan 1 part".into()) && sent.contains(&"night/t0 2 part".into()), "{sent:?}");
+    assert!(sent.contains(&"index night/t0 unless there".into()), "{sent:?}");
+    mirror.refresh(Duration::from_secs(60), at(68));
+    assert!(!mirror.has_news(), "it was told just now");
+}
+
+#[test]
+fn a_round_has_so_many_bytes_and_what_is_left_comes_with_the_next() {
+    let (mut mirror, large) = (known(), Payload::json("x".repeat(ROUND_BYTES)));
+    for number in 0..2 {
+        let saved = checkpoint(0, 5).map(|saved| SharedCheckpoint { data: large.clone(), ..saved });
+        mirror.task(TaskImage { checkpoint: saved, ..task(number, 5, TaskStatus::Pending) }, false, at(2));
+    }
+    mirror.task(task(2, 1, TaskStatus::Pending), true, at(2));
+    assert_eq!(send(&mut mirror), ["checkpoint night/t0 5", "checkpoint night/t1 5"]);
+    assert_eq!(send(&mut mirror).first().map(String::as_str), Some("night/t2 8 whole"));
+    assert!(!mirror.has_news());
+}
+
+#[test]
+fn a_task_that_is_under_way_is_what_its_tenant_had_last() {
+    let mut mirror = known();
+    mirror.task(TaskImage { started_at: Some(at(2)), ..task(0, 2, TaskStatus::Running) }, false, at(2));
+    send(&mut mirror);
+    mirror.doubt(at(3));
+    let sent = send(&mut mirror);
+    assert!(sent.contains(&"index night/t0".into()) && sent.contains(&"index night/t1 unless there".into()), "{sent:?}");
+}
+
+#[test]
 fn what_has_ended_is_forgotten_once_it_is_known_and_a_failed_task_is_not() {
     let mut mirror = known();
     mirror.task(task(0, 2, TaskStatus::Completed), false, at(2));
     mirror.task(task(1, 2, TaskStatus::Failed), false, at(2));
     mirror.plan(plan(2, PlanStatus::Failed), false, at(2));
     send(&mut mirror);
-    assert_eq!((mirror.plans.len(), mirror.tasks.len(), mirror.open_plans()), (0, 1, vec![]));
+    assert_eq!((mirror.plans.len(), mirror.tasks.len(), mirror.open_plans()), (1, 1, vec![]), "who takes it up needs the plan");
+    mirror.task(task(1, 3, TaskStatus::Cancelled), false, at(3));
+    send(&mut mirror);
+    assert_eq!((mirror.plans.len(), mirror.tasks.len()), (0, 0));
 }
 
 #[test]

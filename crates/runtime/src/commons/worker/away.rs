@@ -21,7 +21,7 @@ impl Worker {
                 self.tell(EntityId::Plan(plan), Command::AlertPlan { degraded: false, why: why.into() }, None);
             }
         }
-        if !self.mirror.owes() {
+        if !self.mirror.owes() && !self.locks.owes() {
             for waiting in self.waiting.drain(..) {
                 let _nobody_waits_any_more = waiting.send(());
             }
@@ -78,7 +78,7 @@ impl Worker {
             },
             (None, Some(beaten)) if self.walk == Walk::Done => {
                 let until = beaten.saturating_add(self.sharing.gone_after - self.sharing.gone_after / 10);
-                Lets::Shared { until, change: self.changes }
+                Lets::Shared { from: beaten, until, change: self.changes }
             }
             (None, _) => return,
         };

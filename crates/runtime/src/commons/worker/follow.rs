@@ -6,17 +6,17 @@ use crate::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::lock::Waiter;
-use steadfast_kernel::{Answer, Claimed, Command, EntityId, HandOver, InstanceId, Origin, RunId, SettleClaim, TenantId};
+use steadfast_kernel::{Answer, Claimed, Command, EntityId, HandOver, InstanceId, Origin, RunId, SettleClaim, TenantId, Timestamp};
 use steadfast_store::{CommonsError, LockHolder, Write, Wrote};
 
 impl Worker {
-    pub(super) fn follow(&mut self, then: mirror::Then) {
+    pub(super) fn follow(&mut self, then: mirror::Then, now: Timestamp) {
         match then {
-            mirror::Then::Nothing => {}
+            mirror::Then::Nothing | mirror::Then::Suspect(_) => {}
+            mirror::Then::Lost => self.beat_at = now, // before it is written again it is seen whether all is lost
             mirror::Then::Reached(task, version) => {
                 self.gate.reached(&task, version);
                 self.changes += 1;
-                self.open_gate(); // nobody waits for the others of this round
             }
             mirror::Then::NotYours(task, owner, fence) => self.hand_over(&task, owner, fence),
             mirror::Then::PlanNotYours(plan, owner) => {
@@ -25,6 +25,17 @@ impl Worker {
             }
             mirror::Then::Foreign(key) => self.is_foreign(key),
         }
+    }
+
+    /// Another instance may have come further with these tasks: who has them says so.
+    pub(super) async fn look_at_owners(&mut self, suspects: &[RunId]) -> Result<(), CommonsError> {
+        let found = crate::commons::tasks_of(&*self.sharing.commons, suspects).await?;
+        let me = self.sharing.instance.clone();
+        for task in found.into_iter().filter(|task| task.owner.as_ref() != Some(&me)) {
+            self.mirror.forget(&task.task);
+            self.hand_over(&task.task, task.owner, task.fence);
+        }
+        Ok(())
     }
 
     pub(super) fn is_foreign(&mut self, key: String) {
