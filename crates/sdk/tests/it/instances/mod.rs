@@ -4,6 +4,7 @@ mod costs;
 mod flow;
 mod foreign;
 mod hand_over;
+mod kept;
 mod late;
 mod locks;
 mod looks;
