@@ -175,6 +175,22 @@ impl Commons for Redis {
         Ok(tenants.iter().zip(read.chunks_exact(2)).filter_map(|(tenant, pair)| lock(tenant, pair)).collect())
     }
 
+    async fn holders(&self, tenants: &[TenantId]) -> Result<Vec<Option<LockHolder>>, CommonsError> {
+        if tenants.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut all = redis::cmd("MGET");
+        for tenant in tenants {
+            all.arg(self.keys.lock(tenant));
+        }
+        let Answers { values, place } = self.link.ask(&pipeline([&all].into_iter())).await?;
+        match values.into_iter().next() {
+            Some(Value::Array(values)) if values.len() == tenants.len() => Ok(values.iter().map(held).collect()),
+            Some(Value::ServerError(error)) => Err(crate::fault::of_answer(&error, &place)),
+            _ => Err(away(format!("Redis at {place} gave another answer than it should"))),
+        }
+    }
+
     async fn fence(&self, tenant: &TenantId) -> Result<u64, CommonsError> {
         let read = self.read_one("GET", self.keys.fence(tenant), |found| found.as_a(|text| text.parse().ok()));
         Ok(read.await?.unwrap_or(0))
@@ -199,6 +215,14 @@ impl Commons for Redis {
             .read(&[self.keys.instances()], vec![scan], |found| found.scanned(|key| self.keys.instance_of(key)))
             .await?;
         found.pop().ok_or_else(|| away("Redis gave no answer"))
+    }
+}
+
+/// Who has a lock, if that can be read.
+fn held(value: &Value) -> Option<LockHolder> {
+    match value {
+        Value::BulkString(bytes) => LockHolder::parse(std::str::from_utf8(bytes).ok()?),
+        _ => None,
     }
 }
 

@@ -22,7 +22,7 @@
 //!
 //! A user that may do no more than needed is made with
 //! ```text
-//! ACL SETUSER steadfast on >PASSWORD resetkeys ~executor:* resetchannels -@all +hello +select +ping +evalsha +script|load +get +set +del +type +strlen +getrange +incr +pttl +pexpire +hget +hmget +hset +hdel +hgetall +scan
+//! ACL SETUSER steadfast on >PASSWORD resetkeys ~executor:* resetchannels -@all +hello +select +ping +evalsha +script|load +get +mget +set +del +type +strlen +getrange +incr +pttl +pexpire +hget +hmget +hset +hdel +hgetall +scan
 //! ```
 //! Scripts run with the rights of that user. `scan` shows the names of all keys; without it, instances are not found by looking for them.
 

@@ -31,6 +31,9 @@ pub trait Commons: Send + Sync + 'static {
     /// The locks of these tenants that somebody has, in that order, in one round trip.
     async fn locks(&self, tenants: &[TenantId]) -> Result<Vec<SharedLock>, CommonsError>;
 
+    /// Who has the locks of these tenants, in that order; nothing where nobody has, or something else is there. For those who look at many of them again and again.
+    async fn holders(&self, tenants: &[TenantId]) -> Result<Vec<Option<LockHolder>>, CommonsError>;
+
     /// The fence of a tenant's last holding; 0 if nothing is known.
     async fn fence(&self, tenant: &TenantId) -> Result<u64, CommonsError>;
 

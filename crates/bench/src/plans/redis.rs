@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use steadfast::{Clock, Engine, Failure, Plan, PlanStatus, RedisSettings, Sharing, SharingState, SystemClock, Task};
 use steadfast_kernel::{InstanceId, PlanId, RunId, TenantId};
-use steadfast_store::{Commons, CommonsError, SharedCheckpoint, SharedLock, SharedPlan, SharedTask, Write, Wrote};
+use steadfast_store::{Commons, CommonsError, LockHolder, SharedCheckpoint, SharedLock, SharedPlan, SharedTask, Write, Wrote};
 use steadfast_store_redis::Redis;
 use steadfast_test_servers::{Monitor, RedisServer};
 
@@ -102,6 +102,10 @@ impl Commons for Counted {
 
     async fn locks(&self, tenants: &[TenantId]) -> Result<Vec<SharedLock>, CommonsError> {
         self.asked().locks(tenants).await
+    }
+
+    async fn holders(&self, tenants: &[TenantId]) -> Result<Vec<Option<LockHolder>>, CommonsError> {
+        self.asked().holders(tenants).await
     }
 
     async fn fence(&self, tenant: &TenantId) -> Result<u64, CommonsError> {

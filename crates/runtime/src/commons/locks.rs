@@ -124,13 +124,12 @@ impl Locks {
     }
 
     /// The commons were looked at: what is not as it should be has to be asserted.
-    pub(crate) fn compare(&mut self, me: &InstanceId, tenants: &[TenantId], found: &[SharedLock]) {
-        for tenant in tenants {
+    pub(crate) fn compare(&mut self, me: &InstanceId, tenants: &[TenantId], holders: &[Option<LockHolder>]) {
+        for (tenant, there) in tenants.iter().zip(holders) {
             if let Some(place) = self.places.get_mut(tenant)
                 && let Some(lease) = &place.holder
             {
-                let there = found.iter().find(|lock| lock.tenant == *tenant).map(|lock| &lock.holder);
-                place.assert |= there != Some(&of(lease, me));
+                place.assert |= there.as_ref() != Some(&of(lease, me));
             }
         }
     }

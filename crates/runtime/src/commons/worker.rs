@@ -396,14 +396,8 @@ impl Worker {
         }
         let held = self.locks.held();
         for page in held.chunks(500) {
-            match self.sharing.commons.locks(page).await {
-                Ok(found) => self.locks.compare(&self.sharing.instance, page, &found),
-                Err(CommonsError::Foreign { key }) => {
-                    self.is_foreign(key);
-                    self.locks.compare(&self.sharing.instance, page, &[]); // each is asked about by itself
-                }
-                Err(error) => return Err(error),
-            }
+            let holders = self.sharing.commons.holders(page).await?;
+            self.locks.compare(&self.sharing.instance, page, &holders);
         }
         self.mirror.try_again();
         self.mirror.refresh(self.sharing.kept_for / 3, now);

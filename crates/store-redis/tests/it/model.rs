@@ -189,6 +189,7 @@ async fn compare(model: &Model, redis: &Redis) {
     assert_eq!(redis.checkpoint(&task()).await.unwrap(), model.checkpoint);
     assert_eq!(redis.fence(&tenant()).await.unwrap(), model.fence);
     assert_eq!(redis.locks(&[tenant()]).await.unwrap().pop().map(|lock| lock.holder), model.lock);
+    assert_eq!(redis.holders(&[tenant()]).await.unwrap(), std::slice::from_ref(&model.lock));
 }
 
 #[test]
