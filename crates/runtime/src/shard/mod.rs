@@ -22,6 +22,7 @@ mod load;
 mod perform;
 mod read;
 mod relay;
+mod request;
 mod save;
 mod sweep;
 mod view;
@@ -30,6 +31,7 @@ mod waiter;
 use from::From;
 use read::Found;
 pub(crate) use relay::unsettled;
+pub(crate) use request::{Control, Reply, Request};
 use save::Saved;
 use view::Look;
 pub use view::{RunView, TaskView};
@@ -55,51 +57,13 @@ use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::limit::Limit;
-use steadfast_kernel::run::Preview;
 use steadfast_kernel::{
-    Answer, Attempt, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, Failure, LimitKey, Plan, PlanId, Refusal, RetryRun,
-    Revision, Run, RunId, Seq, StartRun, StepId, Timestamp, Wait, WorkflowName,
+    Answer, Attempt, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, Failure, Refusal, RetryRun, Revision, Run, Seq, StartRun,
+    StepId, Timestamp, Wait,
 };
-use steadfast_store::{Batch, CallbackRow, Head, ShardId, Store, Sweep};
+use steadfast_store::{Batch, CallbackRow, Head, ShardId, Store};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot, watch};
-
-/// What others ask of the shard.
-pub(crate) enum Request {
-    /// Begin a run. `fresh` says that the id was just made, so that nobody need look for it.
-    Start { command: Box<StartRun>, fresh: bool, reply: Reply<Answer> },
-    /// Ask something of an entity.
-    Tell { entity: EntityId, command: Box<Command>, reply: Reply<Answer> },
-    /// Wait for the end of a run.
-    Await { run: RunId, waiter: Waiter },
-    /// Look at a run.
-    View { run: RunId, reply: Reply<RunView> },
-    /// Look what a retry would do.
-    Preview { run: RunId, command: Box<RetryRun>, reply: Reply<Preview> },
-    /// Look at a limit; nothing if nobody ever asked for a seat of it.
-    Limit { key: LimitKey, reply: Reply<Option<Limit>> },
-    /// Look at a plan.
-    Plan { plan: PlanId, reply: Reply<Box<Plan>> },
-    /// Have other instances know how an entity is.
-    Share { entity: EntityId, reply: Reply<()> },
-    /// Remove what has ended; answered with how many are gone, or not at all if it is not the time for it.
-    Sweep { ended: Vec<Sweep>, reply: oneshot::Sender<usize> },
-}
-
-/// What the engine's owner wants of the shard. It is heard before everything else, however long the queue is.
-pub(crate) enum Control {
-    /// Begin nothing new; answered when nothing is in flight.
-    Drain { reply: oneshot::Sender<()> },
-    /// There is code of that name now, perhaps other code than before.
-    Registered(WorkflowName),
-    /// There is a handler for expiries where there was none.
-    Handled,
-    /// Stop, whatever is in flight.
-    Stop,
-}
-
-pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
 pub(crate) struct Shard {
     pub(crate) id: ShardId,

@@ -1,0 +1,45 @@
+//! What is asked of the shard, by those who use the engine and by its owner.
+
+use super::{RunView, Waiter};
+use crate::error::Error;
+use steadfast_kernel::limit::Limit;
+use steadfast_kernel::run::Preview;
+use steadfast_kernel::{Answer, Command, EntityId, LimitKey, Plan, PlanId, RetryRun, RunId, StartRun, WorkflowName};
+use steadfast_store::Sweep;
+use tokio::sync::oneshot;
+
+/// What others ask of the shard.
+pub(crate) enum Request {
+    /// Begin a run. `fresh` says that the id was just made, so that nobody need look for it.
+    Start { command: Box<StartRun>, fresh: bool, reply: Reply<Answer> },
+    /// Ask something of an entity.
+    Tell { entity: EntityId, command: Box<Command>, reply: Reply<Answer> },
+    /// Wait for the end of a run.
+    Await { run: RunId, waiter: Waiter },
+    /// Look at a run.
+    View { run: RunId, reply: Reply<RunView> },
+    /// Look what a retry would do.
+    Preview { run: RunId, command: Box<RetryRun>, reply: Reply<Preview> },
+    /// Look at a limit; nothing if nobody ever asked for a seat of it.
+    Limit { key: LimitKey, reply: Reply<Option<Limit>> },
+    /// Look at a plan.
+    Plan { plan: PlanId, reply: Reply<Box<Plan>> },
+    /// Have other instances know how an entity is.
+    Share { entity: EntityId, reply: Reply<()> },
+    /// Remove what has ended; answered with how many are gone, or not at all if it is not the time for it.
+    Sweep { ended: Vec<Sweep>, reply: oneshot::Sender<usize> },
+}
+
+/// What the engine's owner wants of the shard. It is heard before everything else, however long the queue is.
+pub(crate) enum Control {
+    /// Begin nothing new; answered when nothing is in flight.
+    Drain { reply: oneshot::Sender<()> },
+    /// There is code of that name now, perhaps other code than before.
+    Registered(WorkflowName),
+    /// There is a handler for expiries where there was none.
+    Handled,
+    /// Stop, whatever is in flight.
+    Stop,
+}
+
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
