@@ -3,12 +3,14 @@
 //! The tasks of a plan that is being made wait for the plan, so that a plan with all of its tasks is one round trip.
 
 use super::image::{PlanImage, TaskImage};
+use super::is_over;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use steadfast_kernel::{InstanceId, PlanId, PlanStatus, RunId, Seq, TaskStatus, Timestamp};
 use steadfast_store::{PlanField, TaskField, Write, Wrote};
 
-/// How many plans and tasks are remembered at the most. Beyond that they are forgotten, and read again when all is looked at anew.
+/// How many plans and tasks are remembered, unless more are open. Beyond that those that have ended are forgotten, and read again when all is looked at anew.
 pub(crate) const REMEMBERED_MAX: usize = 200_000;
 
 /// How many plans, and how many tasks, are told again at once because they were not told for long.
@@ -28,6 +30,8 @@ pub(crate) struct Mirror {
     dirty: BTreeSet<Name>,
     /// Something was forgotten: all has to be looked at again.
     pub(crate) overflowed: bool,
+    /// How many may be remembered, because so many were open.
+    room: usize,
     /// What was sent and not answered may still arrive, after what is sent later: what has ended is remembered until it was looked at once more.
     pub(crate) lingers: bool,
 }
@@ -57,6 +61,18 @@ struct Place<T> {
     unindexed: bool,
     /// Since when it differs from what others know.
     since: Timestamp,
+}
+
+impl<T> Place<T> {
+    /// It counts as not told, if that is due. True if it was.
+    fn ask_again(&mut self, now: Timestamp, is_due: impl Fn(Timestamp) -> bool) -> bool {
+        let is_due = is_due(self.told_at);
+        if is_due {
+            self.since = if self.told.is_some() { now } else { self.since };
+            (self.told, self.fresh, self.told_at) = (None, false, now);
+        }
+        is_due
+    }
 }
 
 /// What a write was about.
@@ -118,49 +134,56 @@ impl Mirror {
     pub(crate) fn forget(&mut self, task: &RunId) {
         self.dirty.remove(&Name::Task(task.clone()));
         let Some(place) = self.tasks.remove(task) else { return };
-        if let Some(many) = self.members.get_mut(&place.is.plan) {
-            *many -= 1;
+        if let Entry::Occupied(mut members) = self.members.entry(place.is.plan.clone()) {
+            *members.get_mut() -= 1;
+            if *members.get() == 0 {
+                members.remove();
+            }
         }
-        self.members.retain(|_, many| *many > 0);
         self.let_go(&place.is.plan);
     }
 
     /// A plan that has ended is forgotten once others know, and nobody can take up a task of it that is known here.
     fn let_go(&mut self, plan: &PlanId) {
-        let is_over = |place: &Place<PlanImage>| place.is.status.is_final() && place.told.as_ref() == Some(&place.is);
-        if !self.lingers && !self.members.contains_key(plan) && self.plans.get(plan).is_some_and(is_over) {
+        let has_ended = |place: &Place<PlanImage>| place.is.status.is_final() && place.told.as_ref() == Some(&place.is);
+        if !self.lingers && !self.members.contains_key(plan) && self.plans.get(plan).is_some_and(has_ended) {
             self.plans.remove(plan);
         }
     }
 
     /// What was not told for so long is told again, so that it is not forgotten there while it is open; a part of it at a time.
     pub(crate) fn refresh(&mut self, every: Duration, now: Timestamp) {
-        let is_due = |told_at: Timestamp| told_at.saturating_add(every) <= now;
-        for (plan, place) in self
-            .plans
-            .iter_mut()
-            .filter(|(_, place)| place.told.is_some() && is_due(place.told_at))
-            .take(REFRESHED)
-        {
-            (place.told, place.fresh, place.since) = (None, false, now);
-            self.dirty.insert(Name::Plan(plan.clone()));
-        }
-        for (task, place) in self
-            .tasks
-            .iter_mut()
-            .filter(|(_, place)| place.told.is_some() && is_due(place.told_at))
-            .take(REFRESHED)
-        {
-            (place.told, place.fresh, place.since) = (None, false, now);
-            self.dirty.insert(Name::Task(task.clone()));
-        }
+        self.tell_again(REFRESHED, now, |told_at| told_at.saturating_add(every) <= now);
     }
 
+    /// What is there may be gone, or older: all that is remembered is sent again, and sent whole where it is missing.
+    pub(crate) fn doubt(&mut self, now: Timestamp) {
+        self.tell_again(usize::MAX, now, |_| true);
+    }
+
+    fn tell_again(&mut self, most: usize, now: Timestamp, is_due: impl Fn(Timestamp) -> bool) {
+        let plans = self
+            .plans
+            .iter_mut()
+            .filter_map(|(plan, place)| place.ask_again(now, &is_due).then(|| Name::Plan(plan.clone())));
+        self.dirty.extend(plans.take(most));
+        let tasks = self
+            .tasks
+            .iter_mut()
+            .filter_map(|(task, place)| place.ask_again(now, &is_due).then(|| Name::Task(task.clone())));
+        self.dirty.extend(tasks.take(most));
+    }
+
+    /// What is open is as much as there is. What has ended and could not be told is in the store, too, and is found there when all is looked at again.
     fn bound(&mut self) {
-        if self.plans.len() + self.tasks.len() > REMEMBERED_MAX {
-            (self.plans, self.tasks, self.dirty, self.overflowed) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new(), true);
-            self.members.clear();
+        if self.plans.len() + self.tasks.len() <= self.room.max(REMEMBERED_MAX) {
+            return;
         }
+        let ended = self.tasks.values().filter(|place| is_over(place.is.status)).map(|place| place.is.task.clone());
+        let ended: Vec<RunId> = ended.collect();
+        self.overflowed |= !ended.is_empty();
+        ended.iter().for_each(|task| self.forget(task));
+        self.room = 2 * (self.plans.len() + self.tasks.len()); // it is not looked for those that have ended each time
     }
 
     /// Plans that have not ended.
@@ -199,18 +222,6 @@ impl Mirror {
             Name::Plan(plan) => self.plans.get(plan).is_some_and(|place| !place.blocked),
             Name::Task(task) => self.tasks.get(task).is_some_and(|place| !place.blocked),
         })
-    }
-
-    /// What is there may be gone, or older: all that is remembered is sent again, and sent whole where it is missing.
-    pub(crate) fn doubt(&mut self, now: Timestamp) {
-        for (plan, place) in &mut self.plans {
-            (place.told, place.fresh, place.since) = (None, false, now);
-            self.dirty.insert(Name::Plan(plan.clone()));
-        }
-        for (task, place) in &mut self.tasks {
-            (place.told, place.fresh, place.since) = (None, false, now);
-            self.dirty.insert(Name::Task(task.clone()));
-        }
     }
 
     /// What had something else in its place may have it no more.
@@ -347,18 +358,13 @@ impl Mirror {
         if let Some(place) = self.tasks.get(task)
             && place.told.as_ref() == Some(&place.is)
         {
-            let has_ended = place.is.status.is_final() && !may_go_on(place.is.status) && !self.lingers;
+            let is_over = is_over(place.is.status) && !self.lingers && !place.unindexed;
             self.dirty.remove(&Name::Task(task.clone()));
-            if has_ended && !place.unindexed {
+            if is_over {
                 self.forget(task);
             }
         }
     }
-}
-
-/// A failed task is remembered: a person may want it to go on.
-fn may_go_on(status: TaskStatus) -> bool {
-    matches!(status, TaskStatus::Failed | TaskStatus::RollbackFailed)
 }
 
 /// Keeps the latest of something. True if others do not know that.

@@ -24,7 +24,7 @@ pub(crate) use worker::{BLIP, Ports, Worker};
 
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::{Entity, EntityId, Entry, Event, InstanceId, RunId, TaskEvent, TenantId, Timestamp};
+use steadfast_kernel::{Entity, EntityId, Entry, Event, InstanceId, RunId, TaskEvent, TaskStatus, TenantId, Timestamp};
 use steadfast_store::{Commons, CommonsError, LockHolder, SharedLock, SharedTask};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -133,6 +133,11 @@ pub(crate) async fn locks_of(commons: &dyn Commons, tenants: &[TenantId]) -> Res
         }
     }
     Ok(locks)
+}
+
+/// Whether nothing more comes of a task. One that has failed may go on if a person wants it.
+fn is_over(status: TaskStatus) -> bool {
+    status.is_final() && !matches!(status, TaskStatus::Failed | TaskStatus::RollbackFailed)
 }
 
 /// What the worker is told.

@@ -1,10 +1,10 @@
 //! What an earlier life of this instance has left: it is looked at once after the start, so that others come to know it as it is.
 
-use super::{Note, Sharing, locks_of, tasks_of};
+use super::{Note, Sharing, is_over, locks_of, tasks_of};
 use crate::engine::WeakEngine;
 use crate::error::Error;
 use std::collections::{BTreeMap, BTreeSet};
-use steadfast_kernel::{EntityId, PlanId, RunId, TenantId, Timestamp};
+use steadfast_kernel::{EntityId, PlanId, PlanStatus, RunId, TenantId, Timestamp};
 use steadfast_store::{CommonsError, LockHolder, PlanCursor, PlanFilter, RunCursor, RunFilter, RunRow, SharedTask, Store};
 use tokio::sync::mpsc;
 
@@ -41,7 +41,7 @@ pub(super) async fn walk(
     Ok(())
 }
 
-/// Notes every plan and task that has not ended; of those that have ended, the ones of which others know something else.
+/// Notes every plan and task that is open, or has failed and may go on; of those that are over, the ones of which others know something else.
 async fn look_at_plans(sharing: &Sharing, engine: &WeakEngine, since: Timestamp) -> Result<BTreeSet<TenantId>, Stopped> {
     let (mut after, mut tenants) = (None::<PlanCursor>, BTreeSet::new());
     loop {
@@ -52,11 +52,11 @@ async fn look_at_plans(sharing: &Sharing, engine: &WeakEngine, since: Timestamp)
         after = Some(PlanCursor::from(last));
         for row in page {
             let has_ended = row.status.is_final();
-            if has_ended && row.ended_at.is_some_and(|ended| ended < since) {
+            if has_ended && row.status != PlanStatus::Failed && row.ended_at.is_some_and(|ended| ended < since) {
                 continue; // others have forgotten it
             }
-            look_at_tasks(sharing, engine, &row.plan, has_ended, &mut tenants).await?;
-            if !has_ended || is_different(sharing, &row).await? {
+            let may_go_on = look_at_tasks(sharing, engine, &row.plan, has_ended, &mut tenants).await?;
+            if !has_ended || may_go_on || is_different(sharing, &row).await? {
                 share(engine, EntityId::Plan(row.plan)).await?;
             }
         }
@@ -74,25 +74,27 @@ async fn is_different(sharing: &Sharing, row: &steadfast_store::PlanRow) -> Resu
     }
 }
 
+/// True if one of them may go on.
 async fn look_at_tasks(
     sharing: &Sharing,
     engine: &WeakEngine,
     plan: &PlanId,
     has_ended: bool,
     tenants: &mut BTreeSet<TenantId>,
-) -> Result<(), Stopped> {
-    let mut after: Option<RunId> = None;
+) -> Result<bool, Stopped> {
+    let (mut after, mut may_go_on): (Option<RunId>, _) = (None, false);
     loop {
         let page = store(engine)?.tasks(plan, after.as_ref(), PAGE).await.map_err(of_store)?;
-        let Some(last) = page.last() else { return Ok(()) };
+        let Some(last) = page.last() else { return Ok(may_go_on) };
         after = Some(last.run.clone());
         let there = match has_ended {
             true => differing(sharing, &page).await?,
             false => BTreeSet::new(),
         };
         for row in page {
-            let open = row.task.as_ref().is_some_and(|task| !task.status.is_final());
-            if !has_ended || open || there.contains(&row.run) {
+            let is_open = row.task.as_ref().is_some_and(|task| !is_over(task.status));
+            may_go_on |= is_open;
+            if !has_ended || is_open || there.contains(&row.run) {
                 tenants.extend(row.tenant.as_deref().and_then(|tenant| TenantId::new(tenant).ok()));
                 share(engine, EntityId::Run(row.run)).await?;
             }

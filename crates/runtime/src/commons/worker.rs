@@ -15,7 +15,7 @@ use crate::metrics::OfCommons;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::{PlanId, RunId, TenantId, Timestamp};
+use steadfast_kernel::{PlanId, RunId, TaskStatus, TenantId, Timestamp};
 use steadfast_store::{CommonsError, LockHolder, Write, Wrote};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -27,6 +27,9 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 
 /// How long it takes others at the most to find out that the commons are back: the longest pause between two tries, and between two connections.
 const COME_BACK: Duration = Duration::from_secs(7);
+
+/// What is said of two processes with one id.
+const TWIN: &str = "another process says that it is this instance: stop one of them, no two may have copies of the same data";
 
 /// How many pieces are looked at at once when other instances are looked for.
 const PIECES: usize = 20;
@@ -55,6 +58,10 @@ pub(crate) struct Worker {
     settle_until: Option<Timestamp>,
     /// Others may have taken what this instance has, and not all of it was compared yet.
     doubts: bool,
+    /// When another process was last found that says that it is this instance.
+    twin: Option<Timestamp>,
+    /// Tasks that are handed over, which is being put on record, and the fence of who has them: no lock is claimed for them.
+    handed: BTreeMap<RunId, u64>,
     walk: Walk,
     alerted: BTreeSet<PlanId>,
     /// Tasks that were taken up, and the holdings with which that was done: a task that ends before it has a lock of its own leaves none behind.
@@ -80,6 +87,14 @@ enum Walk {
     ToDo,
     UnderWay,
     Done,
+    /// It was, and is once more, because something was forgotten.
+    Again,
+}
+
+impl Walk {
+    fn is_done(&self) -> bool {
+        matches!(self, Walk::Done | Walk::Again)
+    }
 }
 
 /// What a write was about.
@@ -120,6 +135,8 @@ impl Worker {
             away: None,
             settle_until: None,
             doubts: false,
+            twin: None,
+            handed: BTreeMap::new(),
             walk: Walk::ToDo,
             alerted: BTreeSet::new(),
             adopted: BTreeMap::new(),
@@ -189,6 +206,9 @@ impl Worker {
             Note::Image { image: Image::Task(task), fresh } => {
                 let (name, ended) = (task.task.clone(), task.status.is_final());
                 let required = task.checkpoint.as_ref().map(|checkpoint| checkpoint.version);
+                if task.status == TaskStatus::HandedOver || self.handed.get(&name).is_some_and(|fence| task.fence > *fence) {
+                    self.handed.remove(&name);
+                }
                 self.mirror.task(*task, fresh, now);
                 match required {
                     _ if ended => self.gate.forget(&name),
@@ -228,10 +248,8 @@ impl Worker {
                 self.take(note);
             }
         }
-        if self.mirror.overflowed && self.walk == Walk::Done {
-            (self.mirror.overflowed, self.walk) = (false, Walk::ToDo);
-        }
-        if self.walk == Walk::ToDo && self.away.is_none() {
+        let walks = self.walk == Walk::ToDo || (self.walk == Walk::Done && std::mem::take(&mut self.mirror.overflowed));
+        if walks && self.away.is_none() {
             self.begin_to_walk();
         }
         self.open_gate();
@@ -272,13 +290,18 @@ impl Worker {
         Ok(self.mirror.has_news() || self.locks.has_news(now, self.may_claim(now)))
     }
 
+    /// Another instance has the task that asks for that lock.
+    fn is_handed(&self, about: &locks::About) -> bool {
+        matches!(about, locks::About::Take(_, waiter, _) if self.handed.contains_key(&waiter.task))
+    }
+
     fn beat(&self) -> (About, Write) {
         (About::Beat, Write::Beat { instance: self.sharing.instance.clone(), says: self.says.clone() })
     }
 
     /// Locks are claimed once what an earlier life has left is known, and others have had the time to say what they have.
     fn may_claim(&self, now: Timestamp) -> bool {
-        self.walk == Walk::Done && self.settle_until.is_none_or(|until| until <= now)
+        self.walk.is_done() && self.twin.is_none() && self.settle_until.is_none_or(|until| until <= now)
     }
 
     /// One round trip. What has to be sent after it, because it needs a number that came of it.
@@ -305,7 +328,7 @@ impl Worker {
                     mirror::Then::Suspect(task) => suspects.push(task),
                     then => self.follow(then, now),
                 },
-                About::Lock(about @ locks::About::Take(..)) if !self.may_claim(now) => self.locks.withdraw(about),
+                About::Lock(about @ locks::About::Take(..)) if !self.may_claim(now) || self.is_handed(&about) => self.locks.withdraw(about),
                 About::Lock(about) => match self.locks.wrote(&self.sharing.instance, about, wrote, now) {
                     locks::Then::Nothing => {}
                     locks::Then::Take(about, write) => follow.push((About::Lock(about), write)),
@@ -340,9 +363,12 @@ impl Worker {
         }
         match before {
             Some(before) if before != self.says && self.beaten.is_some() => {
-                tracing::error!(instance = %self.sharing.instance, "another process says that it is this instance: no two may have copies of the same data");
+                tracing::error!(instance = %self.sharing.instance, "{TWIN}");
+                self.twin = Some(now);
                 self.doubt_all(now);
             }
+            _ if self.twin.is_some_and(|found| found.saturating_add(self.sharing.gone_after) > now) => {}
+            _ if self.twin.take().is_some() => self.doubt_all(now), // who has what is to be seen
             None if self.beaten.is_some() && !lapsed => {
                 tracing::warn!("what instances share was lost: it is written again from what is known here");
                 self.doubt_all(now);
@@ -422,7 +448,7 @@ impl Worker {
     }
 
     fn begin_to_walk(&mut self) {
-        self.walk = Walk::UnderWay;
+        self.walk = if self.walk == Walk::Done { Walk::Again } else { Walk::UnderWay };
         let (sharing, engine, own, clock) = (self.sharing.clone(), self.engine.clone(), self.own.clone(), Arc::clone(&self.clock));
         let since = clock.now().saturating_since(Timestamp::EPOCH).saturating_sub(sharing.kept_for);
         let since = Timestamp::EPOCH.saturating_add(since);

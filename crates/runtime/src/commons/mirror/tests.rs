@@ -319,13 +319,24 @@ fn what_has_ended_is_forgotten_once_it_is_known_and_a_failed_task_is_not() {
 }
 
 #[test]
-fn beyond_its_bound_all_is_forgotten_and_has_to_be_looked_at_again() {
+fn beyond_its_bound_what_is_over_is_forgotten_and_has_to_be_looked_at_again() {
     let mut mirror = Mirror::default();
     for number in 0..REMEMBERED_MAX {
-        mirror.task(task(number, 1, TaskStatus::Pending), true, at(1));
+        let status = if number < 3 { TaskStatus::Pending } else { TaskStatus::Completed };
+        mirror.task(task(number, 1, status), true, at(1));
     }
     assert!(!mirror.overflowed);
     mirror.plan(plan(1, PlanStatus::Ready), true, at(1));
     assert!(mirror.overflowed);
-    assert_eq!((mirror.plans.len(), mirror.tasks.len(), mirror.lag()), (0, 0, (0, None)));
+    assert_eq!((mirror.plans.len(), mirror.tasks.len(), mirror.lag()), (1, 3, (4, Some(at(1)))), "what is open is not");
+}
+
+#[test]
+fn however_much_is_open_is_remembered_and_not_looked_at_again_and_again() {
+    let mut mirror = Mirror::default();
+    for number in 0..=REMEMBERED_MAX {
+        mirror.task(task(number, 1, TaskStatus::Pending), true, at(1));
+    }
+    assert_eq!((mirror.tasks.len(), mirror.overflowed), (REMEMBERED_MAX + 1, false));
+    assert!(mirror.room > REMEMBERED_MAX);
 }

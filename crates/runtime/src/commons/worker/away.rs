@@ -1,6 +1,6 @@
 //! The commons are away, or are back: who has to know, which stages may begin, and how it stands.
 
-use super::{Away, BLIP, RETRY, Walk, Worker, locks};
+use super::{Away, BLIP, RETRY, TWIN, Worker, locks};
 use crate::commons::gate::Lets;
 use crate::commons::{SharingHealth, SharingState};
 use steadfast_kernel::{Command, EntityId};
@@ -15,7 +15,7 @@ impl Worker {
             tracing::info!(?away_for, "Redis is back: what has changed meanwhile was written, and the locks were compared");
         }
         self.metrics.up.set(1.0);
-        if self.walk == Walk::Done {
+        if self.walk.is_done() {
             let why = "Redis is back, and knows what has changed meanwhile";
             for plan in std::mem::take(&mut self.alerted) {
                 self.tell(EntityId::Plan(plan), Command::AlertPlan { degraded: false, why: why.into() }, None);
@@ -70,13 +70,14 @@ impl Worker {
     pub(super) fn open_gate(&self) {
         let now = self.clock.now();
         let lets = match (&self.away, self.beaten) {
-            (None, _) if self.doubts => return,
+            (None, _) if self.doubts && self.twin.is_none() => return,
             (Some(away), _) if now.saturating_since(away.since) < BLIP => return,
             (Some(away), _) => match self.others.may_go_on_alone(now) {
                 Ok(()) => Lets::Everybody,
                 Err(refuses) => Lets::Nobody { why: format!("{}; {refuses}", away.why) },
             },
-            (None, Some(beaten)) if self.walk == Walk::Done => {
+            (None, _) if self.twin.is_some() => Lets::Nobody { why: TWIN.into() },
+            (None, Some(beaten)) if self.walk.is_done() => {
                 let until = beaten.saturating_add(self.sharing.gone_after - self.sharing.gone_after / 10);
                 Lets::Shared { from: beaten, until, change: self.changes }
             }
@@ -95,13 +96,17 @@ impl Worker {
         let now = self.clock.now();
         self.metrics.pending.set(pending as f64);
         self.metrics.lag.set(behind_since.map_or(0.0, |since| now.saturating_since(since).as_secs_f64()));
-        let state = match &self.away {
-            Some(Away { since, why, .. }) => {
+        let state = match (&self.away, self.twin) {
+            (Some(Away { since, why, .. }), _) => {
                 let refuses = self.others.may_go_on_alone(now).err();
                 SharingState::Away { since: *since, why: why.clone(), refuses }
             }
-            None if self.beaten.is_none() || self.walk != Walk::Done => SharingState::Starting,
-            None => SharingState::Up,
+            (None, Some(since)) => {
+                let refuses = Some("it is not known which of the two has what".into());
+                SharingState::Away { since, why: TWIN.into(), refuses }
+            }
+            (None, None) if self.beaten.is_none() || !self.walk.is_done() => SharingState::Starting,
+            (None, None) => SharingState::Up,
         };
         let foreign = self.foreign.keys().cloned().collect();
         let health = SharingHealth {

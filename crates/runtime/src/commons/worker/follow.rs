@@ -40,7 +40,10 @@ impl Worker {
 
     pub(super) fn is_foreign(&mut self, key: String) {
         if self.foreign.insert(key.clone(), self.clock.now()).is_none() {
-            tracing::error!(key, "it holds something that no instance has put there; it is left alone: remove it");
+            tracing::error!(
+                key,
+                "this key of Redis holds something that no instance has put there; it is left alone: look who did, and remove it"
+            );
         }
     }
 
@@ -51,6 +54,7 @@ impl Worker {
         let why = format!("Redis says that the task is owned by {owner} with fence {fence}");
         tracing::warn!(%task, owner, fence, "the task is handed over");
         self.gate.shut(task, true);
+        self.handed.insert(task.clone(), fence);
         let origin = Origin { by: Some("the engine".into()), why: Some(why), command: None };
         self.tell(EntityId::Run(task.clone()), Command::HandOverRun(HandOver { to, origin }), None);
     }
