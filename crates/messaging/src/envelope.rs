@@ -1,0 +1,339 @@
+//! What travels between two nodes: packets of frames, as `messaging.proto` describes them for other languages.
+//!
+//! A packet is what a wire carries in one piece. The frames in it are told apart before they are read, so that one that nobody can read is set aside alone.
+//! Unknown fields and frames of a newer version are ignored.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use prost::{DecodeError, Message, encode_length_delimiter, length_delimiter_len};
+use std::time::Duration;
+use steadfast_kernel::{Class, Code, Failure};
+
+/// The version of this protocol.
+pub const VERSION: u32 = 1;
+
+/// What stands before every frame in a packet: the number and kind of the field, as Protobuf writes them.
+const FRAMES: u8 = 1 << 3 | 2;
+
+/// What a wire carries in one piece.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Packet {
+    /// The frames, each of them a [`Frame`] that is yet to be read.
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    pub frames: Vec<Bytes>,
+}
+
+/// One thing that a node says to another.
+#[derive(Clone, PartialEq, Message)]
+pub struct Frame {
+    /// What it says; nothing if it is from a newer version.
+    #[prost(oneof = "Body", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
+    pub body: Option<Body>,
+}
+
+/// What a frame says.
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum Body {
+    /// Who speaks; the first frame in either direction.
+    #[prost(message, tag = "1")]
+    Hello(Hello),
+    /// A request that wants an answer.
+    #[prost(message, tag = "2")]
+    Call(Request),
+    /// A request that wants to be taken, and no answer.
+    #[prost(message, tag = "3")]
+    Tell(Request),
+    /// What became of a call, or that a tell was taken.
+    #[prost(message, tag = "4")]
+    Reply(Reply),
+    /// Nobody waits for that call any more.
+    #[prost(message, tag = "5")]
+    Cancel(Number),
+    /// A stream begins.
+    #[prost(message, tag = "6")]
+    Open(Open),
+    /// A piece of a stream.
+    #[prost(message, tag = "7")]
+    Chunk(Chunk),
+    /// So many more pieces may come.
+    #[prost(message, tag = "8")]
+    Credit(Credit),
+    /// One side of a stream says no more.
+    #[prost(message, tag = "9")]
+    Close(Close),
+    /// Something of which only the newest matters.
+    #[prost(message, tag = "10")]
+    Sample(Sample),
+    /// Are you there?
+    #[prost(message, tag = "11")]
+    Ping(Number),
+    /// Yes.
+    #[prost(message, tag = "12")]
+    Pong(Number),
+}
+
+/// Who speaks.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Hello {
+    /// The version of the protocol.
+    #[prost(uint32, tag = "1")]
+    pub version: u32,
+    /// The name of the node: the same after it has connected again.
+    #[prost(string, tag = "2")]
+    pub node: String,
+    /// The longest frame that it takes, in bytes.
+    #[prost(uint64, tag = "3")]
+    pub frame_bytes_max: u64,
+}
+
+/// A request, of a call or a tell.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Request {
+    /// Which, among all that the sender ever asked this receiver. Equal for all attempts.
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// Which attempt.
+    #[prost(uint32, tag = "2")]
+    pub attempt: u32,
+    /// Who is to deal with it.
+    #[prost(string, tag = "3")]
+    pub route: String,
+    /// What tells it apart from all other requests of the sender. Equal for all attempts.
+    #[prost(string, tag = "4")]
+    pub id: String,
+    /// How much of its time is left, in microseconds.
+    #[prost(uint64, tag = "5")]
+    pub left_us: u64,
+    /// The trace that it belongs to, as a W3C `traceparent`.
+    #[prost(string, tag = "6")]
+    pub trace: String,
+    /// The bytes.
+    #[prost(bytes = "bytes", tag = "7")]
+    pub payload: Bytes,
+}
+
+/// What became of a request.
+#[derive(Clone, PartialEq, Message)]
+pub struct Reply {
+    /// Which request.
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// Which attempt of it is answered.
+    #[prost(uint32, tag = "2")]
+    pub attempt: u32,
+    /// The answer, if it succeeded.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub payload: Bytes,
+    /// Why not, if it did not.
+    #[prost(message, optional, tag = "4")]
+    pub error: Option<Error>,
+}
+
+/// A number, and nothing else.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct Number {
+    /// Of what.
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+}
+
+/// A stream begins.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Open {
+    /// Which, among the streams that this side opened on this connection.
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// Who is to deal with it.
+    #[prost(string, tag = "2")]
+    pub route: String,
+    /// The trace that it belongs to.
+    #[prost(string, tag = "3")]
+    pub trace: String,
+    /// How many pieces may come back before more are asked for.
+    #[prost(uint32, tag = "4")]
+    pub credit: u32,
+    /// What the other side is to know from the start.
+    #[prost(bytes = "bytes", tag = "5")]
+    pub payload: Bytes,
+}
+
+/// Which stream: numbers are given by the side that opened it.
+#[derive(Clone, Copy, PartialEq, Eq, Message, Hash)]
+pub struct StreamId {
+    /// Its number.
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// It was opened by the side that speaks.
+    #[prost(bool, tag = "2")]
+    pub mine: bool,
+}
+
+/// A piece of a stream.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Chunk {
+    /// Which stream.
+    #[prost(message, required, tag = "1")]
+    pub stream: StreamId,
+    /// Its place, from 0.
+    #[prost(uint64, tag = "2")]
+    pub place: u64,
+    /// The bytes.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub payload: Bytes,
+}
+
+/// So many more pieces may come.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct Credit {
+    /// On which stream.
+    #[prost(message, required, tag = "1")]
+    pub stream: StreamId,
+    /// How many.
+    #[prost(uint32, tag = "2")]
+    pub chunks: u32,
+}
+
+/// One side of a stream says no more.
+#[derive(Clone, PartialEq, Message)]
+pub struct Close {
+    /// Of which stream.
+    #[prost(message, required, tag = "1")]
+    pub stream: StreamId,
+    /// How many pieces there were.
+    #[prost(uint64, tag = "2")]
+    pub chunks: u64,
+    /// Why, if it did not come to its end: then the other side is over as well.
+    #[prost(message, optional, tag = "3")]
+    pub error: Option<Error>,
+}
+
+/// Something of which only the newest matters.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Sample {
+    /// Who is to deal with it.
+    #[prost(string, tag = "1")]
+    pub route: String,
+    /// The bytes.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub payload: Bytes,
+}
+
+/// A failure on its way.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Error {
+    /// What went wrong, for programs: a name such as `UNAVAILABLE`.
+    #[prost(string, tag = "1")]
+    pub code: String,
+    /// Whether it may pass: `transient`, `permanent`, `poison`.
+    #[prost(string, tag = "2")]
+    pub class: String,
+    /// What went wrong, for people.
+    #[prost(string, tag = "3")]
+    pub message: String,
+    /// What lies behind it, nearest first.
+    #[prost(string, repeated, tag = "4")]
+    pub causes: Vec<String>,
+    /// How long to wait before the next attempt, in microseconds.
+    #[prost(uint64, optional, tag = "5")]
+    pub retry_after_us: Option<u64>,
+    /// How many attempts were made where it comes from.
+    #[prost(uint32, tag = "6")]
+    pub attempts: u32,
+    /// How many were allowed, if they were used up.
+    #[prost(uint32, optional, tag = "7")]
+    pub attempts_max: Option<u32>,
+}
+
+impl From<&Failure> for Error {
+    fn from(failure: &Failure) -> Self {
+        Error {
+            code: failure.code.as_str().into(),
+            class: failure.class.as_str().into(),
+            message: failure.message.clone(),
+            causes: failure.causes.clone(),
+            retry_after_us: failure.retry_after.map(micros),
+            attempts: failure.attempts,
+            attempts_max: failure.max_attempts,
+        }
+    }
+}
+
+/// Class alone decides what follows; a code of a newer version is `INTERNAL`, a class that nobody knows is permanent: it is not tried again.
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let class = match &*error.class {
+            "transient" => Class::Transient,
+            "poison" => Class::Poison,
+            _ => Class::Permanent,
+        };
+        let mut failure = Failure::new(Code::parse(&error.code).unwrap_or(Code::Internal), error.message).class(class);
+        failure = error.causes.into_iter().fold(failure, Failure::cause);
+        failure.retry_after = error.retry_after_us.map(Duration::from_micros);
+        (failure.attempts, failure.max_attempts) = (error.attempts, error.attempts_max);
+        failure
+    }
+}
+
+/// Whole microseconds, rounded up, as far as a number goes.
+pub(crate) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX)
+}
+
+/// Adds a frame to a packet that is being written.
+pub fn append(packet: &mut BytesMut, body: &Body) {
+    let length = body.encoded_len();
+    packet.reserve(1 + length_delimiter_len(length) + length);
+    packet.put_u8(FRAMES);
+    let _there_is_room = encode_length_delimiter(length, packet);
+    body.encode(packet);
+}
+
+/// Tells the frames of a packet apart.
+///
+/// # Errors
+/// If that cannot be done: then nothing in it can be read.
+pub fn packet(bytes: Bytes) -> Result<Vec<Bytes>, DecodeError> {
+    Packet::decode(bytes).map(|packet| packet.frames)
+}
+
+/// Reads a frame. Nothing if it is from a newer version.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn frame(bytes: Bytes) -> Result<Option<Body>, DecodeError> {
+    Frame::decode(bytes).map(|frame| frame.body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_that_are_appended_are_a_packet() {
+        let bodies = [
+            Body::Ping(Number { number: 7 }),
+            Body::Call(Request { number: 1, route: "transfer".into(), payload: Bytes::from_static(b"{}"), ..Request::default() }),
+            Body::Chunk(Chunk { stream: StreamId { number: 3, mine: true }, place: 9, payload: Bytes::from(vec![1; 300]) }),
+        ];
+        let mut bytes = BytesMut::new();
+        bodies.iter().for_each(|body| append(&mut bytes, body));
+        let read: Vec<_> = packet(bytes.freeze()).unwrap().into_iter().map(|bytes| frame(bytes).unwrap().unwrap()).collect();
+        assert_eq!(read, bodies);
+    }
+
+    #[test]
+    fn a_frame_of_a_newer_version_is_nothing_and_one_that_is_cut_off_cannot_be_read() {
+        assert_eq!(frame(Bytes::from_static(&[0xfa, 0x01, 0x01, 0x00])).unwrap(), None, "field 31");
+        assert!(frame(Bytes::from_static(&[0x12, 0x05, 0x08])).is_err());
+        assert!(packet(Bytes::from_static(&[FRAMES, 0x05, 0x08])).is_err());
+    }
+
+    #[test]
+    fn a_failure_comes_out_as_it_went_in() {
+        let mut failure = Failure::transient("full").code(Code::ResourceExhausted).cause("disk").retry_after(Duration::from_millis(3));
+        (failure.attempts, failure.max_attempts) = (2, Some(3));
+        assert_eq!(Failure::from(Error::from(&failure)), failure);
+        let newer = Error { code: "BRAND_NEW".into(), class: "odd".into(), message: "?".into(), ..Error::default() };
+        let failure = Failure::from(newer);
+        assert_eq!((failure.code, failure.class), (Code::Internal, Class::Permanent));
+    }
+}

@@ -1,0 +1,67 @@
+//! How much of everything a node takes.
+
+use std::time::Duration;
+
+/// The bounds of a node. What is beyond them is refused, with `RESOURCE_EXHAUSTED` where it may work later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// The longest payload, in bytes.
+    pub payload_bytes_max: usize,
+    /// Calls and tells that wait for their answer, per peer.
+    pub calls_open_max: usize,
+    /// What waits to be written to one peer, in bytes.
+    pub outgoing_bytes_max: usize,
+    /// Handlers that run side by side, of all routes.
+    pub handlers_max: usize,
+    /// Requests that wait for a handler, of all routes.
+    pub waiting_max: usize,
+    /// Payloads of requests that run or wait, in bytes.
+    pub waiting_bytes_max: usize,
+    /// Connections, from either side.
+    pub connections_max: usize,
+    /// Peers that are known.
+    pub peers_max: usize,
+    /// Streams that are open, per connection.
+    pub streams_max: usize,
+    /// Pieces of a stream that may be on their way.
+    pub stream_window: u32,
+    /// Samples that wait to be sent or dealt with, per connection and per route: beyond it the oldest is dropped.
+    pub samples_max: usize,
+    /// How long to wait for a connection and for the other side's first word.
+    pub connect_timeout: Duration,
+    /// A connection on which nothing came for so long is asked whether it is alive.
+    pub ping_after: Duration,
+    /// A connection on which nothing came for so long is dead.
+    pub dead_after: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            payload_bytes_max: 4 << 20,
+            calls_open_max: 16_384,
+            outgoing_bytes_max: 16 << 20,
+            handlers_max: 1024,
+            waiting_max: 16_384,
+            waiting_bytes_max: 64 << 20,
+            connections_max: 1024,
+            peers_max: 4096,
+            streams_max: 256,
+            stream_window: 64,
+            samples_max: 64,
+            connect_timeout: Duration::from_secs(5),
+            ping_after: Duration::from_secs(5),
+            dead_after: Duration::from_secs(15),
+        }
+    }
+}
+
+/// The longest name of a route, node or request, in bytes.
+pub(crate) const NAME_MAX: usize = 200;
+
+/// The longest trace context, in bytes.
+pub(crate) const TRACE_MAX: usize = 256;
+
+/// What a frame has beside its payload, at the most.
+pub(crate) const FRAME_OVERHEAD: usize = 16 << 10;

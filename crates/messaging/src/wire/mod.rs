@@ -1,0 +1,55 @@
+//! How packets come from one node to another. A wire knows nothing of what is in them.
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use std::fmt;
+use std::sync::Arc;
+use steadfast_kernel::Failure;
+use tokio::sync::mpsc;
+
+/// Connects to addresses. The other end is a [`Link`], too, which whoever listens hands to [`Node::accept`](crate::Node::accept).
+pub trait Wire: Send + Sync + 'static {
+    /// Connects once. Whoever asks keeps an eye on the time, and drops the future when it has waited long enough.
+    ///
+    /// # Errors
+    /// Transient if it may work later; permanent if that address can never be reached this way.
+    fn connect(&self, address: &str) -> BoxFuture<'static, Result<Link, Failure>>;
+}
+
+/// A connection: packets go in and come out in order, whole, until it is cut. Dropping either half cuts it.
+#[derive(Debug)]
+pub struct Link {
+    /// Takes packets; closed once the link is cut. A wire keeps few packets waiting, so that what is slow is felt.
+    pub outgoing: mpsc::Sender<Bytes>,
+    /// Gives packets; ends when the link is cut, with the reason in front if there is one.
+    pub incoming: mpsc::Receiver<Result<Bytes, Failure>>,
+    /// Who is at the other end, as far as the wire knows.
+    pub remote: Remote,
+}
+
+/// Who is at the other end of a link, as far as the wire knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remote {
+    /// Where it is, for people.
+    pub address: String,
+    /// What it has proved by its certificate, if it has one.
+    pub fingerprint: Option<Fingerprint>,
+    /// Who it is by its token, if the listener asked for one.
+    pub principal: Option<Arc<str>>,
+}
+
+/// The SHA-256 of a certificate.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint(pub [u8; 32]);
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
