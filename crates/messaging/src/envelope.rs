@@ -329,7 +329,10 @@ mod tests {
 
     #[test]
     fn a_failure_comes_out_as_it_went_in() {
-        let mut failure = Failure::transient("full").code(Code::ResourceExhausted).cause("disk").retry_after(Duration::from_millis(3));
+        let mut failure = Failure::transient("full")
+            .code(Code::ResourceExhausted)
+            .cause("disk")
+            .retry_after(Duration::from_millis(3));
         (failure.attempts, failure.max_attempts) = (2, Some(3));
         assert_eq!(Failure::from(Error::from(&failure)), failure);
         let newer = Error { code: "BRAND_NEW".into(), class: "odd".into(), message: "?".into(), ..Error::default() };

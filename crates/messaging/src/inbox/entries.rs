@@ -1,0 +1,191 @@
+//! The entries of an inbox, how they are found, and the line of those that are finished.
+
+use super::Kind;
+use super::callers::Callers;
+use super::id::Id;
+use super::index::Index;
+use super::slab::{NONE, Slab};
+use bytes::Bytes;
+use hashbrown::DefaultHashBuilder;
+use std::hash::{BuildHasher, Hasher};
+use std::ops;
+use std::time::Duration;
+use steadfast_kernel::Failure;
+
+/// A request that is known.
+#[derive(Default)]
+pub(super) struct Entry {
+    pub(super) id: Id,
+    pub(super) digest: u64,
+    pub(super) state: State,
+    caller: u32,
+    pub(super) kind: Kind,
+}
+
+pub(super) enum State {
+    /// It runs: its place among those that do.
+    Running(u32),
+    Finished(Finished),
+}
+
+impl Default for State {
+    fn default() -> Self {
+        State::Running(NONE)
+    }
+}
+
+/// A request that has run: its place in the line, when it finished, and what came of it.
+pub(super) struct Finished {
+    before: u32,
+    after: u32,
+    at_ns: u64,
+    /// Nothing stands for success without bytes.
+    outcome: Option<Box<Result<Bytes, Failure>>>,
+}
+
+impl Finished {
+    pub(super) fn at(&self) -> Duration {
+        Duration::from_nanos(self.at_ns)
+    }
+
+    pub(super) fn outcome(&self) -> Result<Bytes, Failure> {
+        self.outcome.as_deref().cloned().unwrap_or_else(|| Ok(Bytes::new()))
+    }
+
+    fn bytes(&self) -> usize {
+        self.outcome.as_deref().map_or(0, bytes_of)
+    }
+}
+
+/// How long an outcome is.
+pub(super) fn bytes_of(outcome: &Result<Bytes, Failure>) -> usize {
+    match outcome {
+        Ok(bytes) => bytes.len(),
+        Err(failure) => size_of::<Failure>() + failure.message.len() + failure.causes.iter().map(String::len).sum::<usize>(),
+    }
+}
+
+pub(super) struct Entries {
+    slab: Slab<Entry>,
+    index: Index,
+    callers: Callers,
+    hasher: DefaultHashBuilder,
+    /// How long ids and results are together.
+    bytes: usize,
+    oldest: u32,
+    newest: u32,
+}
+
+impl Default for Entries {
+    fn default() -> Self {
+        Entries {
+            slab: Slab::default(),
+            index: Index::default(),
+            callers: Callers::default(),
+            hasher: DefaultHashBuilder::default(),
+            bytes: 0,
+            oldest: NONE,
+            newest: NONE,
+        }
+    }
+}
+
+impl Entries {
+    pub(super) fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    pub(super) fn callers(&self) -> usize {
+        self.callers.len()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes + self.callers.bytes()
+    }
+
+    /// The one that finished first.
+    pub(super) fn oldest(&self) -> Option<u32> {
+        Some(self.oldest).filter(|place| *place != NONE)
+    }
+
+    pub(super) fn find(&self, caller: &str, id: &str) -> Option<u32> {
+        let caller = self.callers.find(caller)?;
+        let is = |place| self.slab[place].caller == caller && self.slab[place].id.as_bytes() == id.as_bytes();
+        self.index.find(self.hash(caller, id.as_bytes()), is)
+    }
+
+    /// Adds one that runs and is not there.
+    pub(super) fn insert(&mut self, caller: &str, id: &str, kind: Kind, digest: u64) -> u32 {
+        let caller = self.callers.hold(caller);
+        let place = self.slab.insert(Entry { id: id.into(), digest, caller, kind, state: State::default() });
+        self.index.insert(self.hash(caller, id.as_bytes()), place);
+        self.bytes += id.len();
+        place
+    }
+
+    /// One that runs has finished: it stands at the end of the line.
+    pub(super) fn finish(&mut self, place: u32, outcome: Result<Bytes, Failure>, at: Duration) {
+        let outcome = (outcome != Ok(Bytes::new())).then(|| Box::new(outcome));
+        let at_ns = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
+        let finished = Finished { before: self.newest, after: NONE, at_ns, outcome };
+        self.bytes += finished.bytes();
+        self.slab[place].state = State::Finished(finished);
+        self.link(self.newest, place);
+        self.newest = place;
+    }
+
+    pub(super) fn remove(&mut self, place: u32) {
+        let Entry { id, state, caller, .. } = self.slab.remove(place);
+        self.index.remove(self.hash(caller, id.as_bytes()), place);
+        self.callers.release(caller);
+        self.bytes -= id.len();
+        if let State::Finished(finished) = state {
+            self.bytes -= finished.bytes();
+            self.link(finished.before, finished.after);
+            if self.newest == place {
+                self.newest = finished.before;
+            }
+        }
+        self.trim();
+    }
+
+    /// Makes two neighbours in the line.
+    fn link(&mut self, before: u32, after: u32) {
+        match self.slab.get_mut(before).map(|entry| &mut entry.state) {
+            Some(State::Finished(finished)) => finished.after = after,
+            _ => self.oldest = after,
+        }
+        if let Some(State::Finished(finished)) = self.slab.get_mut(after).map(|entry| &mut entry.state) {
+            finished.before = before;
+        }
+    }
+
+    /// Gives memory back that a burst has left behind.
+    fn trim(&mut self) {
+        if self.slab.len() == 0 {
+            self.index.trim();
+        }
+        self.slab.trim();
+    }
+
+    fn hash(&self, caller: u32, id: &[u8]) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write_u32(caller);
+        hasher.write(id);
+        hasher.finish()
+    }
+}
+
+impl ops::Index<u32> for Entries {
+    type Output = Entry;
+
+    fn index(&self, place: u32) -> &Entry {
+        &self.slab[place]
+    }
+}
+
+impl ops::IndexMut<u32> for Entries {
+    fn index_mut(&mut self, place: u32) -> &mut Entry {
+        &mut self.slab[place]
+    }
+}

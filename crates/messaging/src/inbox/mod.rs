@@ -1,0 +1,283 @@
+//! The memory inbox: a request runs once in its window, however often it is delivered.
+//!
+//! ```text
+//! (nothing) --check--> running --finish(Keep)--> finished --window over, or room is needed--> (nothing)
+//!                      running --finish(Forget)--> (nothing)
+//! ```
+//! A machine without time, locks or tasks of its own: whoever holds it says what time it is and puts a lock around it. It forgets all when the process ends.
+//!
+//! What a message costs does not depend on how many are known. Entries are found by a hash and compared exactly; those that are finished stand in a line by the
+//! time at which they finished, and every check takes a few from its front that are over. A result that needs room takes it from as many of the oldest as it must.
+
+mod callers;
+mod entries;
+mod id;
+mod index;
+mod running;
+mod slab;
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+use entries::{Entries, State};
+use running::Running;
+use std::time::Duration;
+use steadfast_kernel::{Class, Code, Failure};
+use tokio::time::Instant;
+
+pub use running::{Left, Seat, Ticket, Waiters};
+
+/// How many entries that are over are dropped per message: more than one, so that they become fewer.
+const DROPPED_PER_CHECK: usize = 4;
+
+/// The bounds of an inbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How long a request is known after it has finished.
+    pub window: Duration,
+    /// How many requests are known. Each takes about 110 bytes beside what `bytes_max` counts.
+    pub entries_max: usize,
+    /// How long their ids, the names of their callers and their results may be together.
+    pub bytes_max: usize,
+    /// How many may wait for one request.
+    pub waiters_max: usize,
+    /// When to try again that for which there was no room.
+    pub retry_after: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            window: Duration::from_secs(120),
+            entries_max: 1_000_000,
+            bytes_max: 256 << 20,
+            waiters_max: 16,
+            retry_after: Duration::from_millis(100),
+        }
+    }
+}
+
+/// Whether a request wants an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// It does.
+    #[default]
+    Call,
+    /// It wants to be taken, no more.
+    Tell,
+}
+
+/// What to do with a request that was delivered.
+#[derive(Debug)]
+#[must_use]
+pub enum Verdict<W> {
+    /// Run it. Whoever delivered it is the first who waits.
+    New(Ticket, Seat),
+    /// A call that runs already: whoever delivered it waits for the same outcome.
+    Waits(Seat),
+    /// A tell that runs already or has run: there is nothing to do.
+    Dropped(W),
+    /// A call that has run: this is its answer.
+    Known(Result<Bytes, Failure>, W),
+    /// Another request with the same id: to be refused with `INVALID_ARGUMENT`.
+    Different(W),
+    /// There is no room for it, or too many wait for it: to be refused with `RESOURCE_EXHAUSTED`, and tried again after that time.
+    Full(W, Duration),
+}
+
+/// What a request that has run leaves behind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Finish {
+    /// Its outcome: whoever delivers it again gets it. The bytes are to be its own, not a part of something larger that would be kept with them.
+    Keep(Result<Bytes, Failure>),
+    /// Nothing: whoever delivers it again has it run again.
+    Forget,
+}
+
+impl Finish {
+    /// What that outcome leaves behind. A failure that may pass is forgotten, and so are requests that were called off or not allowed.
+    ///
+    /// Copies the bytes, so call it before the inbox is locked.
+    pub fn of(outcome: &Result<Bytes, Failure>) -> Self {
+        match outcome {
+            Ok(bytes) => Finish::Keep(Ok(Bytes::copy_from_slice(bytes))),
+            Err(failure) if failure.class == Class::Transient => Finish::Forget,
+            Err(failure) if matches!(failure.code, Code::Cancelled | Code::PermissionDenied) => Finish::Forget,
+            Err(failure) => Finish::Keep(Err(failure.clone())),
+        }
+    }
+}
+
+/// How much an inbox has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Requests that run.
+    pub running: usize,
+    /// Requests that have finished and are known.
+    pub finished: usize,
+    /// Callers that have a request here.
+    pub callers: usize,
+    /// How long ids, callers and results are together.
+    pub bytes: usize,
+    /// How many were forgotten before their window was over, since the start.
+    pub forgotten_early: u64,
+}
+
+/// Knows the requests that run and those that have finished lately. `W` is whoever waits for an answer.
+pub struct Inbox<W> {
+    settings: Settings,
+    entries: Entries,
+    running: Running<W>,
+    /// How long the ids of those that run are together.
+    running_bytes: usize,
+    forgotten_early: u64,
+    origin: Option<Instant>,
+    /// The latest time that was told: it does not go back.
+    now: Duration,
+}
+
+impl<W> Inbox<W> {
+    /// An empty one.
+    pub fn new(settings: Settings) -> Self {
+        let settings = Settings { entries_max: settings.entries_max.min(slab::NONE as usize - 1), ..settings };
+        let (entries, running) = (Entries::default(), Running::default());
+        Inbox { settings, entries, running, running_bytes: 0, forgotten_early: 0, origin: None, now: Duration::ZERO }
+    }
+
+    /// A request was delivered. Callers do not share ids; the digest is of all that makes a request another one, its route and its bytes.
+    pub fn check(&mut self, caller: &str, id: &str, kind: Kind, digest: u64, waiter: W, now: Instant) -> Verdict<W> {
+        self.set_now(now);
+        self.drop_expired(DROPPED_PER_CHECK);
+        match self.entries.find(caller, id) {
+            Some(entry) if self.is_over(entry) => self.entries.remove(entry),
+            Some(entry) => return self.again(entry, kind, digest, waiter),
+            None => {}
+        }
+        self.first(caller, id, kind, digest, waiter)
+    }
+
+    /// A request has run. Those who wait are handed back, to be told its outcome.
+    pub fn finish(&mut self, ticket: Ticket, outcome: Finish, now: Instant) -> Waiters<W> {
+        self.set_now(now);
+        let (entry, waiters) = self.running.end(ticket.0);
+        self.running_bytes -= self.entries[entry].id.len();
+        match outcome {
+            Finish::Keep(outcome) if self.fits(&outcome) => self.keep(entry, outcome),
+            Finish::Keep(_) => self.forget_early(entry),
+            Finish::Forget => self.entries.remove(entry),
+        }
+        waiters
+    }
+
+    /// Somebody does not wait any more. Nothing if that request has finished, or if they have left already.
+    pub fn leave(&mut self, seat: Seat) -> Option<Left<W>> {
+        self.running.leave(seat)
+    }
+
+    /// Drops entries whose window is over, at most so many, and says how many there were. Checks do that along the way; this is for times without messages.
+    pub fn sweep(&mut self, now: Instant, at_most: usize) -> usize {
+        self.set_now(now);
+        self.drop_expired(at_most)
+    }
+
+    /// How much there is.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            running: self.running.len(),
+            finished: self.entries.len() - self.running.len(),
+            callers: self.entries.callers(),
+            bytes: self.entries.bytes(),
+            forgotten_early: self.forgotten_early,
+        }
+    }
+
+    fn first(&mut self, caller: &str, id: &str, kind: Kind, digest: u64, waiter: W) -> Verdict<W> {
+        if !self.make_room(caller, id) {
+            return Verdict::Full(waiter, self.settings.retry_after);
+        }
+        let entry = self.entries.insert(caller, id, kind, digest);
+        let (request, seat) = self.running.begin(entry, waiter);
+        self.entries[entry].state = State::Running(request);
+        self.running_bytes += id.len();
+        Verdict::New(Ticket(request), seat)
+    }
+
+    fn again(&mut self, entry: u32, kind: Kind, digest: u64, waiter: W) -> Verdict<W> {
+        let entry = &self.entries[entry];
+        if (entry.kind, entry.digest) != (kind, digest) {
+            return Verdict::Different(waiter);
+        }
+        match (&entry.state, kind) {
+            (_, Kind::Tell) => Verdict::Dropped(waiter),
+            (State::Finished(finished), Kind::Call) => Verdict::Known(finished.outcome(), waiter),
+            (State::Running(request), Kind::Call) => match self.running.wait(*request, waiter, self.settings.waiters_max) {
+                Ok(seat) => Verdict::Waits(seat),
+                Err(waiter) => Verdict::Full(waiter, self.settings.retry_after),
+            },
+        }
+    }
+
+    /// Nobody asks for the result of a tell, so that is not kept.
+    fn keep(&mut self, entry: u32, outcome: Result<Bytes, Failure>) {
+        let outcome = if self.entries[entry].kind == Kind::Tell { Ok(Bytes::new()) } else { outcome };
+        self.entries.finish(entry, outcome, self.now);
+        while self.entries.bytes() > self.settings.bytes_max && self.forget_oldest() {}
+    }
+
+    /// Makes room for one more, if those that run leave any.
+    fn make_room(&mut self, caller: &str, id: &str) -> bool {
+        let Settings { entries_max, bytes_max, .. } = self.settings;
+        let length = caller.len() + id.len();
+        if self.running.len() >= entries_max || self.running_bytes + length > bytes_max {
+            return false;
+        }
+        while self.entries.len() >= entries_max || self.entries.bytes() + length > bytes_max {
+            if !self.forget_oldest() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A result that does not fit even if all others were forgotten is not worth forgetting them.
+    fn fits(&self, outcome: &Result<Bytes, Failure>) -> bool {
+        self.running_bytes + entries::bytes_of(outcome) <= self.settings.bytes_max
+    }
+
+    fn forget_oldest(&mut self) -> bool {
+        let oldest = self.entries.oldest();
+        if let Some(entry) = oldest {
+            self.forget_early(entry);
+        }
+        oldest.is_some()
+    }
+
+    fn forget_early(&mut self, entry: u32) {
+        self.forgotten_early += u64::from(!self.is_over(entry));
+        self.entries.remove(entry);
+    }
+
+    fn drop_expired(&mut self, at_most: usize) -> usize {
+        let mut dropped = 0;
+        while dropped < at_most
+            && let Some(entry) = self.entries.oldest().filter(|entry| self.is_over(*entry))
+        {
+            self.entries.remove(entry);
+            dropped += 1;
+        }
+        dropped
+    }
+
+    fn is_over(&self, entry: u32) -> bool {
+        match &self.entries[entry].state {
+            State::Running(_) => false,
+            State::Finished(finished) => self.now.saturating_sub(finished.at()) >= self.settings.window,
+        }
+    }
+
+    /// Whoever locks the inbox may have looked at the clock before the one who locked it earlier.
+    fn set_now(&mut self, now: Instant) {
+        let origin = *self.origin.get_or_insert(now);
+        self.now = self.now.max(now.saturating_duration_since(origin));
+    }
+}
