@@ -1,11 +1,17 @@
 //! How packets come from one node to another. A wire knows nothing of what is in them.
 
+pub mod memory;
+
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::fmt;
 use std::sync::Arc;
-use steadfast_kernel::Failure;
+use steadfast_kernel::{Class, Code, Failure};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// The longest packet that wires take unless they are told otherwise, in bytes.
+pub const PACKET_BYTES_MAX: usize = 8 << 20;
 
 /// Connects to addresses. The other end is a [`Link`], too, which whoever listens hands to [`Node::accept`](crate::Node::accept).
 pub trait Wire: Send + Sync + 'static {
@@ -16,7 +22,9 @@ pub trait Wire: Send + Sync + 'static {
     fn connect(&self, address: &str) -> BoxFuture<'static, Result<Link, Failure>>;
 }
 
-/// A connection: packets go in and come out in order, whole, until it is cut. Dropping either half cuts it.
+/// A connection: packets go in and come out in order, whole, until it is cut.
+///
+/// Dropping either half cuts it: the other half ends at once, and so does the other end, once it has got what was sent before.
 #[derive(Debug)]
 pub struct Link {
     /// Takes packets; closed once the link is cut. A wire keeps few packets waiting, so that what is slow is felt.
@@ -51,5 +59,18 @@ impl fmt::Display for Fingerprint {
 impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+/// Why a link has ended on which somebody sent a packet that is too long: it would be no shorter the next time.
+pub(crate) fn too_long(length: usize, max: usize) -> Failure {
+    Failure::new(Code::ResourceExhausted, format!("a packet of {length} bytes is longer than the {max} that are taken"))
+        .class(Class::Permanent)
+}
+
+/// Waits until then, if there is a then.
+pub(crate) async fn until(at: Option<Instant>) {
+    if let Some(at) = at {
+        let _it_is_time = tokio::time::timeout_at(at, std::future::pending::<()>()).await;
     }
 }
