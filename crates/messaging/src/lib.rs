@@ -1,8 +1,33 @@
 //! Messages between processes that survive a bad network.
+//!
+//! ```text
+//!   node.call / tell ──► sending (attempts, deadline, budget) ──► peer ──► connection ──► wire ═══► wire ──► receiving ──► inbox ──► handler
+//!        stream / sample ─────────────────────────────────────────┘                                                └──► letters
+//! ```
+//!
+//! - A **call** wants an answer, a **tell** wants to be taken. Both are sent again with the same id when the network fails, inside one deadline, and the
+//!   receiver runs each once.
+//! - A **stream** is pieces in order, both ways, with back-pressure; it ends with its connection. A **sample** is something of which only the newest matters.
+//! - Either side of a connection may call the other.
+//! - What nobody can read, and what is given up, becomes a **dead letter**.
+//!
+//! The crate knows no store: its inbox is in memory and forgets at a restart. Who keeps dead letters is a port, and so is the wire.
 
 pub mod envelope;
 pub mod inbox;
+mod letters;
 mod limits;
+mod node;
+mod receiving;
+mod sending;
+mod streams;
+mod time;
 pub mod wire;
 
+pub use letters::{Direction, Letter, LetterKind, Letters, MemoryLetters};
 pub use limits::Limits;
+pub use node::{Builder, Node, NodeCounts, Peer};
+pub use receiving::{Caller, Incoming, Route};
+pub use sending::{Call, Sending, TIMEOUT, Tell};
+pub use steadfast_kernel::{Class, Code, Failure, Policy};
+pub use streams::Stream;

@@ -12,19 +12,17 @@ pub struct Limits {
     pub calls_open_max: usize,
     /// What waits to be written to one peer, in bytes.
     pub outgoing_bytes_max: usize,
-    /// Handlers that run side by side, of all routes.
-    pub handlers_max: usize,
-    /// Requests that wait for a handler, of all routes.
-    pub waiting_max: usize,
-    /// Payloads of requests that run or wait, in bytes.
-    pub waiting_bytes_max: usize,
+    /// Requests of others that run or wait for their turn, of all routes.
+    pub requests_max: usize,
+    /// Their payloads, in bytes.
+    pub requests_bytes_max: usize,
     /// Connections, from either side.
     pub connections_max: usize,
     /// Peers that are known.
     pub peers_max: usize,
     /// Streams that are open, per connection.
     pub streams_max: usize,
-    /// Pieces of a stream that may be on their way.
+    /// Pieces of a stream that may be on their way; a long piece counts once for every 64 KiB.
     pub stream_window: u32,
     /// Samples that wait to be sent or dealt with, per connection and per route: beyond it the oldest is dropped.
     pub samples_max: usize,
@@ -42,9 +40,8 @@ impl Default for Limits {
             payload_bytes_max: 4 << 20,
             calls_open_max: 16_384,
             outgoing_bytes_max: 16 << 20,
-            handlers_max: 1024,
-            waiting_max: 16_384,
-            waiting_bytes_max: 64 << 20,
+            requests_max: 16_384,
+            requests_bytes_max: 64 << 20,
             connections_max: 1024,
             peers_max: 4096,
             streams_max: 256,

@@ -1,0 +1,291 @@
+//! A connection: one link to another node, with a reader and a writer, kept alive and found dead.
+
+use super::Inner;
+use super::outgoing::Outgoing;
+use super::peer::Known;
+use crate::envelope::{self, Body, Hello, Number, Reply};
+use crate::limits::{FRAME_OVERHEAD, NAME_MAX};
+use crate::receiving::{Caller, Cancellable};
+use crate::streams::Streams;
+use crate::time;
+use crate::wire::{Link, Remote};
+use bytes::Bytes;
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use steadfast_kernel::{Code, Failure};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Unreadable frames of one connection that are kept; the next one cuts it.
+const UNREADABLE_MAX: u32 = 16;
+
+pub(crate) struct Connection {
+    pub(crate) id: u64,
+    pub(crate) outgoing: Outgoing,
+    pub(crate) remote: Remote,
+    caller: Caller,
+    /// Whose answers come here.
+    pub(crate) known: Arc<Known>,
+    pub(crate) streams: Streams,
+    /// Calls of the other side that run and can be called off.
+    pub(crate) calls: Mutex<HashMap<u64, Cancellable>>,
+    /// The longest payload that the other side takes.
+    pub(crate) payload_bytes_max: usize,
+    ping_after: Duration,
+    dead_after: Duration,
+    cut: CancellationToken,
+    began_at: Instant,
+    /// When something came last, in microseconds since it began.
+    heard: AtomicU64,
+}
+
+impl Connection {
+    /// Cuts it; whoever waits for something on it is told.
+    pub(crate) fn cut(&self) {
+        self.cut.cancel();
+    }
+
+    /// What the other side calls itself.
+    pub(crate) fn caller_name(&self) -> &str {
+        &self.caller.name
+    }
+
+    /// Who is at the other end.
+    pub(crate) fn caller(&self) -> Caller {
+        self.caller.clone()
+    }
+
+    /// Answers a request, once there is room.
+    pub(crate) async fn reply(&self, reply: Reply) {
+        let _it_comes_again_if_it_is_cut = self.outgoing.push(&Body::Reply(reply)).await;
+    }
+
+    /// Answers a request; if there is no room, it comes again.
+    pub(crate) fn reply_now(&self, number: u64, attempt: u32, outcome: Result<Bytes, Failure>) {
+        let _it_comes_again = self.outgoing.try_push(&Body::Reply(reply(number, attempt, outcome)));
+    }
+
+    fn hear(&self) {
+        let since = self.began_at.elapsed().as_micros();
+        self.heard.store(u64::try_from(since).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn heard_at(&self) -> Instant {
+        self.began_at + Duration::from_micros(self.heard.load(Ordering::Relaxed))
+    }
+}
+
+/// The answer to a request.
+pub(crate) fn reply(number: u64, attempt: u32, outcome: Result<Bytes, Failure>) -> Reply {
+    match outcome {
+        Ok(payload) => Reply { number, attempt, payload, error: None },
+        Err(failure) => Reply { number, attempt, payload: Bytes::new(), error: Some((&failure).into()) },
+    }
+}
+
+/// What the two sides of a link know of each other when they have said hello.
+pub(super) struct Greeted {
+    pub(super) hello: Hello,
+    pub(super) link: Link,
+    /// What came in one packet with the other side's hello.
+    pub(super) rest: Vec<Bytes>,
+}
+
+/// Says hello, and waits for the other side's.
+///
+/// # Errors
+/// If the other side speaks otherwise, or ends.
+pub(super) async fn greet(node: &Inner, mut link: Link) -> Result<Greeted, Failure> {
+    let mut packet = bytes::BytesMut::new();
+    let frame_bytes_max = (node.limits.payload_bytes_max + FRAME_OVERHEAD) as u64;
+    envelope::append(&mut packet, &Body::Hello(Hello { version: envelope::VERSION, node: node.name.to_string(), frame_bytes_max }));
+    let ended = || Failure::transient(format!("{} ended before it said hello", link.remote.address));
+    link.outgoing.send(packet.freeze()).await.map_err(|_| ended())?;
+    let bytes = link.incoming.recv().await.ok_or_else(ended)??;
+    let strange =
+        |why: &str| Failure::new(Code::FailedPrecondition, format!("{} is no node that can be spoken to: {why}", link.remote.address));
+    let mut frames = envelope::packet(bytes).map_err(|error| strange(&error.to_string()))?;
+    let first = (!frames.is_empty()).then(|| frames.remove(0)).ok_or_else(|| strange("it sent an empty packet"))?;
+    match envelope::frame(first).map_err(|error| strange(&error.to_string()))? {
+        Some(Body::Hello(hello)) if hello.version == 0 => Err(strange("it speaks no version of this protocol")),
+        Some(Body::Hello(hello)) if hello.node.is_empty() || hello.node.len() > NAME_MAX => Err(strange("its name is empty or too long")),
+        Some(Body::Hello(hello)) => Ok(Greeted { hello, link, rest: frames }),
+        _ => Err(Failure::transient(format!("{} did not say hello first", link.remote.address))),
+    }
+}
+
+/// Makes a connection of a link and keeps it until it is cut.
+pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>) -> Arc<Connection> {
+    let Greeted { hello, link, rest } = greeted;
+    let Link { outgoing, incoming, remote } = link;
+    let name: Arc<str> = hello.node.as_str().into();
+    let scope = match (&remote.fingerprint, &remote.principal) {
+        (Some(fingerprint), _) => format!("{}@{fingerprint}", hello.node).into(),
+        (None, Some(principal)) => format!("{}@{principal}", hello.node).into(),
+        (None, None) => Arc::clone(&name),
+    };
+    let (fingerprint, principal, peer) = (remote.fingerprint, remote.principal.clone(), known.peer.clone());
+    let caller = Caller { name, scope, fingerprint, principal, peer };
+    let connection = Arc::new(Connection {
+        id: node.next_id(),
+        outgoing: Outgoing::new(node.limits.outgoing_bytes_max, node.limits.samples_max),
+        remote,
+        caller,
+        known,
+        streams: Streams::new(&node.limits),
+        calls: Mutex::default(),
+        payload_bytes_max: usize::try_from(hello.frame_bytes_max).unwrap_or(usize::MAX).saturating_sub(FRAME_OVERHEAD),
+        ping_after: node.limits.ping_after,
+        dead_after: node.limits.dead_after,
+        cut: CancellationToken::new(),
+        began_at: Instant::now(),
+        heard: AtomicU64::new(0),
+    });
+    node.connections.lock().insert(connection.id, Arc::clone(&connection));
+    connection.known.connect_by(&connection);
+    tokio::spawn(write(Arc::clone(&connection), outgoing));
+    tokio::spawn(read(Arc::downgrade(node), Arc::clone(&connection), incoming, rest));
+    connection
+}
+
+async fn write(connection: Arc<Connection>, wire: mpsc::Sender<Bytes>) {
+    let writing = async {
+        while let Some(packet) = connection.outgoing.next().await {
+            if wire.send(packet).await.is_err() {
+                break;
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        () = connection.cut.cancelled() => {}
+        () = writing => connection.cut(),
+    }
+}
+
+async fn read(node: Weak<Inner>, connection: Arc<Connection>, mut wire: mpsc::Receiver<Result<Bytes, Failure>>, rest: Vec<Bytes>) {
+    let mut reader = Reader { node, connection, unreadable: 0, pings: 0 };
+    let why = match reader.take_in(rest) {
+        Ok(()) => reader.listen(&mut wire).await,
+        Err(why) => why,
+    };
+    let connection = reader.connection;
+    tracing::debug!(peer = %connection.known.peer, remote = %connection.remote.address, %why, "connection ended");
+    connection.cut();
+    connection.outgoing.close();
+    connection.streams.lost(&why);
+    if let Some(node) = reader.node.upgrade() {
+        node.connections.lock().remove(&connection.id);
+        node.nobody_waits(&connection);
+    }
+    connection.known.lost(connection.id);
+}
+
+struct Reader {
+    /// The node may end while its connections are being closed.
+    node: Weak<Inner>,
+    connection: Arc<Connection>,
+    unreadable: u32,
+    pings: u64,
+}
+
+impl Reader {
+    /// Takes in what comes until the connection is over. Why it is.
+    async fn listen(&mut self, wire: &mut mpsc::Receiver<Result<Bytes, Failure>>) -> Failure {
+        let (ping_after, dead_after) = (self.connection.ping_after, self.connection.dead_after);
+        let mut look_at = Instant::now() + ping_after;
+        loop {
+            tokio::select! {
+                biased;
+                () = self.connection.cut.cancelled() => return Failure::transient("the connection was closed here"),
+                packet = wire.recv() => match packet {
+                    None => return Failure::transient("the connection was cut"),
+                    Some(Err(failure)) => return failure,
+                    Some(Ok(packet)) => {
+                        self.connection.hear();
+                        if let Err(why) = self.packet(packet) {
+                            return why;
+                        }
+                    }
+                },
+                () = time::until(look_at) => {
+                    let (now, heard_at) = (Instant::now(), self.connection.heard_at());
+                    if now >= heard_at + dead_after {
+                        return Failure::transient(format!("nothing was heard of {} for {dead_after:?}", self.connection.remote.address));
+                    }
+                    if now >= heard_at + ping_after {
+                        self.pings += 1;
+                        self.connection.outgoing.push_small(&Body::Ping(Number { number: self.pings }));
+                        look_at = (now + ping_after).min(heard_at + dead_after);
+                    } else {
+                        look_at = heard_at + ping_after;
+                    }
+                }
+            }
+        }
+    }
+
+    fn packet(&mut self, packet: Bytes) -> Result<(), Failure> {
+        match envelope::packet(packet.clone()) {
+            Ok(frames) => self.take_in(frames),
+            Err(error) => Err(self.unreadable(packet, Failure::poison(format!("a packet cannot be read: {error}")))),
+        }
+    }
+
+    fn unreadable(&mut self, bytes: Bytes, failure: Failure) -> Failure {
+        self.unreadable += 1;
+        if let Some(node) = self.node.upgrade() {
+            node.unreadable(&self.connection, bytes, failure.clone());
+        }
+        failure
+    }
+
+    /// Takes in the frames of a packet.
+    ///
+    /// # Errors
+    /// If the connection is to be cut.
+    fn take_in(&mut self, frames: Vec<Bytes>) -> Result<(), Failure> {
+        let Some(node) = self.node.upgrade() else { return Err(Failure::transient("the node has ended")) };
+        for bytes in frames {
+            match envelope::frame(bytes.clone()) {
+                Ok(Some(body)) => dispatch(&node, &self.connection, body),
+                Ok(None) => {} // of a newer version
+                Err(error) => {
+                    let failure = self.unreadable(bytes, Failure::poison(format!("a frame cannot be read: {error}")));
+                    if self.unreadable >= UNREADABLE_MAX {
+                        return Err(failure);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Does what a frame asks for.
+fn dispatch(node: &Arc<Inner>, connection: &Arc<Connection>, body: Body) {
+    match body {
+        Body::Reply(reply) => {
+            let outcome = match reply.error {
+                None => Ok(reply.payload),
+                Some(error) => Err(error.into()),
+            };
+            connection.known.answered(reply.number, reply.attempt, outcome);
+        }
+        Body::Call(request) => node.receive(connection, crate::inbox::Kind::Call, request),
+        Body::Tell(request) => node.receive(connection, crate::inbox::Kind::Tell, request),
+        Body::Cancel(Number { number }) => node.called_off(connection, number),
+        Body::Open(open) => node.opened(connection, open),
+        Body::Chunk(chunk) => connection.streams.chunk(connection, chunk),
+        Body::Credit(credit) => connection.streams.credit(credit),
+        Body::Close(close) => connection.streams.closed(close),
+        Body::Sample(sample) => node.sampled(connection, sample),
+        Body::Ping(ping) => drop(connection.outgoing.try_push(&Body::Pong(ping))), // if there is no room, there is life enough
+        Body::Pong(_) => {}
+        Body::Hello(_) => {} // it was said
+    }
+}

@@ -1,0 +1,495 @@
+//! A node: one end of conversations. It calls others, and others call it, over whichever connections there are.
+
+mod connection;
+mod outgoing;
+mod peer;
+
+pub(crate) use connection::{Connection, reply};
+pub use peer::Peer;
+pub(crate) use peer::{Known, Registered};
+
+use crate::envelope::{Body, Open, Sample};
+use crate::inbox::{self, Counts, Inbox};
+use crate::letters::{Direction, Letter, LetterKind, Letters, MemoryLetters};
+use crate::limits::{Limits, NAME_MAX};
+use crate::receiving::{Incoming, Lane, Route, Routed, SampleHandler, Samples, StreamHandler, Waiter};
+use crate::sending::{Call, Sending, TIMEOUT, Tell};
+use crate::streams::Stream;
+use crate::time;
+use crate::wire::{Link, Wire};
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use hashbrown::{DefaultHashBuilder, HashMap};
+use parking_lot::{Mutex, RwLock};
+use rand::rngs::{ChaCha8Rng, SysRng};
+use rand::{Rng, SeedableRng, TryRng};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+use steadfast_kernel::{Code, Failure};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// One end of conversations. Clones are the same node.
+#[derive(Clone)]
+pub struct Node {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Node({})", self.inner.name)
+    }
+}
+
+pub(crate) struct Inner {
+    pub(crate) name: Arc<str>,
+    pub(crate) limits: Limits,
+    pub(crate) letters: Arc<dyn Letters>,
+    pub(crate) routes: RwLock<HashMap<Arc<str>, Routed>>,
+    pub(crate) inbox: Mutex<Inbox<Waiter>>,
+    pub(crate) hasher: DefaultHashBuilder,
+    /// Requests of others that run or wait, and their bytes.
+    pub(crate) requests: AtomicUsize,
+    pub(crate) requests_bytes: AtomicUsize,
+    /// Nothing of others runs or waits any more.
+    pub(crate) idle: Notify,
+    pub(crate) connections: Mutex<BTreeMap<u64, Arc<Connection>>>,
+    /// Connections whose other side has not said hello.
+    greeting: AtomicUsize,
+    peers: Mutex<HashMap<Peer, Arc<Known>>>,
+    wire: Option<Arc<dyn Wire>>,
+    chance: Mutex<ChaCha8Rng>,
+    /// What the ids of this node's requests begin with.
+    prefix: String,
+    ids: AtomicU64,
+    closing: AtomicBool,
+    /// Ends listeners.
+    closed: CancellationToken,
+}
+
+/// Puts a node together.
+#[must_use]
+pub struct Builder {
+    name: Option<String>,
+    limits: Limits,
+    inbox: inbox::Settings,
+    letters: Arc<dyn Letters>,
+    wire: Option<Arc<dyn Wire>>,
+    seed: Option<u64>,
+}
+
+impl Builder {
+    /// What the node is called. Whoever wants its requests to be known again after a restart gives it a name; it is drawn if not.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// How much of everything it takes.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The bounds of its inbox.
+    pub fn inbox(mut self, settings: inbox::Settings) -> Self {
+        self.inbox = settings;
+        self
+    }
+
+    /// Who keeps dead letters; a box in memory if nobody is named.
+    pub fn letters(mut self, letters: Arc<dyn Letters>) -> Self {
+        self.letters = letters;
+        self
+    }
+
+    /// How it connects to addresses; without one it only answers those who connect to it.
+    pub fn wire(mut self, wire: Arc<dyn Wire>) -> Self {
+        self.wire = Some(wire);
+        self
+    }
+
+    /// Where its chance comes from, so that delays are the same each time; for tests.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// The node.
+    ///
+    /// # Errors
+    /// If the name cannot be one, or the system gives no random numbers.
+    pub fn build(self) -> Result<Node, Failure> {
+        let mut chance = match self.seed {
+            Some(seed) => ChaCha8Rng::seed_from_u64(seed),
+            None => {
+                let mut seed = [0; 32];
+                SysRng
+                    .try_fill_bytes(&mut seed)
+                    .map_err(|error| Failure::new(Code::Internal, format!("no random numbers: {error}")))?;
+                ChaCha8Rng::from_seed(seed)
+            }
+        };
+        let name = self.name.unwrap_or_else(|| format!("node-{:016x}", chance.next_u64()));
+        if name.is_empty() || name.len() > NAME_MAX || name.contains('@') {
+            return Err(Failure::new(Code::InvalidArgument, format!("a node's name has 1 to {NAME_MAX} bytes and no @")));
+        }
+        let inner = Inner {
+            name: name.into(),
+            limits: self.limits,
+            letters: self.letters,
+            routes: RwLock::default(),
+            inbox: Mutex::new(Inbox::new(self.inbox)),
+            hasher: DefaultHashBuilder::default(),
+            requests: AtomicUsize::new(0),
+            requests_bytes: AtomicUsize::new(0),
+            idle: Notify::new(),
+            connections: Mutex::default(),
+            greeting: AtomicUsize::new(0),
+            peers: Mutex::default(),
+            wire: self.wire,
+            prefix: format!("{:016x}-", chance.next_u64()),
+            chance: Mutex::new(chance),
+            ids: AtomicU64::new(1),
+            closing: AtomicBool::new(false),
+            closed: CancellationToken::new(),
+        };
+        Ok(Node { inner: Arc::new(inner) })
+    }
+}
+
+/// What a node has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeCounts {
+    /// Connections that are open.
+    pub connections: usize,
+    /// Requests of others that run or wait.
+    pub requests: usize,
+    /// What its inbox has.
+    pub inbox: Counts,
+}
+
+impl Node {
+    /// A node that is yet to be put together.
+    pub fn builder() -> Builder {
+        Builder {
+            name: None,
+            limits: Limits::default(),
+            inbox: inbox::Settings::default(),
+            letters: Arc::new(MemoryLetters::default()),
+            wire: None,
+            seed: None,
+        }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// How much of everything it takes.
+    pub fn limits(&self) -> &Limits {
+        &self.inner.limits
+    }
+
+    /// What it has.
+    pub fn counts(&self) -> NodeCounts {
+        let (connections, requests) = (self.inner.connections.lock().len(), self.inner.requests.load(Ordering::Relaxed));
+        NodeCounts { connections, requests, inbox: self.inner.inbox.lock().counts() }
+    }
+
+    /// Those that are connected, by what they call themselves.
+    pub fn connected(&self) -> Vec<String> {
+        self.inner
+            .connections
+            .lock()
+            .values()
+            .map(|connection| connection.caller_name().to_owned())
+            .collect()
+    }
+
+    /// Gives calls and tells of that route to a handler: each once, up to 256 side by side. Replaces what was there.
+    pub fn route<F, Fut, Answer>(&self, name: &str, handler: F)
+    where
+        F: Fn(Incoming) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Answer, Failure>> + Send + 'static,
+        Answer: Into<Bytes>,
+    {
+        self.route_by(name, Route::new(handler));
+    }
+
+    /// Deals with calls and tells of that name as the route says. Replaces what was there; what runs or waits by the older one goes on.
+    pub fn route_by(&self, name: &str, route: Route) {
+        self.add(name, Routed::Requests(Arc::new(Lane::new(route))));
+    }
+
+    /// Gives streams of that route to a handler.
+    pub fn route_streams<F, Fut>(&self, name: &str, handler: F)
+    where
+        F: Fn(Stream, Incoming) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), Failure>> + Send + 'static,
+    {
+        let handler: StreamHandler = Arc::new(move |stream, incoming| Box::pin(handler(stream, incoming)));
+        self.add(name, Routed::Streams(handler));
+    }
+
+    /// Gives samples of that route to a handler, one at a time; when too many wait, the newest win.
+    pub fn route_samples<F, Fut>(&self, name: &str, handler: F)
+    where
+        F: Fn(Incoming) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let handler: SampleHandler = Arc::new(move |incoming| Box::pin(handler(incoming)));
+        self.add(name, Routed::Samples(Arc::new(Samples::new(handler, self.limits().samples_max))));
+    }
+
+    fn add(&self, name: &str, routed: Routed) {
+        self.inner.routes.write().insert(name.into(), routed);
+    }
+
+    /// A request with an answer.
+    pub fn call(&self, peer: impl Into<Peer>, route: impl Into<String>, payload: impl Into<Bytes>) -> Call {
+        Sending::new(self.clone(), peer.into(), route.into(), payload.into())
+    }
+
+    /// A one-way message. It is over when the other side has taken it; what it does then is its own affair.
+    pub fn tell(&self, peer: impl Into<Peer>, route: impl Into<String>, payload: impl Into<Bytes>) -> Tell {
+        Sending::new(self.clone(), peer.into(), route.into(), payload.into())
+    }
+
+    /// A stream of pieces, both ways. The payload is what the other side knows from the start.
+    ///
+    /// # Errors
+    /// If the peer cannot be reached within 30 s, or does not take the stream. Streams are not tried again.
+    pub async fn stream(&self, peer: impl Into<Peer>, route: impl Into<String>, payload: impl Into<Bytes>) -> Result<Stream, Failure> {
+        let (route, payload, peer) = (route.into(), payload.into(), peer.into());
+        if route.is_empty() || route.len() > NAME_MAX || payload.len() > self.limits().payload_bytes_max {
+            return Err(Failure::new(Code::InvalidArgument, "the route or the first payload of a stream is too long, or there is none"));
+        }
+        let opening = async {
+            let connection = self.inner.know(&peer)?.connection().await?;
+            let mut stream = connection.streams.begin(&connection)?;
+            let (number, credit) = (stream.number(), connection.streams.window());
+            let open = Body::Open(Open { number, route, trace: String::new(), credit, payload });
+            let _what_waits_hears_of_a_cut = connection.outgoing.push(&open).await;
+            stream.accepted().await?;
+            Ok(stream)
+        };
+        match tokio::time::timeout(TIMEOUT, opening).await {
+            Ok(stream) => stream,
+            Err(_) => Err(Failure::new(Code::DeadlineExceeded, format!("{peer} did not take the stream in time"))),
+        }
+    }
+
+    /// Sends something of which only the newest matters, if there is a connection. It may be lost; the oldest goes if too many wait.
+    ///
+    /// # Errors
+    /// If it is too long. That there is no connection, or that it is lost on the way, is no error; a connection is made for the next one.
+    pub fn sample(&self, peer: impl Into<Peer>, route: impl Into<String>, payload: impl Into<Bytes>) -> Result<(), Failure> {
+        let (route, payload) = (route.into(), payload.into());
+        if route.is_empty() || route.len() > NAME_MAX || payload.len() > self.limits().payload_bytes_max {
+            return Err(Failure::new(Code::InvalidArgument, "the route or the payload of a sample is too long, or there is none"));
+        }
+        let known = self.inner.know(&peer.into())?;
+        match known.connected() {
+            Some(connection) => drop(connection.outgoing.push_sample(Sample { route, payload })),
+            None => known.connect_if_need_be(),
+        }
+        Ok(())
+    }
+
+    /// Takes what a listener got. Over when the other side has said hello, and been heard.
+    ///
+    /// # Errors
+    /// If the other side speaks otherwise or says nothing, or if there are too many connections.
+    pub async fn accept(&self, link: Link) -> Result<(), Failure> {
+        let inner = &self.inner;
+        let _greeting = Greeting::begin(inner)?;
+        let greeted = tokio::time::timeout(inner.limits.connect_timeout, connection::greet(inner, link))
+            .await
+            .unwrap_or_else(|_| Err(Failure::new(Code::DeadlineExceeded, "the other side did not say hello in time")))?;
+        let known = inner.know(&Peer::named(&greeted.hello.node))?;
+        connection::begin(inner, greeted, known);
+        Ok(())
+    }
+
+    /// Tries a dead letter again: one that came here is given to its handler, one that was to go from here is sent.
+    ///
+    /// # Errors
+    /// If it fails again, or cannot be tried.
+    pub async fn redrive(&self, letter: &Letter) -> Result<(), Failure> {
+        match (letter.kind, letter.direction) {
+            (LetterKind::Frame, _) => Err(Failure::permanent("bytes that are no message cannot be tried again: drop them")),
+            (_, Direction::Received) => self.inner.deliver_again(letter).await,
+            (_, Direction::Sent) => {
+                let peer = if letter.peer.contains("://") { Peer::at(&letter.peer) } else { Peer::named(&letter.peer) };
+                self.tell(peer, letter.route.clone(), letter.payload.clone())
+                    .id(letter.id.clone())
+                    .once_more()
+                    .await
+            }
+        }
+    }
+
+    /// Ends when the node is closed.
+    pub async fn closed(&self) {
+        self.inner.closed.cancelled().await;
+    }
+
+    /// Takes nothing more, waits for what runs, but not for longer than that, and cuts all connections.
+    pub async fn close(&self, patience: Duration) {
+        self.inner.closing.store(true, Ordering::Relaxed);
+        let until = time::after(patience);
+        loop {
+            let idle = self.inner.idle.notified();
+            if self.inner.requests.load(Ordering::Relaxed) == 0 || tokio::time::timeout_at(until, idle).await.is_err() {
+                break;
+            }
+        }
+        self.inner.closed.cancel();
+        let connections: Vec<_> = self.inner.connections.lock().values().cloned().collect();
+        for connection in connections {
+            connection.outgoing.close(); // what is answered already is still written
+        }
+    }
+}
+
+/// A place among the connections; its own again when the other side has said hello, or has not.
+struct Greeting<'a>(&'a Inner);
+
+impl<'a> Greeting<'a> {
+    fn begin(node: &'a Inner) -> Result<Self, Failure> {
+        if node.is_closing() {
+            return Err(Failure::transient(format!("{} is ending", node.name)));
+        }
+        let greeting = node.greeting.fetch_add(1, Ordering::Relaxed);
+        let place = Greeting(node);
+        match greeting + node.connections.lock().len() < node.limits.connections_max {
+            true => Ok(place),
+            false => Err(Failure::new(Code::ResourceExhausted, "there are too many connections")),
+        }
+    }
+}
+
+impl Drop for Greeting<'_> {
+    fn drop(&mut self) {
+        self.0.greeting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Inner {
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
+    /// A number of this node's own.
+    fn next_id(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// An id that no other request of this node has had, also before a restart.
+    pub(crate) fn request_id(&self) -> String {
+        format!("{}{:x}", self.prefix, self.next_id())
+    }
+
+    /// Chance, for delays.
+    pub(crate) fn draw(&self) -> u64 {
+        self.chance.lock().next_u64()
+    }
+
+    /// What is known of a peer.
+    pub(crate) fn know(self: &Arc<Self>, peer: &Peer) -> Result<Arc<Known>, Failure> {
+        let mut peers = self.peers.lock();
+        if let Some(known) = peers.get(peer) {
+            return Ok(Arc::clone(known));
+        }
+        if peers.len() >= self.limits.peers_max {
+            peers.retain(|_, known| Arc::strong_count(known) > 1 || !known.is_idle());
+        }
+        if peers.len() >= self.limits.peers_max {
+            return Err(Failure::new(Code::ResourceExhausted, format!("{} peers are known already", peers.len())));
+        }
+        let known = Arc::new(Known::new(peer.clone(), Arc::downgrade(self)));
+        peers.insert(peer.clone(), Arc::clone(&known));
+        Ok(known)
+    }
+
+    /// Connects to an address once.
+    async fn dial(self: &Arc<Self>, known: &Arc<Known>, address: &str) -> Result<(), Failure> {
+        let Some(wire) = &self.wire else {
+            return Err(Failure::new(Code::FailedPrecondition, format!("{} has no wire to connect to others by", self.name)));
+        };
+        let _greeting = Greeting::begin(self)?;
+        let dialing = async {
+            let link = wire.connect(address).await?;
+            connection::greet(self, link).await
+        };
+        let limit = self.limits.connect_timeout;
+        let late = || Failure::transient(format!("no connection to {address} within {limit:?}"));
+        let greeted = tokio::time::timeout(limit, dialing).await.unwrap_or_else(|_| Err(late()))?;
+        connection::begin(self, greeted, Arc::clone(known));
+        Ok(())
+    }
+
+    /// The other side has opened a stream.
+    pub(crate) fn opened(self: &Arc<Self>, connection: &Arc<Connection>, open: Open) {
+        let routed = self.routes.read().get(&*open.route).cloned();
+        let refuse = |failure: Failure| connection.streams.refuse(connection, open.number, &failure);
+        let handler = match routed {
+            _ if self.is_closing() => return refuse(Failure::transient(format!("{} is ending", self.name))),
+            Some(Routed::Streams(handler)) => handler,
+            Some(_) => return refuse(Failure::new(Code::InvalidArgument, "that route takes no streams")),
+            None => return refuse(Failure::new(Code::NotFound, format!("{} has no such route", self.name))),
+        };
+        let stream = match connection.streams.accept(connection, open.number, open.credit) {
+            Ok(stream) => stream,
+            Err(failure) => return refuse(failure),
+        };
+        let incoming = self.incoming(connection, open.route, open.trace, open.payload);
+        let ending: BoxFuture<'static, _> = AssertUnwindSafe(async move { handler(stream, incoming).await }).catch_unwind().boxed();
+        tokio::spawn(async move {
+            match ending.await {
+                Ok(Ok(())) => {}
+                Ok(Err(failure)) => tracing::debug!(%failure, "a handler of a stream has failed"),
+                Err(_) => tracing::warn!("a handler of a stream panicked"),
+            }
+        });
+    }
+
+    /// A sample has come.
+    pub(crate) fn sampled(&self, connection: &Arc<Connection>, sample: Sample) {
+        let routed = self.routes.read().get(&*sample.route).cloned();
+        if let Some(Routed::Samples(samples)) = routed {
+            samples.take(self.incoming(connection, sample.route, String::new(), sample.payload));
+        }
+    }
+
+    fn incoming(&self, connection: &Connection, route: String, trace: String, payload: Bytes) -> Incoming {
+        Incoming {
+            route: route.into(),
+            id: Arc::default(),
+            caller: connection.caller(),
+            attempt: 1,
+            redelivered: false,
+            ends_at: time::after(Duration::MAX),
+            trace: trace.into(),
+            payload,
+        }
+    }
+}
+
+/// The node is gone with its last clone, and so are its connections.
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.closed.cancel();
+        for connection in self.connections.get_mut().values() {
+            connection.cut();
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! What waits to be written to one connection: packets that frames are appended to, and samples of which the newest win.
+
+use crate::envelope::{self, Body, Sample};
+use bytes::{Bytes, BytesMut};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use tokio::sync::Notify;
+
+/// A packet is closed once it is that long.
+const PACKET_BYTES: usize = 64 << 10;
+
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    waiting: Mutex<Waiting>,
+    bytes_max: usize,
+    samples_max: usize,
+    /// Wakes the writer.
+    filled: Notify,
+    /// Wakes those who wait for room.
+    emptied: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Those that are full.
+    packets: VecDeque<Bytes>,
+    /// The one that is being written.
+    last: BytesMut,
+    bytes: usize,
+    samples: VecDeque<Sample>,
+    closed: bool,
+}
+
+/// Why a frame was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Untaken {
+    /// There is no room.
+    Full,
+    /// The connection is cut.
+    Closed,
+}
+
+impl Outgoing {
+    pub(crate) fn new(bytes_max: usize, samples_max: usize) -> Self {
+        Outgoing { waiting: Mutex::default(), bytes_max, samples_max, filled: Notify::new(), emptied: Notify::new() }
+    }
+
+    /// Takes a frame, if there is room.
+    pub(crate) fn try_push(&self, body: &Body) -> Result<(), Untaken> {
+        let mut waiting = self.waiting.lock();
+        match (waiting.closed, waiting.bytes >= self.bytes_max) {
+            (true, _) => Err(Untaken::Closed),
+            (false, true) => Err(Untaken::Full),
+            (false, false) => {
+                waiting.append(body);
+                drop(waiting);
+                self.filled.notify_one();
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes a frame without which the other side does not go on: small, and few at a time.
+    pub(crate) fn push_small(&self, body: &Body) {
+        let mut waiting = self.waiting.lock();
+        if !waiting.closed {
+            waiting.append(body);
+            drop(waiting);
+            self.filled.notify_one();
+        }
+    }
+
+    /// Takes a frame once there is room. False if the connection is cut.
+    pub(crate) async fn push(&self, body: &Body) -> bool {
+        loop {
+            let room = self.emptied.notified();
+            tokio::pin!(room);
+            room.as_mut().enable();
+            match self.try_push(body) {
+                Ok(()) => return true,
+                Err(Untaken::Closed) => return false,
+                Err(Untaken::Full) => room.await,
+            }
+        }
+    }
+
+    /// Takes a sample; the oldest goes if there are too many.
+    pub(crate) fn push_sample(&self, sample: Sample) -> Result<(), Untaken> {
+        let mut waiting = self.waiting.lock();
+        if waiting.closed {
+            return Err(Untaken::Closed);
+        }
+        if waiting.samples.len() >= self.samples_max {
+            waiting.samples.pop_front();
+        }
+        waiting.samples.push_back(sample);
+        drop(waiting);
+        self.filled.notify_one();
+        Ok(())
+    }
+
+    /// The next packet, once there is one. Nothing if the connection is cut, and everything taken before that is written.
+    pub(crate) async fn next(&self) -> Option<Bytes> {
+        loop {
+            let filled = self.filled.notified();
+            if let Some(packet) = self.take()? {
+                self.emptied.notify_waiters();
+                return Some(packet);
+            }
+            filled.await;
+        }
+    }
+
+    fn take(&self) -> Option<Option<Bytes>> {
+        let mut waiting = self.waiting.lock();
+        if waiting.packets.is_empty() {
+            while waiting.last.len() < PACKET_BYTES
+                && let Some(sample) = waiting.samples.pop_front()
+            {
+                waiting.append(&Body::Sample(sample));
+            }
+        }
+        let packet = match waiting.packets.pop_front() {
+            Some(packet) => Some(packet),
+            None if waiting.last.is_empty() => None,
+            None => Some(waiting.last.split().freeze()),
+        };
+        match &packet {
+            Some(packet) => waiting.bytes -= packet.len(),
+            None if waiting.closed => return None,
+            None => {}
+        }
+        Some(packet)
+    }
+
+    /// Takes nothing more.
+    pub(crate) fn close(&self) {
+        self.waiting.lock().closed = true;
+        self.filled.notify_one();
+        self.emptied.notify_waiters();
+    }
+}
+
+impl Waiting {
+    fn append(&mut self, body: &Body) {
+        let before = self.last.len();
+        envelope::append(&mut self.last, body);
+        self.bytes += self.last.len() - before;
+        if self.last.len() >= PACKET_BYTES {
+            let full = self.last.split().freeze();
+            self.packets.push_back(full);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::envelope::Number;
+    use futures_util::FutureExt;
+
+    fn sample(text: &'static str) -> Sample {
+        Sample { route: "r".into(), payload: Bytes::from_static(text.as_bytes()) }
+    }
+
+    fn read(packet: Bytes) -> Vec<Body> {
+        envelope::packet(packet)
+            .unwrap()
+            .into_iter()
+            .map(|frame| envelope::frame(frame).unwrap().unwrap())
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn what_is_ready_goes_in_one_packet_and_in_order() {
+        let outgoing = Outgoing::new(1 << 20, 2);
+        let pings: Vec<_> = (0..5).map(|number| Body::Ping(Number { number })).collect();
+        pings.iter().for_each(|ping| outgoing.try_push(ping).unwrap());
+        assert_eq!(read(outgoing.next().await.unwrap()), pings);
+        assert!(outgoing.next().now_or_never().is_none(), "nothing is left");
+    }
+
+    #[tokio::test]
+    async fn the_newest_samples_win() {
+        let outgoing = Outgoing::new(1 << 20, 2);
+        for text in ["a", "b", "c"] {
+            outgoing.push_sample(sample(text)).unwrap();
+        }
+        assert_eq!(read(outgoing.next().await.unwrap()), [Body::Sample(sample("b")), Body::Sample(sample("c"))]);
+    }
+
+    #[tokio::test]
+    async fn who_finds_no_room_waits_for_it_and_what_is_closed_takes_nothing() {
+        let outgoing = Outgoing::new(1, 2);
+        let ping = Body::Ping(Number { number: 1 });
+        outgoing.try_push(&ping).unwrap();
+        assert_eq!(outgoing.try_push(&ping), Err(Untaken::Full));
+        let (pushed, packet) = tokio::join!(outgoing.push(&ping), outgoing.next());
+        assert!(pushed && packet.is_some());
+        outgoing.close();
+        assert_eq!(outgoing.try_push(&ping), Err(Untaken::Closed));
+        assert!(!outgoing.push(&ping).await);
+        assert!(outgoing.next().await.is_some(), "what was taken before is written");
+        assert!(outgoing.next().await.is_none());
+    }
+}

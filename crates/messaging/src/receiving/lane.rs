@@ -1,0 +1,118 @@
+//! The requests of one route: so many side by side, those of one key one after the other, the rest in line.
+
+use super::Held;
+use super::route::{Incoming, Route};
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+pub(crate) struct Lane {
+    pub(crate) route: Route,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    running: usize,
+    waiting: VecDeque<Job>,
+    /// The keys of which a request runs, and those that wait for it.
+    keys: HashMap<Vec<u8>, VecDeque<Job>>,
+}
+
+/// A request that is to be run.
+pub(crate) struct Job {
+    pub(crate) incoming: Incoming,
+    pub(crate) held: Held,
+    pub(crate) key: Option<Vec<u8>>,
+}
+
+impl Lane {
+    pub(crate) fn new(route: Route) -> Self {
+        Lane { route, state: Mutex::default() }
+    }
+
+    /// Runs a request now, or when its turn comes.
+    pub(crate) fn run(self: &Arc<Self>, job: Job) {
+        let job = {
+            let mut state = self.state.lock();
+            if state.running >= self.route.side_by_side {
+                return state.waiting.push_back(job);
+            }
+            let Some(job) = state.free(job) else { return };
+            state.running += 1;
+            job
+        };
+        tokio::spawn(Turn { lane: Arc::clone(self), key: None }.work(job));
+    }
+}
+
+impl State {
+    /// The job, if no other of its key runs; it waits for that one if not.
+    fn free(&mut self, job: Job) -> Option<Job> {
+        let Some(key) = &job.key else { return Some(job) };
+        match self.keys.get_mut(key) {
+            Some(line) => {
+                line.push_back(job);
+                None
+            }
+            None => {
+                self.keys.insert(key.clone(), VecDeque::new());
+                Some(job)
+            }
+        }
+    }
+
+    /// What is next for somebody who has just run a job of that key.
+    fn next(&mut self, key: Option<Vec<u8>>) -> Option<Job> {
+        if let Some(key) = key {
+            match self.keys.get_mut(&key).and_then(VecDeque::pop_front) {
+                Some(job) => return Some(job),
+                None => drop(self.keys.remove(&key)),
+            }
+        }
+        while let Some(job) = self.waiting.pop_front() {
+            if let Some(job) = self.free(job) {
+                return Some(job);
+            }
+        }
+        None
+    }
+}
+
+/// The right to run one request at a time. However it ends, the next one goes on.
+struct Turn {
+    lane: Arc<Lane>,
+    /// Of the job that runs.
+    key: Option<Vec<u8>>,
+}
+
+impl Turn {
+    async fn work(mut self, mut job: Job) {
+        loop {
+            self.key = job.key.take();
+            super::run(&self.lane.route, job.incoming, job.held).await;
+            let next = self.lane.state.lock().next(self.key.take());
+            match next {
+                Some(next) => job = next,
+                None => return,
+            }
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut state = self.lane.state.lock();
+        state.running -= 1;
+        let (key, stopped) = (self.key.take(), std::thread::panicking());
+        if key.is_some() || stopped {
+            // The task was ended from outside: whoever waits goes with it, and those who sent it are told.
+            if let Some(key) = key {
+                let line = state.keys.remove(&key);
+                drop(state);
+                drop(line);
+            }
+        }
+    }
+}

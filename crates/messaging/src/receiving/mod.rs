@@ -1,0 +1,405 @@
+//! Receiving: what comes is checked, looked up in the inbox, run by its route, and answered.
+//!
+//! ```text
+//!   request --route? allowed? in time?--> inbox --new--> lane --> handler --> outcome --> inbox, all who wait
+//!                |                          |--runs: waits (call), dropped (tell)
+//!                +--no: refused             |--finished: answered from there
+//!                                           +--full, or other bytes: refused
+//! ```
+//! A tell is answered as soon as it is taken: from then on it is this side's, which tries it again and keeps it as a dead letter if nothing helps.
+
+mod lane;
+mod route;
+mod samples;
+
+pub(crate) use lane::{Job, Lane};
+pub use route::{Caller, Incoming, Route};
+pub(crate) use route::{Routed, SampleHandler, StreamHandler};
+pub(crate) use samples::Samples;
+
+use crate::envelope::Request;
+use crate::inbox::{Finish, Kind, Seat, Ticket, Verdict};
+use crate::letters::{Direction, Letter, LetterKind};
+use crate::limits::{NAME_MAX, TRACE_MAX};
+use crate::node::{Connection, Inner};
+use crate::time;
+use bytes::Bytes;
+use futures_util::FutureExt;
+use std::any::Any;
+use std::hash::BuildHasher;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use steadfast_kernel::{Class, Code, Failure, Timestamp, Verdict as After};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How long somebody waits who was refused because there is too much to do.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// Somebody who waits for an answer.
+#[derive(Clone)]
+pub(crate) struct Waiter {
+    connection: Arc<Connection>,
+    number: u64,
+    attempt: u32,
+}
+
+impl Waiter {
+    fn answer_now(&self, outcome: Result<Bytes, Failure>) {
+        self.connection.reply_now(self.number, self.attempt, outcome);
+    }
+}
+
+/// A call that runs and that its caller may call off.
+pub(crate) struct Cancellable {
+    seat: Option<Seat>,
+    called_off: Option<CancellationToken>,
+}
+
+impl Inner {
+    /// A request has come.
+    pub(crate) fn receive(self: &Arc<Self>, connection: &Arc<Connection>, kind: Kind, request: Request) {
+        let waiter = Waiter { connection: Arc::clone(connection), number: request.number, attempt: request.attempt };
+        if let Err((waiter, failure)) = self.take_in(connection, kind, request, waiter) {
+            waiter.answer_now(Err(failure));
+        }
+    }
+
+    fn take_in(
+        self: &Arc<Self>,
+        connection: &Arc<Connection>,
+        kind: Kind,
+        request: Request,
+        waiter: Waiter,
+    ) -> Result<(), (Waiter, Failure)> {
+        let lane = match self.lane(&request) {
+            Ok(lane) => lane,
+            Err(failure) => return Err((waiter, failure)),
+        };
+        let caller = connection.caller();
+        if let Some(Err(failure)) = lane.route.guard.as_ref().map(|guard| guard(&caller)) {
+            return Err((waiter, failure));
+        }
+        if request.left_us == 0 {
+            return Err((waiter, Failure::new(Code::DeadlineExceeded, "its time was over when it came")));
+        }
+        let Some(place) = Place::take(self, request.payload.len()) else {
+            let failure = Failure::new(Code::ResourceExhausted, "too many requests run or wait here");
+            return Err((waiter, failure.retry_after(RETRY_AFTER)));
+        };
+        let ends_at = match kind {
+            Kind::Call => time::after(Duration::from_micros(request.left_us).min(lane.route.timeout)),
+            Kind::Tell => time::after(lane.route.timeout),
+        };
+        let called_off = (kind == Kind::Call).then(CancellationToken::new);
+        let (ticket, first) = match lane.route.once {
+            false => (None, Some(waiter)),
+            true => match self.look_up(&caller, kind, &request, waiter)? {
+                Some((ticket, seat, waiter)) => {
+                    if kind == Kind::Call {
+                        connection
+                            .calls
+                            .lock()
+                            .insert(request.number, Cancellable { seat: Some(seat), called_off: called_off.clone() });
+                    }
+                    (Some(ticket), waiter)
+                }
+                None => return Ok(()),
+            },
+        };
+        let incoming = Incoming {
+            route: request.route.into(),
+            id: request.id.into(),
+            caller,
+            attempt: request.attempt,
+            redelivered: false,
+            ends_at,
+            trace: request.trace.into(),
+            payload: request.payload,
+        };
+        let mut held = Held { node: Arc::clone(self), kind, ticket, waiter: first, called_off, number: request.number, _place: place };
+        if kind == Kind::Tell {
+            held.taken();
+        }
+        let key = lane.route.key.as_ref().map(|key| key(&incoming));
+        lane.run(Job { incoming, held, key });
+        Ok(())
+    }
+
+    fn lane(&self, request: &Request) -> Result<Arc<Lane>, Failure> {
+        let refuse = |message: String| Failure::new(Code::InvalidArgument, message);
+        match () {
+            () if self.is_closing() => return Err(Failure::transient(format!("{} is ending", self.name))),
+            () if request.id.is_empty() || request.id.len() > NAME_MAX => {
+                return Err(refuse(format!("a request id has 1 to {NAME_MAX} bytes")));
+            }
+            () if request.trace.len() > TRACE_MAX => return Err(refuse(format!("a trace has at most {TRACE_MAX} bytes"))),
+            () if request.payload.len() > self.limits.payload_bytes_max => {
+                return Err(refuse(format!("a payload has at most {} bytes", self.limits.payload_bytes_max)));
+            }
+            () => {}
+        }
+        match self.routes.read().get(&*request.route) {
+            Some(Routed::Requests(lane)) => Ok(Arc::clone(lane)),
+            Some(_) => Err(refuse(format!("{} takes no calls and tells", short(&request.route)))),
+            None => Err(Failure::new(Code::NotFound, format!("{} has no route {}", self.name, short(&request.route)))),
+        }
+    }
+
+    /// Whether a request is to be run; nothing if it is dealt with.
+    #[expect(clippy::type_complexity, reason = "what a request that is to be run needs")]
+    fn look_up(
+        &self,
+        caller: &Caller,
+        kind: Kind,
+        request: &Request,
+        waiter: Waiter,
+    ) -> Result<Option<(Ticket, Seat, Option<Waiter>)>, (Waiter, Failure)> {
+        let digest = self.hasher.hash_one((&request.route, &request.payload));
+        let (connection, number) = (Arc::clone(&waiter.connection), waiter.number);
+        let verdict = self.inbox.lock().check(&caller.scope, &request.id, kind, digest, waiter, Instant::now());
+        match verdict {
+            Verdict::New(ticket, seat) => Ok(Some((ticket, seat, None))),
+            Verdict::Waits(seat) => {
+                connection.calls.lock().insert(number, Cancellable { seat: Some(seat), called_off: None });
+                Ok(None)
+            }
+            Verdict::Dropped(waiter) => {
+                waiter.answer_now(Ok(Bytes::new()));
+                Ok(None)
+            }
+            Verdict::Known(outcome, waiter) => {
+                waiter.answer_now(outcome);
+                Ok(None)
+            }
+            Verdict::Different(waiter) => {
+                Err((waiter, Failure::new(Code::InvalidArgument, "another request of that id came before: an id stands for one request")))
+            }
+            Verdict::Full(waiter, retry_after) => {
+                Err((waiter, Failure::new(Code::ResourceExhausted, "the inbox is full").retry_after(retry_after)))
+            }
+        }
+    }
+
+    /// The caller of a call does not wait any more.
+    pub(crate) fn called_off(&self, connection: &Connection, number: u64) {
+        let Some(call) = connection.calls.lock().remove(&number) else { return };
+        let nobody = match call.seat {
+            Some(seat) => self.inbox.lock().leave(seat).is_some_and(|left| left.nobody),
+            None => true,
+        };
+        if let (true, Some(called_off)) = (nobody, call.called_off) {
+            called_off.cancel();
+        }
+    }
+
+    /// A connection is cut: nobody waits on it any more. What runs goes on, its caller may come again.
+    pub(crate) fn nobody_waits(&self, connection: &Connection) {
+        let calls = std::mem::take(&mut *connection.calls.lock());
+        for seat in calls.into_values().filter_map(|call| call.seat) {
+            self.inbox.lock().leave(seat);
+        }
+    }
+
+    /// Bytes have come that cannot be read.
+    pub(crate) fn unreadable(self: &Arc<Self>, connection: &Connection, payload: Bytes, failure: Failure) {
+        let (direction, kind, peer) = (Direction::Received, LetterKind::Frame, connection.caller().scope.to_string());
+        self.post(Letter { direction, kind, peer, route: String::new(), id: String::new(), payload, failure });
+    }
+
+    /// Keeps a dead letter, and tries for a while if that does not work.
+    pub(crate) fn post(self: &Arc<Self>, letter: Letter) {
+        let node = Arc::clone(self);
+        tracing::warn!(route = letter.route, peer = letter.peer, failure = %letter.failure, "a message is a dead letter");
+        tokio::spawn(async move {
+            let policy = steadfast_kernel::Policy::default();
+            for attempt in 1.. {
+                let Err(failure) = node.letters.post(letter.clone()).await else { return };
+                match policy.after(attempt, &failure, Timestamp::EPOCH, None, node.draw()) {
+                    After::RetryIn { delay, .. } => time::until(time::after(delay)).await,
+                    After::GiveUp(_) => {
+                        return tracing::error!(route = letter.route, id = letter.id, peer = letter.peer, %failure, "a dead letter is lost");
+                    }
+                }
+            }
+        });
+    }
+
+    /// Gives a message to its handler again.
+    pub(crate) async fn deliver_again(self: &Arc<Self>, letter: &Letter) -> Result<(), Failure> {
+        let not_found = || Failure::new(Code::NotFound, format!("{} has no route {:?} for calls and tells", self.name, letter.route));
+        let routed = self.routes.read().get(&*letter.route).cloned();
+        let Some(Routed::Requests(lane)) = routed else { return Err(not_found()) };
+        let name: Arc<str> = letter.peer.as_str().into();
+        let caller = Caller {
+            scope: Arc::clone(&name),
+            fingerprint: None,
+            principal: None,
+            peer: crate::node::Peer::Named(Arc::clone(&name)),
+            name,
+        };
+        let incoming = Incoming {
+            route: letter.route.as_str().into(),
+            id: letter.id.as_str().into(),
+            caller,
+            attempt: letter.failure.attempts.saturating_add(1),
+            redelivered: true,
+            ends_at: time::after(lane.route.timeout),
+            trace: Arc::default(),
+            payload: letter.payload.clone(),
+        };
+        attempt(&lane.route, incoming, None).await.map(drop)
+    }
+}
+
+/// A name of the other side in a message: not longer than it may be.
+fn short(name: &str) -> &str {
+    &name[..name.floor_char_boundary(NAME_MAX)]
+}
+
+/// A place among the requests that run or wait; free again when it is dropped.
+pub(crate) struct Place {
+    node: Arc<Inner>,
+    bytes: usize,
+}
+
+impl Place {
+    fn take(node: &Arc<Inner>, bytes: usize) -> Option<Self> {
+        let place = Place { node: Arc::clone(node), bytes };
+        let count = node.requests.fetch_add(1, Ordering::Relaxed);
+        let before = node.requests_bytes.fetch_add(bytes, Ordering::Relaxed);
+        (count < node.limits.requests_max && before + bytes <= node.limits.requests_bytes_max).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.node.requests_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        if self.node.requests.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.node.idle.notify_waiters();
+        }
+    }
+}
+
+/// What is held for a request until it is over. Dropped before that, it is as if the request had never come, and those who wait may try again.
+pub(crate) struct Held {
+    node: Arc<Inner>,
+    kind: Kind,
+    ticket: Option<Ticket>,
+    /// Who waits, if the inbox does not know.
+    waiter: Option<Waiter>,
+    called_off: Option<CancellationToken>,
+    number: u64,
+    _place: Place,
+}
+
+impl Held {
+    /// A tell was taken.
+    fn taken(&mut self) {
+        if let Some(waiter) = self.waiter.take() {
+            waiter.answer_now(Ok(Bytes::new()));
+        }
+    }
+
+    /// The request is over: all who wait are told.
+    async fn settle(mut self, outcome: Result<Bytes, Failure>) {
+        for waiter in self.finish(Finish::of(&outcome)) {
+            let Waiter { connection, number, attempt } = waiter;
+            connection.reply(crate::node::reply(number, attempt, outcome.clone())).await;
+        }
+    }
+
+    fn finish(&mut self, finish: Finish) -> Vec<Waiter> {
+        let mut waiters: Vec<_> = self.waiter.take().into_iter().collect();
+        if let Some(ticket) = self.ticket.take() {
+            waiters.extend(self.node.inbox.lock().finish(ticket, finish, Instant::now()));
+        }
+        if self.kind == Kind::Call {
+            for waiter in &waiters {
+                waiter.connection.calls.lock().remove(&waiter.number);
+            }
+        }
+        waiters
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        for waiter in self.finish(Finish::Forget) {
+            waiter.answer_now(Err(Failure::transient(format!("{} let go of request {}", self.node.name, self.number))));
+        }
+    }
+}
+
+/// Runs a request to its end.
+pub(crate) async fn run(route: &Route, incoming: Incoming, held: Held) {
+    match held.kind {
+        Kind::Call => {
+            let called_off = held.called_off.clone();
+            let outcome = attempt(route, incoming.clone(), called_off).await;
+            if let Err(failure) = &outcome
+                && failure.class == Class::Poison
+            {
+                held.node.post(letter(LetterKind::Call, &incoming, failure.clone()));
+            }
+            held.settle(outcome).await;
+        }
+        Kind::Tell => {
+            let node = Arc::clone(&held.node);
+            if let Err(failure) = all_attempts(route, &incoming, &node).await {
+                node.post(letter(LetterKind::Tell, &incoming, failure));
+            }
+            held.settle(Ok(Bytes::new())).await;
+        }
+    }
+}
+
+fn letter(kind: LetterKind, incoming: &Incoming, failure: Failure) -> Letter {
+    let (route, id, payload) = (incoming.route.to_string(), incoming.id.to_string(), incoming.payload.clone());
+    Letter { direction: Direction::Received, kind, peer: incoming.caller.scope.to_string(), route, id, payload, failure }
+}
+
+/// The attempts of a tell, as its route says.
+async fn all_attempts(route: &Route, incoming: &Incoming, node: &Inner) -> Result<(), Failure> {
+    let mut number = 1;
+    loop {
+        let incoming = Incoming { ends_at: time::after(route.timeout), attempt: number, ..incoming.clone() };
+        let Err(failure) = attempt(route, incoming, None).await else { return Ok(()) };
+        match route.policy.after(number, &failure, Timestamp::EPOCH, None, node.draw()) {
+            After::RetryIn { delay, .. } => time::until(time::after(delay)).await,
+            After::GiveUp(why) => return Err(why.failure(failure, number)),
+        }
+        number += 1;
+    }
+}
+
+/// One attempt of a handler, until its time is over or it is called off.
+async fn attempt(route: &Route, incoming: Incoming, called_off: Option<CancellationToken>) -> Result<Bytes, Failure> {
+    let ends_at = incoming.ends_at;
+    if Instant::now() >= ends_at {
+        return Err(Failure::new(Code::DeadlineExceeded, "its time was over before its turn came"));
+    }
+    let handling = AssertUnwindSafe(async { (route.handler)(incoming).await }).catch_unwind();
+    let off = async {
+        match called_off {
+            Some(called_off) => called_off.cancelled_owned().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        outcome = handling => outcome.unwrap_or_else(|panic| Err(Failure::new(Code::Internal, format!("the handler panicked: {}", said(&*panic))))),
+        () = off => Err(Failure::new(Code::Cancelled, "its caller does not wait any more")),
+        () = time::until(ends_at) => Err(Failure::new(Code::DeadlineExceeded, "the handler did not end in time")),
+    }
+}
+
+fn said(panic: &(dyn Any + Send)) -> &str {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => text,
+        (None, Some(text)) => text,
+        (None, None) => "it said nothing",
+    }
+}

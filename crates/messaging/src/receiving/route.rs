@@ -1,0 +1,160 @@
+//! Routes: who deals with what comes, and how.
+
+use crate::node::Peer;
+use crate::streams::Stream;
+use crate::wire::Fingerprint;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use serde::de::DeserializeOwned;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_kernel::{Failure, Policy};
+use tokio::time::Instant;
+
+/// A request, as its handler sees it.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Incoming {
+    /// The route that it came by.
+    pub route: Arc<str>,
+    /// What tells it apart from all other requests of its caller; empty for streams and samples.
+    pub id: Arc<str>,
+    /// Who sent it.
+    pub caller: Caller,
+    /// Which attempt of the caller's it is.
+    pub attempt: u32,
+    /// It may have been run before, in part or whole: it comes out of the dead letters, or of a process that has ended.
+    pub redelivered: bool,
+    /// When its time is over. The handler is dropped then.
+    pub ends_at: Instant,
+    /// The trace that it belongs to; empty if there is none.
+    pub trace: Arc<str>,
+    /// The bytes.
+    pub payload: Bytes,
+}
+
+impl Incoming {
+    /// Reads the bytes as JSON.
+    ///
+    /// # Errors
+    /// Poison, if they say something else: the message becomes a dead letter.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        serde_json::from_slice(&self.payload).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            Failure::poison(format!(
+                "the payload of {} is not what it takes: {:?} error at line {line}, column {column}",
+                self.route,
+                error.classify()
+            ))
+        })
+    }
+
+    /// How much of its time is left.
+    pub fn left(&self) -> Duration {
+        self.ends_at.saturating_duration_since(Instant::now())
+    }
+}
+
+/// Shows what it is about, never its bytes.
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Incoming({} {} of {}, attempt {}, {} bytes)", self.route, self.id, self.caller.name, self.attempt, self.payload.len())
+    }
+}
+
+/// Who sent something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// What it calls itself.
+    pub name: Arc<str>,
+    /// What tells its requests from those of others: its name, and what it has proved.
+    pub scope: Arc<str>,
+    /// Its certificate, if it has shown one.
+    pub fingerprint: Option<Fingerprint>,
+    /// Who it is by its token, if the listener asked for one.
+    pub principal: Option<Arc<str>>,
+    /// How to call it back, over the same connection if that is still there.
+    pub peer: Peer,
+}
+
+pub(crate) type Handler = Arc<dyn Fn(Incoming) -> BoxFuture<'static, Result<Bytes, Failure>> + Send + Sync>;
+pub(crate) type StreamHandler = Arc<dyn Fn(Stream, Incoming) -> BoxFuture<'static, Result<(), Failure>> + Send + Sync>;
+pub(crate) type SampleHandler = Arc<dyn Fn(Incoming) -> BoxFuture<'static, ()> + Send + Sync>;
+type Guard = Arc<dyn Fn(&Caller) -> Result<(), Failure> + Send + Sync>;
+type KeyOf = Arc<dyn Fn(&Incoming) -> Vec<u8> + Send + Sync>;
+
+/// How the requests of one route are dealt with.
+#[derive(Clone)]
+#[must_use]
+pub struct Route {
+    pub(crate) handler: Handler,
+    pub(crate) once: bool,
+    pub(crate) side_by_side: usize,
+    pub(crate) key: Option<KeyOf>,
+    pub(crate) timeout: Duration,
+    pub(crate) guard: Option<Guard>,
+    pub(crate) policy: Policy,
+}
+
+impl Route {
+    /// Requests are given to that handler: each once, up to 256 side by side, and for a minute at the most.
+    pub fn new<F, Fut, Answer>(handler: F) -> Self
+    where
+        F: Fn(Incoming) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Answer, Failure>> + Send + 'static,
+        Answer: Into<Bytes>,
+    {
+        let handler: Handler = Arc::new(move |incoming| {
+            let answer = handler(incoming);
+            Box::pin(async move { answer.await.map(Into::into) })
+        });
+        let (timeout, policy) = (Duration::from_secs(60), Policy::transient());
+        Route { handler, once: true, side_by_side: 256, key: None, timeout, guard: None, policy }
+    }
+
+    /// Runs a request as often as it is delivered: for handlers that do not mind, such as those that only read.
+    pub fn every_time(mut self) -> Self {
+        self.once = false;
+        self
+    }
+
+    /// How many run side by side at the most.
+    pub fn side_by_side(mut self, count: usize) -> Self {
+        self.side_by_side = count.max(1);
+        self
+    }
+
+    /// Requests of one key run one after the other, in the order in which they came.
+    pub fn serial_by<K: AsRef<[u8]>>(mut self, key: impl Fn(&Incoming) -> K + Send + Sync + 'static) -> Self {
+        self.key = Some(Arc::new(move |incoming| key(incoming).as_ref().to_vec()));
+        self
+    }
+
+    /// How long a request may run, also if its caller would wait for longer.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Who may send requests here. What is refused leaves no trace.
+    pub fn allow(mut self, guard: impl Fn(&Caller) -> Result<(), Failure> + Send + Sync + 'static) -> Self {
+        self.guard = Some(Arc::new(guard));
+        self
+    }
+
+    /// What follows a failure of a tell that was taken: its sender does not hear of it any more. [`Policy::transient`] unless said otherwise.
+    pub fn tell_policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+}
+
+/// What a name leads to.
+#[derive(Clone)]
+pub(crate) enum Routed {
+    Requests(Arc<super::lane::Lane>),
+    Streams(StreamHandler),
+    Samples(Arc<super::samples::Samples>),
+}

@@ -1,0 +1,94 @@
+//! How many retries a peer gets: a part of the traffic, so that retries never become the load that keeps a peer down.
+//!
+//! A retry that finds nothing left is not refused: it gets a time in the future, one after the other. Only if that is too late for it, it is given up.
+
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What a first send adds, in thousandths of a retry: 10 % of the traffic.
+const PER_SEND: i64 = 100;
+
+/// How long a thousandth of a retry takes to come back by itself: ten retries a second, so that somebody who sends little may retry as well.
+const REFILL: Duration = Duration::from_micros(100);
+
+/// The most that is saved up, in thousandths of a retry: 100 of them, and what a new peer begins with.
+const SAVED_MAX: i64 = 100_000;
+
+const RETRY: i64 = 1000;
+
+/// The budget of one peer.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    /// Below zero if retries have a time in the future.
+    saved: i64,
+    looked_at: Instant,
+}
+
+impl Budget {
+    pub(crate) fn new(now: Instant) -> Self {
+        Budget { saved: SAVED_MAX, looked_at: now }
+    }
+
+    /// A request is sent for the first time.
+    pub(crate) fn sent(&mut self) {
+        self.saved = (self.saved + PER_SEND).min(SAVED_MAX);
+    }
+
+    /// When there is a retry for somebody whose time ends then; nothing if that would be too late.
+    pub(crate) fn reserve(&mut self, now: Instant, ends_at: Instant) -> Option<Instant> {
+        let earned = now.saturating_duration_since(self.looked_at).as_micros() / REFILL.as_micros();
+        let earned = i64::try_from(earned).unwrap_or(SAVED_MAX).min(2 * SAVED_MAX);
+        self.looked_at += REFILL * u32::try_from(earned).unwrap_or(u32::MAX);
+        self.saved = self.saved.saturating_add(earned).min(SAVED_MAX);
+        if self.saved == SAVED_MAX {
+            self.looked_at = now;
+        }
+        let missing = u32::try_from((RETRY - self.saved).max(0)).unwrap_or(u32::MAX);
+        let at = now + REFILL * missing;
+        (at < ends_at).then(|| {
+            self.saved -= RETRY;
+            at
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn at_once(budget: &mut Budget, now: Instant) -> usize {
+        (0..1000).take_while(|_| budget.reserve(now, now + Duration::from_nanos(1)).is_some()).count()
+    }
+
+    #[test]
+    fn retries_are_a_tenth_of_the_traffic_beyond_the_floor() {
+        let now = Instant::now();
+        let mut budget = Budget::new(now);
+        assert_eq!(at_once(&mut budget, now), 100);
+        (0..500).for_each(|_| budget.sent());
+        assert_eq!(at_once(&mut budget, now), 50);
+    }
+
+    #[test]
+    fn somebody_who_sends_nothing_may_retry_ten_times_a_second() {
+        let now = Instant::now();
+        let mut budget = Budget::new(now);
+        at_once(&mut budget, now);
+        assert_eq!(at_once(&mut budget, now + Duration::from_secs(3)), 30);
+        assert_eq!(at_once(&mut budget, now + HOUR), 100, "what is saved up has a bound");
+    }
+
+    #[test]
+    fn in_a_storm_retries_come_one_after_the_other_and_none_too_late() {
+        let now = Instant::now();
+        let mut budget = Budget::new(now);
+        at_once(&mut budget, now);
+        let ends_at = now + Duration::from_secs(5);
+        let times: Vec<_> = std::iter::from_fn(|| budget.reserve(now, ends_at)).collect();
+        assert_eq!(times.len(), 49, "ten a second for five seconds, the end not included");
+        assert!(times.is_sorted() && times.iter().all(|at| *at < ends_at));
+        assert_eq!(times[9] - times[8], Duration::from_millis(100));
+    }
+}

@@ -1,0 +1,298 @@
+//! Sending: attempts with one id inside one deadline, over whichever connection there is.
+//!
+//! ```text
+//!   connect? --> send --> wait --answer--> done
+//!      ^                   |
+//!      |     transient failure, connection cut, attempt too long: once more, after a delay that ends early when there is a new connection
+//!      +-------------------+--permanent, poison, attempts used up, out of time--> failed
+//! ```
+
+mod budget;
+mod slot;
+
+pub(crate) use budget::Budget;
+pub(crate) use slot::Slot;
+
+use crate::envelope::{self, Body, Number, Request};
+use crate::letters::{Direction, Letter, LetterKind};
+use crate::limits::{NAME_MAX, TRACE_MAX};
+use crate::node::{Known, Node, Peer, Registered};
+use crate::time;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use slot::News;
+use std::future::IntoFuture;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_kernel::{Class, Code, Failure, GaveUp, Policy, Timestamp, Verdict};
+use tokio::time::Instant;
+
+/// How long a call or a tell has if nobody says otherwise.
+pub const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A request that is going to be sent: awaited, it is. Made by [`Node::call`] and [`Node::tell`].
+#[must_use = "it is sent when it is awaited"]
+#[derive(Clone, Debug)]
+pub struct Sending<Answer> {
+    node: Node,
+    peer: Peer,
+    route: String,
+    payload: Bytes,
+    id: Option<String>,
+    timeout: Duration,
+    policy: Policy,
+    trace: String,
+    /// It comes out of the dead letters, and stays there if it fails.
+    once_more: bool,
+    answer: PhantomData<fn() -> Answer>,
+}
+
+/// A request with an answer.
+pub type Call = Sending<Bytes>;
+
+/// A one-way message: it is over when the other side has taken it.
+pub type Tell = Sending<()>;
+
+impl<Answer> Sending<Answer> {
+    pub(crate) fn new(node: Node, peer: Peer, route: String, payload: Bytes) -> Self {
+        let (id, trace) = (None, String::new());
+        Sending {
+            node,
+            peer,
+            route,
+            payload,
+            id,
+            timeout: TIMEOUT,
+            policy: Policy::transient(),
+            trace,
+            once_more: false,
+            answer: PhantomData,
+        }
+    }
+
+    /// How long it may take in all: connecting, every attempt, the waits between them. 30 s unless said otherwise.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// What follows a failed attempt. [`Policy::transient`] unless said otherwise; without an attempt timeout, an attempt has its share of the time.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// What tells it apart from all other requests of this node: the receiver runs a request of one id once. Made for it unless said.
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// The trace that it belongs to, as a W3C `traceparent`.
+    pub fn trace(mut self, trace: impl Into<String>) -> Self {
+        self.trace = trace.into();
+        self
+    }
+
+    /// It comes out of the dead letters, and stays there if it fails.
+    pub(crate) fn once_more(mut self) -> Self {
+        self.once_more = true;
+        self
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        let refuse = |message: String| Err(Failure::new(Code::InvalidArgument, message));
+        let longest = self.node.limits().payload_bytes_max;
+        let id = self.id.as_deref().unwrap_or("-");
+        match () {
+            () if self.payload.len() > longest => {
+                refuse(format!("the payload has {} bytes, and {longest} are allowed", self.payload.len()))
+            }
+            () if self.route.is_empty() || self.route.len() > NAME_MAX => refuse(format!("a route has 1 to {NAME_MAX} bytes")),
+            () if id.is_empty() || id.len() > NAME_MAX => refuse(format!("a request id has 1 to {NAME_MAX} bytes")),
+            () if self.trace.len() > TRACE_MAX => refuse(format!("a trace has at most {TRACE_MAX} bytes")),
+            () if self.timeout.is_zero() => refuse("a timeout of 0 leaves no time for anything".into()),
+            () => self.policy.validate().or_else(|error| refuse(error.to_string())),
+        }
+    }
+
+    async fn send(self, is_call: bool) -> Result<Bytes, Failure> {
+        self.check()?;
+        let known = self.node.inner.know(&self.peer)?;
+        let registered = known.register(self.node.limits())?;
+        let ends_at = time::after(self.timeout);
+        let share = self.timeout / self.policy.attempts_max().max(1);
+        let request = Request {
+            number: registered.number,
+            attempt: 0,
+            route: self.route,
+            id: self.id.unwrap_or_else(|| self.node.inner.request_id()),
+            left_us: 0,
+            trace: self.trace,
+            payload: self.payload,
+        };
+        let mut errand = Errand {
+            attempt_timeout: self.policy.attempt_timeout_for().unwrap_or(share),
+            body: if is_call { Body::Call(request) } else { Body::Tell(request) },
+            known,
+            registered,
+            policy: self.policy,
+            ends_at,
+            attempt: 0,
+            connection: None,
+            over: false,
+        };
+        let outcome = errand.run(&self.node).await;
+        errand.over = true;
+        if let (false, Err(failure)) = (is_call || self.once_more, &outcome)
+            && failure.class != Class::Poison
+            && (failure.max_attempts.is_some() || failure.class == Class::Transient)
+        {
+            let Request { route, id, payload, .. } = errand.request().clone();
+            let (direction, kind, peer) = (Direction::Sent, LetterKind::Tell, self.peer.to_string());
+            self.node.inner.post(Letter { direction, kind, peer, route, id, payload, failure: failure.clone() });
+        }
+        outcome
+    }
+}
+
+impl IntoFuture for Call {
+    type Output = Result<Bytes, Failure>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send(true))
+    }
+}
+
+impl IntoFuture for Tell {
+    type Output = Result<(), Failure>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { self.send(false).await.map(drop) })
+    }
+}
+
+fn with_attempts(mut failure: Failure, attempts: u32) -> Failure {
+    failure.attempts = attempts;
+    failure
+}
+
+/// A request under way.
+struct Errand {
+    body: Body,
+    known: Arc<Known>,
+    registered: Registered,
+    policy: Policy,
+    attempt_timeout: Duration,
+    ends_at: Instant,
+    attempt: u32,
+    /// The connection that it was sent on last.
+    connection: Option<u64>,
+    over: bool,
+}
+
+/// Whoever does not wait any more says so, and the other side may stop.
+impl Drop for Errand {
+    fn drop(&mut self) {
+        if let (false, Body::Call(_), Some(connection)) = (self.over, &self.body, self.known.connected()) {
+            let _it_ends_by_its_deadline = connection.outgoing.try_push(&Body::Cancel(Number { number: self.registered.number }));
+        }
+    }
+}
+
+impl Errand {
+    fn request(&self) -> &Request {
+        match &self.body {
+            Body::Call(request) | Body::Tell(request) => request,
+            _ => unreachable!("an errand is a call or a tell"),
+        }
+    }
+
+    async fn run(&mut self, node: &Node) -> Result<Bytes, Failure> {
+        self.known.budget.lock().sent();
+        loop {
+            self.attempt += 1;
+            self.registered.slot.begin(self.attempt);
+            let failure = match self.attempt_once().await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            let verdict = self.policy.after(self.attempt, &failure, Timestamp::EPOCH, None, node.inner.draw());
+            let delay = match verdict {
+                Verdict::RetryIn { delay, .. } => delay,
+                Verdict::GiveUp(GaveUp::MaxRetriesExceeded { max: 1 }) => return Err(with_attempts(failure, 1)),
+                Verdict::GiveUp(why) => return Err(why.failure(failure, self.attempt)),
+            };
+            let last = with_attempts(failure, self.attempt);
+            let now = Instant::now();
+            let Some(not_before) = self.known.budget.lock().reserve(now, self.ends_at) else {
+                return Err(last.cause("too much of what was sent there is sent again already: there is no retry left in time"));
+            };
+            if let Some(answer) = self.pause(now + delay, not_before).await {
+                return answer;
+            }
+            if Instant::now() >= self.ends_at {
+                return Err(last);
+            }
+        }
+    }
+
+    /// Waits before the next attempt: until then, or until there is a new connection, but not for less than the budget says. An answer may come all the same.
+    async fn pause(&self, until: Instant, not_before: Instant) -> Option<Result<Bytes, Failure>> {
+        let until = until.max(not_before).min(self.ends_at);
+        tokio::select! {
+            biased;
+            news = self.registered.slot.news() => match news {
+                News::Answer(Ok(answer)) => Some(Ok(answer)),
+                News::Answer(Err(_)) | News::Lost => None, // of an attempt that was given up
+            },
+            () = async {
+                time::until(not_before).await;
+                self.known.ready_again(self.connection).await;
+            } => None,
+            () = time::until(until) => None,
+        }
+    }
+
+    async fn attempt_once(&mut self) -> Result<Bytes, Failure> {
+        let attempt_ends_at = time::after(self.attempt_timeout).min(self.ends_at);
+        let (attempt, attempt_timeout) = (self.attempt, self.attempt_timeout);
+        let late = |peer: &Peer, what: &str| {
+            Failure::new(Code::DeadlineExceeded, format!("{peer} {what} in time (attempt {attempt}, {attempt_timeout:?})"))
+        };
+        let connection = match self.known.connected() {
+            Some(connection) => connection,
+            None => match tokio::time::timeout_at(attempt_ends_at, self.known.connection()).await {
+                Ok(connection) => connection?,
+                Err(_) => return Err(late(&self.known.peer, "could not be reached").code(Code::Unavailable)),
+            },
+        };
+        self.connection = Some(connection.id);
+        let left = self.ends_at.saturating_duration_since(Instant::now());
+        if let Body::Call(request) | Body::Tell(request) = &mut self.body {
+            if request.payload.len() > connection.payload_bytes_max {
+                let message = format!("{} takes payloads of at most {} bytes", self.known.peer, connection.payload_bytes_max);
+                return Err(Failure::new(Code::InvalidArgument, message));
+            }
+            (request.attempt, request.left_us) = (self.attempt, envelope::micros(left));
+        }
+        let slot = Arc::clone(&self.registered.slot);
+        slot.sent_on(connection.id);
+        let sending = async {
+            if !connection.outgoing.push(&self.body).await {
+                return Err(Failure::transient(format!("the connection to {} was cut before the request was sent", self.known.peer)));
+            }
+            match slot.news().await {
+                News::Answer(outcome) => outcome,
+                News::Lost => Err(Failure::transient(format!("the connection to {} was cut before an answer came", self.known.peer))),
+            }
+        };
+        match tokio::time::timeout_at(attempt_ends_at, sending).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(late(&self.known.peer, "did not answer")),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Where the answer to a request arrives: registered once, whatever happens to connections and attempts.
+
+use bytes::Bytes;
+use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
+use std::future::poll_fn;
+use std::task::Poll;
+use steadfast_kernel::Failure;
+
+/// Where the answer to one request arrives.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    state: Mutex<State>,
+    waker: AtomicWaker,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The attempt that is under way.
+    attempt: u32,
+    /// The connection that it was sent on.
+    connection: Option<u64>,
+    news: Option<News>,
+}
+
+/// What became of an attempt.
+#[derive(Debug)]
+pub(crate) enum News {
+    Answer(Result<Bytes, Failure>),
+    /// Its connection is cut.
+    Lost,
+}
+
+impl Slot {
+    /// An attempt begins. What the one before it failed with does not count any more.
+    pub(crate) fn begin(&self, attempt: u32) {
+        let mut state = self.state.lock();
+        (state.attempt, state.connection) = (attempt, None);
+        if !matches!(state.news, Some(News::Answer(Ok(_)))) {
+            state.news = None;
+        }
+    }
+
+    /// The attempt is about to be sent on that connection.
+    pub(crate) fn sent_on(&self, connection: u64) {
+        self.state.lock().connection = Some(connection);
+    }
+
+    /// An answer has come. A success counts whichever attempt it is of; a failure only if it is of the one under way.
+    pub(crate) fn answer(&self, attempt: u32, outcome: Result<Bytes, Failure>) {
+        let mut state = self.state.lock();
+        if outcome.is_ok() || state.attempt == attempt {
+            state.news = Some(News::Answer(outcome));
+            drop(state);
+            self.waker.wake();
+        }
+    }
+
+    /// That connection is cut.
+    pub(crate) fn lost(&self, connection: u64) {
+        let mut state = self.state.lock();
+        if state.connection == Some(connection) && state.news.is_none() {
+            state.news = Some(News::Lost);
+            drop(state);
+            self.waker.wake();
+        }
+    }
+
+    /// Waits for news.
+    pub(crate) async fn news(&self) -> News {
+        poll_fn(|cx| {
+            self.waker.register(cx.waker());
+            match self.state.lock().news.take() {
+                Some(news) => Poll::Ready(news),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    fn ok(text: &'static str) -> Result<Bytes, Failure> {
+        Ok(Bytes::from_static(text.as_bytes()))
+    }
+
+    #[test]
+    fn a_late_failure_of_an_older_attempt_does_not_count_and_a_late_success_does() {
+        let slot = Slot::default();
+        slot.begin(1);
+        slot.begin(2);
+        slot.answer(1, Err(Failure::transient("busy")));
+        assert!(slot.news().now_or_never().is_none());
+        slot.answer(1, ok("done"));
+        slot.begin(3);
+        assert!(matches!(slot.news().now_or_never(), Some(News::Answer(Ok(_)))), "it was there before the next attempt began");
+    }
+
+    #[test]
+    fn only_the_connection_it_was_sent_on_can_be_lost() {
+        let slot = Slot::default();
+        slot.begin(1);
+        slot.sent_on(7);
+        slot.lost(6);
+        assert!(slot.news().now_or_never().is_none());
+        slot.lost(7);
+        assert!(matches!(slot.news().now_or_never(), Some(News::Lost)));
+        slot.answer(1, ok("in time"));
+        slot.lost(7);
+        assert!(matches!(slot.news().now_or_never(), Some(News::Answer(Ok(_)))), "an answer that has come is not lost");
+    }
+}

@@ -1,0 +1,308 @@
+//! Streams: pieces in order, both ways, with back-pressure. They are not sent again: a stream ends with its connection.
+//!
+//! ```text
+//!   opener                      acceptor
+//!     Open(credit) -----------> route known? -- no --> Close(error)
+//!     <------------ Credit      yes: it may send
+//!     Chunk 0, 1, … <---------> Chunk 0, 1, …      each costs credit, which comes back as pieces are taken
+//!     Close <-----------------> Close              either side ends for itself; with an error, for both
+//! ```
+
+use crate::envelope::{Body, Chunk, Close, Credit, StreamId};
+use crate::limits::Limits;
+use crate::node::Connection;
+use bytes::Bytes;
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use steadfast_kernel::{Code, Failure};
+use tokio::sync::{Semaphore, mpsc, watch};
+
+/// What one unit of credit is good for, in bytes.
+const UNIT: usize = 64 << 10;
+
+/// The streams of one connection.
+pub(crate) struct Streams {
+    open: Mutex<HashMap<StreamId, Arc<Ends>>>,
+    numbers: AtomicU64,
+    window: u32,
+    count_max: usize,
+    piece_bytes_max: usize,
+}
+
+/// What the connection has of a stream.
+struct Ends {
+    /// How much may be sent.
+    credit: Semaphore,
+    accepted: watch::Sender<bool>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Where pieces go that come; nothing once the other side has ended.
+    incoming: Option<mpsc::UnboundedSender<Result<Bytes, Failure>>>,
+    /// How many have come.
+    come: u64,
+    /// What the other side may still send.
+    granted: u64,
+    /// This side says no more.
+    finished: bool,
+}
+
+/// A stream of pieces, both ways.
+pub struct Stream {
+    connection: Arc<Connection>,
+    id: StreamId,
+    ends: Arc<Ends>,
+    incoming: mpsc::UnboundedReceiver<Result<Bytes, Failure>>,
+    sent: u64,
+    /// What was taken and not yet granted again.
+    taken: u32,
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stream({} with {})", self.id.number, self.connection.caller_name())
+    }
+}
+
+impl Streams {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Streams {
+            open: Mutex::default(),
+            numbers: AtomicU64::new(1),
+            window: limits.stream_window.max(2),
+            count_max: limits.streams_max,
+            piece_bytes_max: limits.payload_bytes_max,
+        }
+    }
+
+    /// What the other side is granted at first.
+    pub(crate) fn window(&self) -> u32 {
+        self.window
+    }
+
+    /// What a piece costs.
+    fn cost(&self, bytes: usize) -> u32 {
+        u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).clamp(1, self.window)
+    }
+
+    /// Begins a stream of this side.
+    pub(crate) fn begin(&self, connection: &Arc<Connection>) -> Result<Stream, Failure> {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        self.add(connection, StreamId { number, mine: true }, 0)
+    }
+
+    /// The other side has begun a stream; it may send so much.
+    pub(crate) fn accept(&self, connection: &Arc<Connection>, number: u64, credit: u32) -> Result<Stream, Failure> {
+        let stream = self.add(connection, StreamId { number, mine: false }, credit as usize)?;
+        connection.outgoing.push_small(&Body::Credit(Credit { stream: stream.id, chunks: self.window }));
+        Ok(stream)
+    }
+
+    /// The other side has begun a stream that nobody takes.
+    pub(crate) fn refuse(&self, connection: &Connection, number: u64, why: &Failure) {
+        let stream = StreamId { number, mine: false };
+        let _it_gives_up_by_itself = connection.outgoing.try_push(&Body::Close(Close { stream, chunks: 0, error: Some(why.into()) }));
+    }
+
+    fn add(&self, connection: &Arc<Connection>, id: StreamId, credit: usize) -> Result<Stream, Failure> {
+        let (sender, incoming) = mpsc::unbounded_channel(); // bounded by what is granted
+        let state = State { incoming: Some(sender), come: 0, granted: u64::from(self.window), finished: false };
+        let credit = Semaphore::new(credit.min(Semaphore::MAX_PERMITS));
+        let ends = Arc::new(Ends { credit, accepted: watch::Sender::new(!id.mine), state: Mutex::new(state) });
+        let mut open = self.open.lock();
+        if open.len() >= self.count_max {
+            return Err(Failure::new(Code::ResourceExhausted, format!("{} streams are open on this connection already", open.len())));
+        }
+        if open.contains_key(&id) {
+            return Err(Failure::new(Code::FailedPrecondition, "there is a stream of that number already"));
+        }
+        open.insert(id, Arc::clone(&ends));
+        Ok(Stream { connection: Arc::clone(connection), id, ends, incoming, sent: 0, taken: 0 })
+    }
+
+    /// What the other side means by that.
+    fn find(&self, said: StreamId) -> Option<(StreamId, Arc<Ends>)> {
+        let id = StreamId { mine: !said.mine, ..said };
+        self.open.lock().get(&id).map(|ends| (id, Arc::clone(ends)))
+    }
+
+    /// A piece has come.
+    pub(crate) fn chunk(&self, connection: &Connection, chunk: Chunk) {
+        let Some((id, ends)) = self.find(chunk.stream) else { return };
+        let cost = u64::from(self.cost(chunk.payload.len()));
+        let mut state = ends.state.lock();
+        let wrong = match (chunk.place == state.come, state.granted.checked_sub(cost)) {
+            (true, Some(left)) if chunk.payload.len() <= self.piece_bytes_max => {
+                (state.come, state.granted) = (state.come + 1, left);
+                if let Some(incoming) = &state.incoming {
+                    let _nobody_reads = incoming.send(Ok(chunk.payload));
+                }
+                return;
+            }
+            (false, _) => Failure::transient("a piece of the stream is missing"),
+            (true, None) => Failure::new(Code::ResourceExhausted, "more of the stream came than was asked for"),
+            (true, Some(_)) => Failure::new(Code::InvalidArgument, "a piece of the stream is too long"),
+        };
+        drop(state);
+        self.abort(connection, id, &ends, &wrong);
+    }
+
+    /// More may be sent.
+    pub(crate) fn credit(&self, credit: Credit) {
+        if let Some((_, ends)) = self.find(credit.stream) {
+            ends.accepted.send_replace(true);
+            let room = Semaphore::MAX_PERMITS - ends.credit.available_permits();
+            ends.credit.add_permits((credit.chunks as usize).min(room));
+        }
+    }
+
+    /// The other side says no more.
+    pub(crate) fn closed(&self, close: Close) {
+        let Some((id, ends)) = self.find(close.stream) else { return };
+        match close.error {
+            Some(error) => self.end(id, &ends, &error.into()),
+            None if ends.state.lock().come != close.chunks => self.end(id, &ends, &Failure::transient("the end of the stream is missing")),
+            None => {
+                let mut state = ends.state.lock();
+                state.incoming = None;
+                if state.finished {
+                    drop(state);
+                    self.open.lock().remove(&id);
+                }
+            }
+        }
+    }
+
+    /// Nothing comes or goes any more, and both sides are told.
+    fn abort(&self, connection: &Connection, id: StreamId, ends: &Ends, why: &Failure) {
+        connection
+            .outgoing
+            .push_small(&Body::Close(Close { stream: id, chunks: 0, error: Some(why.into()) }));
+        self.end(id, ends, why);
+    }
+
+    /// Nothing comes or goes any more.
+    fn end(&self, id: StreamId, ends: &Ends, why: &Failure) {
+        self.open.lock().remove(&id);
+        ends.end(why);
+    }
+
+    /// The connection is cut.
+    pub(crate) fn lost(&self, why: &Failure) {
+        let open = std::mem::take(&mut *self.open.lock());
+        open.values().for_each(|ends| ends.end(why));
+    }
+}
+
+impl Ends {
+    fn end(&self, why: &Failure) {
+        if let Some(incoming) = self.state.lock().incoming.take() {
+            let _nobody_reads = incoming.send(Err(why.clone()));
+        }
+        self.credit.close();
+        self.accepted.send_replace(true);
+    }
+}
+
+impl Stream {
+    /// Which, as the other side has to be told.
+    pub(crate) fn number(&self) -> u64 {
+        self.id.number
+    }
+
+    /// Waits until the other side has taken it.
+    pub(crate) async fn accepted(&mut self) -> Result<(), Failure> {
+        let mut accepted = self.ends.accepted.subscribe();
+        let _it_lives_as_long_as_this = accepted.wait_for(|accepted| *accepted).await;
+        match self.ends.credit.is_closed() {
+            false => Ok(()),
+            true => Err(self.why_it_ended()),
+        }
+    }
+
+    fn why_it_ended(&mut self) -> Failure {
+        match self.incoming.try_recv() {
+            Ok(Err(failure)) => failure,
+            _ => Failure::transient("the stream has ended"),
+        }
+    }
+
+    /// What the other end calls itself.
+    pub fn peer_name(&self) -> &str {
+        self.connection.caller_name()
+    }
+
+    /// Sends a piece, once the other side has room for it.
+    ///
+    /// # Errors
+    /// If the stream is over, or the piece is too long.
+    pub async fn send(&mut self, piece: impl Into<Bytes>) -> Result<(), Failure> {
+        let payload = piece.into();
+        let streams = &self.connection.streams;
+        if payload.len() > streams.piece_bytes_max.min(self.connection.payload_bytes_max) {
+            return Err(Failure::new(Code::InvalidArgument, format!("a piece of {} bytes is too long", payload.len())));
+        }
+        let over = || Failure::transient("the stream has ended").code(Code::Unavailable);
+        if self.ends.state.lock().finished {
+            return Err(Failure::new(Code::FailedPrecondition, "the stream was finished on this side"));
+        }
+        self.ends.credit.acquire_many(streams.cost(payload.len())).await.map_err(|_| over())?.forget();
+        let chunk = Chunk { stream: self.id, place: self.sent, payload };
+        if !self.connection.outgoing.push(&Body::Chunk(chunk)).await {
+            return Err(over());
+        }
+        self.sent += 1;
+        Ok(())
+    }
+
+    /// The next piece. Nothing if the other side has finished.
+    ///
+    /// # Errors
+    /// If the stream has ended otherwise: cut, or given up by the other side.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        let Some(piece) = self.incoming.recv().await.transpose()? else { return Ok(None) };
+        let streams = &self.connection.streams;
+        self.taken += streams.cost(piece.len());
+        if self.taken >= streams.window / 2 {
+            let chunks = std::mem::take(&mut self.taken);
+            self.ends.state.lock().granted += u64::from(chunks);
+            self.connection.outgoing.push_small(&Body::Credit(Credit { stream: self.id, chunks }));
+        }
+        Ok(Some(piece))
+    }
+
+    /// Says no more; what the other side sends still comes.
+    pub fn finish(&mut self) {
+        let mut state = self.ends.state.lock();
+        if std::mem::replace(&mut state.finished, true) {
+            return;
+        }
+        let over = state.incoming.is_none();
+        drop(state);
+        self.connection
+            .outgoing
+            .push_small(&Body::Close(Close { stream: self.id, chunks: self.sent, error: None }));
+        if over {
+            self.connection.streams.open.lock().remove(&self.id);
+        }
+    }
+
+    /// Ends it on both sides, with the reason.
+    pub fn fail(self, why: &Failure) {
+        self.connection.streams.abort(&self.connection, self.id, &self.ends, why);
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let known = self.connection.streams.open.lock().contains_key(&self.id);
+        if known {
+            let why = Failure::new(Code::Cancelled, "the other side let go of the stream");
+            self.connection.streams.abort(&self.connection, self.id, &self.ends, &why);
+        }
+    }
+}
