@@ -34,7 +34,7 @@ mod timers;
 pub use callbacks::{Call, Callbacks, Caller, Expired, Handler, Handlers};
 pub use commons::{Fallback, Sharing, SharingHealth, SharingState};
 pub use config::Config;
-pub use engine::{Builder, CreatePlan, Elsewhere, ElsewherePlan, Engine, Found, FoundPlan, Put, Start, Wanted};
+pub use engine::{Builder, CreatePlan, Elsewhere, ElsewherePlan, Engine, Found, FoundPlan, Put, Start, Wanted, WeakEngine};
 pub use error::Error;
 pub use feed::{Fed, Feed, Follow, Position};
 pub use health::Health;

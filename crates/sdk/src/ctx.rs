@@ -1,6 +1,7 @@
 //! What workflow code holds: steps, sleeps, time and chance.
 
 use crate::every::Every;
+use crate::means::Means;
 use crate::workflow::{decode, encode};
 use futures_util::FutureExt;
 use serde::Serialize;
@@ -17,13 +18,20 @@ use steadfast_runtime::host::{CannotAsk, Context, Fork, Probe, SignalCall, Sleep
 
 /// What workflow code holds: its way to do things durably.
 #[derive(Clone)]
-pub struct Ctx(Context);
+pub struct Ctx {
+    context: Context,
+    pub(crate) means: Means,
+}
 
 impl Ctx {
     /// For code that is hosted in another way than by `#[workflow]`.
     #[doc(hidden)]
     pub fn new(context: Context) -> Self {
-        Ctx(context)
+        Ctx::with(context, Means::default())
+    }
+
+    pub(crate) fn with(context: Context, means: Means) -> Self {
+        Ctx { context, means }
     }
 
     /// A step: a named side effect whose result is recorded once.
@@ -54,7 +62,7 @@ impl Ctx {
                 .map(|outcome| outcome.map_err(Into::into).and_then(|output| encode(&output, "the step's output")))
                 .boxed()
         });
-        Step { call: self.0.step(name, attempts), timeout: None, output: PhantomData }
+        Step::new(self.context.step(name, attempts))
     }
 
     /// A step whose output is bytes already.
@@ -67,7 +75,7 @@ impl Ctx {
     where
         Fut: Future<Output = Result<Payload, Failure>> + Send + 'a,
     {
-        let mut call = self.0.step(name, Box::new(move || attempt().boxed())).map_err(|error| error.failure())?;
+        let mut call = self.context.step(name, Box::new(move || attempt().boxed())).map_err(|error| error.failure())?;
         call.set_policy(policy);
         call.await
     }
@@ -77,7 +85,7 @@ impl Ctx {
     /// # Errors
     /// If it is asked for outside of the workflow's own future.
     pub fn sleep(&self, duration: Duration) -> Sleep {
-        Sleep(self.0.sleep(Until::After(duration)))
+        Sleep(self.context.sleep(Until::After(duration)))
     }
 
     /// Sleeps, durably, until that time; not at all if it has passed. If the run is paused meanwhile, it sleeps for as much longer.
@@ -85,7 +93,7 @@ impl Ctx {
     /// # Errors
     /// If it is asked for outside of the workflow's own future.
     pub fn sleep_until(&self, at: Timestamp) -> Sleep {
-        Sleep(self.0.sleep(Until::At(at)))
+        Sleep(self.context.sleep(Until::At(at)))
     }
 
     /// Ticks, durably, that often, for work that is done again and again: the first time one period from now. Late ticks do not move those after them.
@@ -111,7 +119,7 @@ impl Ctx {
     /// # Errors
     /// When [`within`](Signal::within) is over, with the code `DEADLINE_EXCEEDED`; or if what was sent is not a `T`.
     pub fn signal<T: DeserializeOwned>(&self, name: &str) -> Signal<T> {
-        Signal { call: self.0.signal(name), payload: PhantomData }
+        Signal { call: self.context.signal(name), payload: PhantomData }
     }
 
     /// Waits for a person's yes or no: a signal of that name, which one in those roles may send, or everybody if there are none. Until then the run waits with the
@@ -120,7 +128,7 @@ impl Ctx {
     /// # Errors
     /// As [`signal`](Ctx::signal).
     pub fn approval<T: DeserializeOwned>(&self, name: &str, roles: impl IntoIterator<Item = impl Into<String>>) -> Signal<T> {
-        Signal { call: self.0.approval(name, roles.into_iter().map(Into::into).collect()), payload: PhantomData }
+        Signal { call: self.context.approval(name, roles.into_iter().map(Into::into).collect()), payload: PhantomData }
     }
 
     /// Leaves a step out that is not needed this time, and says so: the journal has `STEP_SKIPPED` for it. It costs no commit.
@@ -129,7 +137,7 @@ impl Ctx {
     /// If its name is not allowed, or it is said outside of the workflow's own future.
     #[track_caller]
     pub fn skip(&self, name: &str) {
-        self.0.skip(name).unwrap_or_else(|error| panic!("{error}"));
+        self.context.skip(name).unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// Which version of a change this run is on, for changing code while runs of it are under way.
@@ -154,12 +162,12 @@ impl Ctx {
     /// If its name is not allowed, or it is asked for outside of the workflow's own future.
     #[track_caller]
     pub fn version(&self, change: &str, versions: RangeInclusive<u32>) -> u32 {
-        self.0.version(change, versions).unwrap_or_else(|error| panic!("{error}"))
+        self.context.version(change, versions).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// The time of the event that this turn delivers: the same when the run is replayed.
     pub fn now(&self) -> Timestamp {
-        self.0.now()
+        self.context.now()
     }
 
     /// A random number: the same when the run is replayed. Branches have streams of their own.
@@ -183,29 +191,29 @@ impl Ctx {
 
     #[track_caller]
     fn draw(&self, stream: &str) -> u64 {
-        self.0.random(stream).unwrap_or_else(|error| panic!("{error}"))
+        self.context.random(stream).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Branches below the current one.
     #[track_caller]
     pub(crate) fn fork(&self, name: &str) -> Fork {
-        self.0.fork(name).unwrap_or_else(|error| panic!("{error}"))
+        self.context.fork(name).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Inside a step: the number of the attempt that is being made, from 1. Outside of a step it is 0.
     pub fn attempt(&self) -> u32 {
-        self.0.attempt().unwrap_or_default()
+        self.context.attempt().unwrap_or_default()
     }
 
     /// The id of this run.
     pub fn run_id(&self) -> &RunId {
-        self.0.run_id()
+        self.context.run_id()
     }
 
     /// Inside a step or an undo: the key that is equal for all attempts of this execution, also after a crash, and for no other. Whoever is called can tell
     /// by it that it is the same work. It changes only if a recorded success was discarded on purpose, by a retry of the run.
     pub fn idempotency_key(&self) -> Option<String> {
-        self.0.idempotency_key()
+        self.context.idempotency_key()
     }
 
     /// Says how far the code has come; shown with the run, and in lists. It is recorded with the turn that is being taken and costs no commit.
@@ -214,7 +222,7 @@ impl Ctx {
     /// If it is said outside of the workflow's own future.
     #[track_caller]
     pub fn note(&self, text: impl Into<String>) {
-        self.0.note(text.into()).unwrap_or_else(|error| panic!("{error}"));
+        self.context.note(text.into()).unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// Begins again with another input and without a past, under the same id: for loops without end, whose journal would grow for ever. Return what this
@@ -236,11 +244,11 @@ impl Ctx {
     /// Always: the failure that tells the host.
     pub fn continue_as_new<I: Serialize + ?Sized, T>(&self, input: &I) -> Result<T, Failure> {
         let input = encode(input, "the input")?;
-        Err(self.0.continue_as_new(input).unwrap_or_else(|error| error.failure()))
+        Err(self.context.continue_as_new(input).unwrap_or_else(|error| error.failure()))
     }
 
     pub(crate) fn context(&self) -> &Context {
-        &self.0
+        &self.context
     }
 }
 
@@ -249,28 +257,50 @@ impl Ctx {
 pub struct Step<'a, T> {
     call: Result<StepCall<'a>, CannotAsk>,
     timeout: Option<Duration>,
+    /// Told how long one attempt may take, for those who have to pass it on.
+    #[cfg(feature = "messages")]
+    pub(crate) time: Option<Arc<crate::messages::Time>>,
     output: PhantomData<fn() -> T>,
 }
 
 impl<'a, T> Step<'a, T> {
+    pub(crate) fn new(call: Result<StepCall<'a>, CannotAsk>) -> Self {
+        Step {
+            call,
+            timeout: None,
+            #[cfg(feature = "messages")]
+            time: None,
+            output: PhantomData,
+        }
+    }
+
+    /// Replaces the policy.
+    fn set_policy(&mut self, policy: Policy) {
+        #[cfg(feature = "messages")]
+        if let Some(time) = &self.time {
+            time.set(policy.attempt_timeout_for());
+        }
+        if let Ok(call) = &mut self.call {
+            call.set_policy(policy);
+        }
+    }
+
     /// What follows a failed attempt.
     pub fn retry(mut self, policy: Policy) -> Self {
         let policy = match self.timeout {
             Some(timeout) => policy.attempt_timeout(timeout),
             None => policy,
         };
-        if let Ok(call) = &mut self.call {
-            call.set_policy(policy);
-        }
+        self.set_policy(policy);
         self
     }
 
     /// How long one attempt may take. One that takes longer is dropped and counts as failed with `DEADLINE_EXCEEDED`.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
-        if let Ok(call) = &mut self.call {
+        if let Ok(call) = &self.call {
             let policy = call.policy().clone().attempt_timeout(timeout);
-            call.set_policy(policy);
+            self.set_policy(policy);
         }
         self
     }

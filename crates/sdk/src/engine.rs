@@ -1,5 +1,6 @@
 //! The engine: where workflows are registered, started and waited for.
 
+use crate::means::Means;
 use crate::operate::{Act, Retry, Verb};
 use crate::signal::SendSignal;
 use crate::workflow::{Hosted, Workflow};
@@ -10,7 +11,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::future::IntoFuture;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::limit::Limit;
@@ -29,6 +29,9 @@ pub struct EngineBuilder {
     pub(crate) wrong: Option<runtime::Error>,
     /// Who this is, for others that share its tenants.
     pub(crate) instance: Option<InstanceId>,
+    pub(crate) means: Means,
+    #[cfg(feature = "messages")]
+    pub(crate) messages: Option<crate::messages::Messages>,
 }
 
 impl EngineBuilder {
@@ -49,7 +52,7 @@ impl EngineBuilder {
                 self.wrong = Some(runtime::Error::InvalidSetting(format!("workflow {name} is registered twice")));
             }
             Ok(name) => {
-                let code = Arc::new(Hosted::<W>(PhantomData));
+                let code = Arc::new(Hosted::<W>::new(self.means.clone()));
                 self.inner.registry.insert(name, runtime::Registered { code, recovery, slots, is_plan: false });
             }
             Err(invalid) => self.wrong = Some(invalid.into()),
@@ -100,7 +103,11 @@ impl EngineBuilder {
             return Err(wrong.into());
         }
         let clock = Arc::clone(&self.inner.clock);
-        Ok(Engine { inner: self.inner.start().await?, clock })
+        #[cfg(feature = "messages")]
+        if let Some(messages) = self.messages {
+            return messages.start(self.inner, clock, &self.means).await;
+        }
+        Ok(Engine { inner: self.inner.start().await?, clock, means: self.means })
     }
 }
 
@@ -136,6 +143,7 @@ impl Settings {
 pub struct Engine {
     pub(crate) inner: runtime::Engine,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) means: Means,
 }
 
 impl Engine {
@@ -157,7 +165,14 @@ impl Engine {
 
     /// An engine on any store.
     pub fn on(store: impl Store) -> EngineBuilder {
-        EngineBuilder { inner: runtime::Builder::new(Arc::new(store)), wrong: None, instance: None }
+        EngineBuilder {
+            inner: runtime::Builder::new(Arc::new(store)),
+            wrong: None,
+            instance: None,
+            means: Means::default(),
+            #[cfg(feature = "messages")]
+            messages: None,
+        }
     }
 
     /// Starts a run of a registered workflow. Await it: when it returns, the run is durable.
@@ -230,6 +245,12 @@ impl Engine {
 
     /// Stops: begins nothing new, lets attempts in flight end within [`Config::shutdown_grace`], and makes what they did durable.
     pub async fn shutdown(self) {
+        #[cfg(feature = "messages")]
+        if let Some(node) = self.means.node.get() {
+            let patience = self.inner.config().shutdown_grace;
+            tokio::join!(self.inner.shutdown(), node.close(patience));
+            return;
+        }
         self.inner.shutdown().await;
     }
 }

@@ -37,6 +37,8 @@
 //!
 //! # Features
 //! - `embedded`, on by default: the store in a folder, `Engine::open`. It brings SQLite along, which takes a C compiler.
+//! - `messages`: calls and tells between processes, the module `messages`. It brings HTTP/2 and TLS along.
+//! - `redis`: tenants that several instances share.
 //! - `testing`: the module `testing`, for the tests of your own workflows. It turns on tokio's `test-util`: ask for it in dev-dependencies.
 
 mod branches;
@@ -51,6 +53,9 @@ mod keys;
 mod lease;
 mod letters;
 mod list;
+mod means;
+#[cfg(feature = "messages")]
+pub mod messages;
 mod operate;
 mod plans;
 mod sharing;

@@ -1,6 +1,7 @@
 //! Workflow code with its types, and how the host sees it: bytes in, bytes out.
 
 use crate::Ctx;
+use crate::means::Means;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
@@ -45,13 +46,23 @@ impl<T: Serialize> WorkflowResult for Result<T, Failure> {
 }
 
 /// A workflow as the host sees it.
-pub(crate) struct Hosted<W>(pub(crate) PhantomData<fn() -> W>);
+pub(crate) struct Hosted<W> {
+    means: Means,
+    code: PhantomData<fn() -> W>,
+}
+
+impl<W> Hosted<W> {
+    pub(crate) fn new(means: Means) -> Self {
+        Hosted { means, code: PhantomData }
+    }
+}
 
 impl<W: Workflow> host::Code for Hosted<W> {
     fn begin(&self, context: host::Context, input: Payload) -> BoxFuture<'static, Result<Payload, Failure>> {
+        let means = self.means.clone();
         async move {
             let input: W::Input = decode(&input, "the input")?;
-            encode(&W::run(Ctx::new(context), input).await.into_result()?, "the result")
+            encode(&W::run(Ctx::with(context, means), input).await.into_result()?, "the result")
         }
         .boxed()
     }

@@ -329,10 +329,7 @@ impl Node {
             (_, Direction::Received) => self.inner.deliver_again(letter).await,
             (_, Direction::Sent) => {
                 let peer = if letter.peer.contains("://") { Peer::at(&letter.peer) } else { Peer::named(&letter.peer) };
-                self.tell(peer, letter.route.clone(), letter.payload.clone())
-                    .id(letter.id.clone())
-                    .once_more()
-                    .await
+                self.tell(peer, letter.route.clone(), letter.payload.clone()).id(letter.id.clone()).unposted().await
             }
         }
     }
@@ -475,6 +472,7 @@ impl Inner {
             route: route.into(),
             id: Arc::default(),
             caller: connection.caller(),
+            wants_answer: false,
             attempt: 1,
             redelivered: false,
             ends_at: time::after(Duration::MAX),

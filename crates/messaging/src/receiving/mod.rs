@@ -90,8 +90,8 @@ impl Inner {
             return Err((waiter, failure.retry_after(RETRY_AFTER)));
         };
         let ends_at = match kind {
-            Kind::Call => time::after(Duration::from_micros(request.left_us).min(lane.route.timeout)),
-            Kind::Tell => time::after(lane.route.timeout),
+            Kind::Tell if !lane.route.taken_when_done => time::after(lane.route.timeout),
+            Kind::Call | Kind::Tell => time::after(Duration::from_micros(request.left_us).min(lane.route.timeout)),
         };
         let called_off = (kind == Kind::Call).then(CancellationToken::new);
         let (ticket, first) = match lane.route.once {
@@ -113,15 +113,17 @@ impl Inner {
             route: request.route.into(),
             id: request.id.into(),
             caller,
+            wants_answer: kind == Kind::Call,
             attempt: request.attempt,
             redelivered: false,
             ends_at,
             trace: request.trace.into(),
             payload: request.payload,
         };
-        let mut held = Held { node: Arc::clone(self), kind, ticket, waiter: first, called_off, number: request.number, _place: place };
-        if kind == Kind::Tell {
-            held.taken();
+        let taken = kind == Kind::Tell && !lane.route.taken_when_done;
+        let held = Held { node: Arc::clone(self), kind, taken, ticket, waiter: first, called_off, number: request.number, _place: place };
+        if taken {
+            connection.reply_now(request.number, incoming.attempt, Ok(Bytes::new()));
         }
         let key = lane.route.key.as_ref().map(|key| key(&incoming));
         lane.run(Job { incoming, held, key });
@@ -244,6 +246,7 @@ impl Inner {
             route: letter.route.as_str().into(),
             id: letter.id.as_str().into(),
             caller,
+            wants_answer: letter.kind == LetterKind::Call,
             attempt: letter.failure.attempts.saturating_add(1),
             redelivered: true,
             ends_at: time::after(lane.route.timeout),
@@ -287,6 +290,8 @@ impl Drop for Place {
 pub(crate) struct Held {
     node: Arc<Inner>,
     kind: Kind,
+    /// It was answered when it was taken.
+    taken: bool,
     ticket: Option<Ticket>,
     /// Who waits, if the inbox does not know.
     waiter: Option<Waiter>,
@@ -296,13 +301,6 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// A tell was taken.
-    fn taken(&mut self) {
-        if let Some(waiter) = self.waiter.take() {
-            waiter.answer_now(Ok(Bytes::new()));
-        }
-    }
-
     /// The request is over: all who wait are told.
     async fn settle(mut self, outcome: Result<Bytes, Failure>) {
         for waiter in self.finish(Finish::of(&outcome)) {
@@ -315,6 +313,9 @@ impl Held {
         let mut waiters: Vec<_> = self.waiter.take().into_iter().collect();
         if let Some(ticket) = self.ticket.take() {
             waiters.extend(self.node.inbox.lock().finish(ticket, finish, Instant::now()));
+        }
+        if self.taken {
+            waiters.clear();
         }
         if self.kind == Kind::Call {
             for waiter in &waiters {
@@ -335,18 +336,19 @@ impl Drop for Held {
 
 /// Runs a request to its end.
 pub(crate) async fn run(route: &Route, incoming: Incoming, held: Held) {
-    match held.kind {
-        Kind::Call => {
+    match held.taken {
+        false => {
             let called_off = held.called_off.clone();
             let outcome = attempt(route, incoming.clone(), called_off).await;
             if let Err(failure) = &outcome
                 && failure.class == Class::Poison
             {
-                held.node.post(letter(LetterKind::Call, &incoming, failure.clone()));
+                let kind = if held.kind == Kind::Call { LetterKind::Call } else { LetterKind::Tell };
+                held.node.post(letter(kind, &incoming, failure.clone()));
             }
             held.settle(outcome).await;
         }
-        Kind::Tell => {
+        true => {
             let node = Arc::clone(&held.node);
             if let Err(failure) = all_attempts(route, &incoming, &node).await {
                 node.post(letter(LetterKind::Tell, &incoming, failure));

@@ -23,6 +23,8 @@ pub struct Incoming {
     pub id: Arc<str>,
     /// Who sent it.
     pub caller: Caller,
+    /// Its caller waits for the answer: it is a call, and no tell.
+    pub wants_answer: bool,
     /// Which attempt of the caller's it is.
     pub attempt: u32,
     /// It may have been run before, in part or whole: it comes out of the dead letters, or of a process that has ended.
@@ -91,6 +93,7 @@ type KeyOf = Arc<dyn Fn(&Incoming) -> Vec<u8> + Send + Sync>;
 pub struct Route {
     pub(crate) handler: Handler,
     pub(crate) once: bool,
+    pub(crate) taken_when_done: bool,
     pub(crate) side_by_side: usize,
     pub(crate) key: Option<KeyOf>,
     pub(crate) timeout: Duration,
@@ -111,12 +114,19 @@ impl Route {
             Box::pin(async move { answer.await.map(Into::into) })
         });
         let (timeout, policy) = (Duration::from_secs(60), Policy::transient());
-        Route { handler, once: true, side_by_side: 256, key: None, timeout, guard: None, policy }
+        Route { handler, once: true, taken_when_done: false, side_by_side: 256, key: None, timeout, guard: None, policy }
     }
 
     /// Runs a request as often as it is delivered: for handlers that do not mind, such as those that only read.
     pub fn every_time(mut self) -> Self {
         self.once = false;
+        self
+    }
+
+    /// A tell is taken only when its handler has succeeded, and fails for its sender if that fails: for handlers that make it durable. They see
+    /// a request as often as it is delivered, and nothing is tried again here.
+    pub fn taken_when_done(mut self) -> Self {
+        (self.taken_when_done, self.once) = (true, false);
         self
     }
 

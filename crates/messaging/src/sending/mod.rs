@@ -43,8 +43,8 @@ pub struct Sending<Answer> {
     timeout: Duration,
     policy: Policy,
     trace: String,
-    /// It comes out of the dead letters, and stays there if it fails.
-    once_more: bool,
+    /// It is a dead letter if it is a tell and fails.
+    posted: bool,
     answer: PhantomData<fn() -> Answer>,
 }
 
@@ -57,18 +57,7 @@ pub type Tell = Sending<()>;
 impl<Answer> Sending<Answer> {
     pub(crate) fn new(node: Node, peer: Peer, route: String, payload: Bytes) -> Self {
         let (id, trace) = (None, String::new());
-        Sending {
-            node,
-            peer,
-            route,
-            payload,
-            id,
-            timeout: TIMEOUT,
-            policy: Policy::transient(),
-            trace,
-            once_more: false,
-            answer: PhantomData,
-        }
+        Sending { node, peer, route, payload, id, timeout: TIMEOUT, policy: Policy::transient(), trace, posted: true, answer: PhantomData }
     }
 
     /// How long it may take in all: connecting, every attempt, the waits between them. 30 s unless said otherwise.
@@ -95,9 +84,9 @@ impl<Answer> Sending<Answer> {
         self
     }
 
-    /// It comes out of the dead letters, and stays there if it fails.
-    pub(crate) fn once_more(mut self) -> Self {
-        self.once_more = true;
+    /// It is no dead letter if it fails: whoever sends it keeps it.
+    pub fn unposted(mut self) -> Self {
+        self.posted = false;
         self
     }
 
@@ -145,7 +134,7 @@ impl<Answer> Sending<Answer> {
         };
         let outcome = errand.run(&self.node).await;
         errand.over = true;
-        if let (false, Err(failure)) = (is_call || self.once_more, &outcome)
+        if let (false, Err(failure)) = (is_call || !self.posted, &outcome)
             && failure.class != Class::Poison
             && (failure.max_attempts.is_some() || failure.class == Class::Transient)
         {

@@ -60,7 +60,12 @@ async fn ten_thousand_calls_on_a_bad_network_run_once_each_and_all_succeed() {
     while let Some(done) = calls.join_next().await {
         done.unwrap();
     }
-    let wrong: Vec<_> = runs.iter().map(|runs| runs.load(Ordering::Relaxed)).enumerate().filter(|(_, runs)| *runs != 1).collect();
+    let wrong: Vec<_> = runs
+        .iter()
+        .map(|runs| runs.load(Ordering::Relaxed))
+        .enumerate()
+        .filter(|(_, runs)| *runs != 1)
+        .collect();
     assert_eq!(wrong, [], "seed {seed}");
     println!("{:?} {:?}", network.counts(), b.counts());
 }

@@ -14,7 +14,7 @@ pub use builder::Builder;
 pub use elsewhere::{Elsewhere, ElsewherePlan, Found, FoundPlan};
 pub use keys::Put;
 pub use plans::CreatePlan;
-pub(crate) use weak::WeakEngine;
+pub use weak::WeakEngine;
 
 use crate::callbacks::{Caller, Handlers};
 use crate::chance::Chance;
@@ -325,6 +325,11 @@ impl Engine {
     /// How many durable commits were made since the store was opened; zero once the engine has stopped.
     pub fn commits(&self) -> u64 {
         self.parts.store.upgrade().map_or(0, |store| store.commits())
+    }
+
+    /// Its limits.
+    pub fn config(&self) -> &Config {
+        &self.parts.config
     }
 
     /// Whether the store can be written now, and if it cannot, why and since when.

@@ -27,6 +27,7 @@ mod keys;
 mod last_words;
 mod limits;
 mod listing;
+mod messages;
 mod outbox;
 mod panics;
 mod pausing;

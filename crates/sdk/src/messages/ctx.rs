@@ -1,0 +1,139 @@
+//! Calls and tells inside of workflows: steps whose request id is the same for all attempts, also after a crash.
+
+use super::{Node, Peer};
+use crate::means::Means;
+use crate::workflow::{decode, encode};
+use crate::{Ctx, Step};
+use futures_util::FutureExt;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use steadfast_kernel::{Code, Failure, Payload, Policy, random};
+use steadfast_messaging::TIMEOUT;
+
+/// The longest request id that is sent as it is; a longer one is sent as its digest.
+const ID_MAX: usize = 128;
+
+/// How long one attempt may take.
+pub(crate) struct Time(AtomicU64);
+
+impl Time {
+    fn new(time: Duration) -> Self {
+        let new = Time(AtomicU64::new(0));
+        new.set(Some(time));
+        new
+    }
+
+    pub(crate) fn set(&self, time: Option<Duration>) {
+        let micros = u64::try_from(time.unwrap_or(TIMEOUT).as_micros()).unwrap_or(u64::MAX);
+        self.0.store(micros.max(1), Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Duration {
+        Duration::from_micros(self.0.load(Ordering::Relaxed))
+    }
+}
+
+impl Ctx {
+    /// Calls another process, as a step: the answer is recorded, a failed attempt is recorded and tried again by policy, and every attempt has the same request id, so that
+    /// the other side executes the request once.
+    ///
+    /// There are three attempts of ten seconds each, about one and two seconds apart, within thirty seconds; [`retry`](Step::retry) and [`timeout`](Step::timeout) say otherwise. The
+    /// step has the name of the route.
+    ///
+    /// # Errors
+    /// The last failure, when no further attempt is made; a permanent one if the engine has no [node](crate::EngineBuilder::messages).
+    pub fn call<'a, T>(&self, peer: impl Into<Peer>, route: &str, request: &(impl Serialize + ?Sized)) -> Step<'a, T>
+    where
+        T: Serialize + DeserializeOwned + 'a,
+    {
+        self.send(peer.into(), route, encode(request, "the request"), true)
+    }
+
+    /// Tells another process something, as a step that is done when the other side has taken it; otherwise as [`call`](Self::call).
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn tell<'a>(&self, peer: impl Into<Peer>, route: &str, request: &(impl Serialize + ?Sized)) -> Step<'a, ()> {
+        self.send(peer.into(), route, encode(request, "the request"), false)
+    }
+
+    fn send<'a, T>(&self, peer: Peer, route: &str, request: Result<Payload, Failure>, is_call: bool) -> Step<'a, T>
+    where
+        T: Serialize + DeserializeOwned + 'a,
+    {
+        let time = Arc::new(Time::new(TIMEOUT / 3));
+        let outward = Outward { ctx: self.clone(), peer, route: route.to_owned(), request, is_call, time: Arc::clone(&time) };
+        let attempts = Box::new(move || outward.clone().attempt().boxed());
+        let mut step = Step::new(self.context().step(&step_name(route), attempts));
+        step.time = Some(time);
+        step.retry(Policy::transient().deadline(TIMEOUT).attempt_timeout(TIMEOUT / 3))
+    }
+}
+
+/// A request on its way out of a workflow.
+#[derive(Clone)]
+struct Outward {
+    ctx: Ctx,
+    peer: Peer,
+    route: String,
+    request: Result<Payload, Failure>,
+    is_call: bool,
+    time: Arc<Time>,
+}
+
+impl Outward {
+    async fn attempt(self) -> Result<Payload, Failure> {
+        let node = node(&self.ctx.means)?;
+        let bytes = self.request?.bytes;
+        let id = self.ctx.idempotency_key().unwrap_or_else(|| unreachable!("this is the attempt of a step"));
+        let id = if id.len() > ID_MAX { random::digest(&id) } else { id };
+        let (time, policy) = (self.time.get(), Policy::once());
+        let trace = self.ctx.context().span().map(|span| span.to_string()).unwrap_or_default();
+        match self.is_call {
+            true => {
+                let answer = node.call(self.peer, self.route, bytes).id(id).timeout(time).policy(policy).trace(trace).await?;
+                let answer = Payload::json(answer);
+                decode::<serde::de::IgnoredAny>(&answer, "the answer")?;
+                Ok(answer)
+            }
+            false => {
+                node.tell(self.peer, self.route, bytes)
+                    .id(id)
+                    .timeout(time)
+                    .policy(policy)
+                    .trace(trace)
+                    .unposted()
+                    .await?;
+                Ok(Payload::json("null"))
+            }
+        }
+    }
+}
+
+fn node(means: &Means) -> Result<&Node, Failure> {
+    let missing =
+        || Failure::permanent("this engine cannot send messages: give it a node by EngineBuilder::messages").code(Code::FailedPrecondition);
+    means.node.get().ok_or_else(missing)
+}
+
+/// The name of a step for that route: what a name may not have is a dash.
+fn step_name(route: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+    let name: String = route.chars().map(allowed).take(128).collect();
+    if name.is_empty() || name.bytes().all(|b| b == b'.') { "call".into() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_named_like_its_route() {
+        assert_eq!(step_name("transfer"), "transfer");
+        assert_eq!(step_name("bank/transfer v2"), "bank-transfer-v2");
+        assert_eq!((step_name(""), step_name("..")), ("call".into(), "call".into()));
+    }
+}

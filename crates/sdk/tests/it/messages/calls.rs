@@ -1,0 +1,144 @@
+//! `ctx.call` and `ctx.tell`: steps with a request id that stays.
+
+use super::{listen, node, start};
+use crate::support::{engine, until};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use steadfast::messages::memory::{Faults, Memory as Network};
+use steadfast::messages::{Incoming, Node, Route};
+use steadfast::{Code, Ctx, Error, Event, Failure, Policy, SECOND, memory, workflow};
+
+#[workflow]
+async fn order(ctx: Ctx, amount: u64) -> Result<String, Failure> {
+    let receipt: String = ctx.call("bank", "transfer", &amount).await?;
+    ctx.tell("bank", "note", &receipt).await?;
+    Ok(receipt)
+}
+
+/// A bank that remembers what it was asked, by request id.
+fn bank(network: &Network) -> (Node, Arc<Mutex<Vec<(String, String)>>>) {
+    let bank = node(network, "bank").build().unwrap();
+    let asked: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
+    for route in ["transfer", "note"] {
+        let asked = Arc::clone(&asked);
+        bank.route(route, move |incoming: Incoming| {
+            asked.lock().unwrap().push((incoming.route.to_string(), incoming.id.to_string()));
+            async move { Ok(format!("\"took {}\"", incoming.payload.len())) }
+        });
+    }
+    listen(network, &bank);
+    (bank, asked)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_and_a_tell_are_steps_named_like_their_routes() {
+    let network = Network::new(1);
+    let (_bank, asked) = bank(&network);
+    let shop = start(&network, engine(&memory::Memory::new()).register(order).messages(node(&network, "shop"))).await;
+    let run = shop.start("order", &7).id("o1").await.unwrap();
+    assert_eq!(run.result::<String>().await.unwrap(), "took 1");
+    let asked: Vec<_> = asked.lock().unwrap().clone();
+    assert_eq!(asked.iter().map(|(route, _)| &**route).collect::<Vec<_>>(), ["transfer", "note"]);
+    assert!(asked[0].1.contains("o1") && asked[0].1 != asked[1].1, "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_lost_is_asked_for_again_and_the_request_runs_once() {
+    let network = Network::new(2);
+    let (_bank, asked) = bank(&network);
+    let shop = start(&network, engine(&memory::Memory::new()).register(order).messages(node(&network, "shop"))).await;
+    shop.node().unwrap().call("bank", "note", "1").await.unwrap(); // there is a connection
+    network.set("bank", "shop", Faults { swallow: true, ..Faults::default() });
+    let run = shop.start("order", &7).id("o1").await.unwrap();
+    until("the bank was asked", async || asked.lock().unwrap().iter().any(|(route, _)| route == "transfer")).await;
+    network.heal();
+    network.cut_all();
+    assert_eq!(run.result::<String>().await.unwrap(), "took 1");
+    assert_eq!(asked.lock().unwrap().iter().filter(|(route, _)| route == "transfer").count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_dies_before_the_answer_is_recorded_asks_with_the_same_id() {
+    let network = Network::new(3);
+    let (bank, asked) = bank(&network);
+    let store = memory::Memory::new();
+    let (reached, go_on) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+    bank.route_by("transfer", {
+        let (asked, reached, go_on) = (Arc::clone(&asked), Arc::clone(&reached), Arc::clone(&go_on));
+        Route::new(move |incoming: Incoming| {
+            asked.lock().unwrap().push(("transfer".into(), incoming.id.to_string()));
+            let (reached, go_on) = (Arc::clone(&reached), Arc::clone(&go_on));
+            async move {
+                reached.notify_one();
+                go_on.notified().await;
+                Ok("\"done\"")
+            }
+        })
+    });
+    let first = start(&network, engine(&store).register(order).messages(node(&network, "shop"))).await;
+    first.start("order", &7).id("o1").await.unwrap();
+    reached.notified().await;
+    drop(first); // as in a crash
+    network.cut_off("shop");
+    let again = start(&network, engine(&store).register(order).messages(node(&network, "shop"))).await;
+    go_on.notify_one();
+    assert_eq!(again.run("o1").unwrap().result::<String>().await.unwrap(), "done");
+    assert_eq!(asked.lock().unwrap().iter().filter(|(route, _)| route == "transfer").count(), 1, "the second one waited for the first");
+}
+
+#[workflow]
+async fn short(ctx: Ctx, _: ()) -> Result<String, Failure> {
+    ctx.call("bank", "slow", &1)
+        .retry(Policy::constant(SECOND).max_attempts(2))
+        .timeout(2 * SECOND)
+        .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_are_recorded_and_what_is_left_of_their_time_travels() {
+    let network = Network::new(4);
+    let (bank, _) = bank(&network);
+    let left: Arc<Mutex<Vec<Duration>>> = Arc::default();
+    bank.route_by("slow", {
+        let left = Arc::clone(&left);
+        Route::new(move |incoming: Incoming| {
+            left.lock().unwrap().push(incoming.left());
+            async { std::future::pending::<Result<String, Failure>>().await }
+        })
+    });
+    let shop = start(&network, engine(&memory::Memory::new()).register(short).messages(node(&network, "shop"))).await;
+    let run = shop.start("short", &()).id("s").await.unwrap();
+    let Err(Error::Failed { failure, .. }) = run.result::<String>().await else { panic!("it has no time") };
+    assert_eq!((failure.code, failure.attempts), (Code::DeadlineExceeded, 2));
+    assert!(left.lock().unwrap().iter().all(|left| *left <= 2 * SECOND && *left > SECOND), "{left:?}");
+    let retries = run
+        .journal()
+        .await
+        .unwrap()
+        .iter()
+        .filter(|entry| matches!(entry.event, Event::RetryScheduled { .. }))
+        .count();
+    assert_eq!(retries, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_node_a_call_fails_for_good_and_says_what_to_do() {
+    let shop = engine(&memory::Memory::new()).register(order).start().await.unwrap();
+    let run = shop.start("order", &7).await.unwrap();
+    let Err(Error::Failed { failure, .. }) = run.result::<String>().await else { panic!("there is no node") };
+    assert!(failure.message.contains("EngineBuilder::messages"), "{failure}");
+    assert_eq!(failure.attempts, 1, "it is not tried again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recorded_answer_is_not_asked_for_again() {
+    let network = Network::new(5);
+    let (_bank, asked) = bank(&network);
+    let store = memory::Memory::new();
+    let first = start(&network, engine(&store).register(order).messages(node(&network, "shop"))).await;
+    let run = first.start("order", &7).id("o1").await.unwrap();
+    run.result::<String>().await.unwrap();
+    let before = asked.lock().unwrap().len();
+    assert!(first.replay("o1").await.unwrap().mismatch.is_none());
+    assert_eq!(asked.lock().unwrap().len(), before);
+}
