@@ -1,6 +1,18 @@
-//! Nodes and wires, as their users see them.
+//! Nodes, wires and the inbox, as their users see them. `MESSAGING_SEED` repeats a run of those that draw lots.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test may panic, and says how to repeat it")]
 
 mod calls;
+mod inbox;
 mod network;
 mod wires;
+
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+
+/// A source of chance: the seed is printed, and another one each time unless it is set.
+fn chance() -> ChaCha8Rng {
+    let seed = std::env::var("MESSAGING_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
+    println!("MESSAGING_SEED={seed}");
+    ChaCha8Rng::seed_from_u64(seed)
+}
