@@ -65,24 +65,24 @@ pub(super) fn bytes_of(outcome: &Result<Bytes, Failure>) -> usize {
     }
 }
 
-pub(super) struct Entries {
+pub(super) struct Entries<S = DefaultHashBuilder> {
     slab: Slab<Entry>,
     index: Index,
     callers: Callers,
-    hasher: DefaultHashBuilder,
+    hasher: S,
     /// How long ids and results are together.
     bytes: usize,
     oldest: u32,
     newest: u32,
 }
 
-impl Default for Entries {
+impl<S: Default> Default for Entries<S> {
     fn default() -> Self {
         Entries {
             slab: Slab::default(),
             index: Index::default(),
             callers: Callers::default(),
-            hasher: DefaultHashBuilder::default(),
+            hasher: S::default(),
             bytes: 0,
             oldest: NONE,
             newest: NONE,
@@ -90,7 +90,7 @@ impl Default for Entries {
     }
 }
 
-impl Entries {
+impl<S: BuildHasher> Entries<S> {
     pub(super) fn len(&self) -> usize {
         self.slab.len()
     }
@@ -176,7 +176,7 @@ impl Entries {
     }
 }
 
-impl ops::Index<u32> for Entries {
+impl<S> ops::Index<u32> for Entries<S> {
     type Output = Entry;
 
     fn index(&self, place: u32) -> &Entry {
@@ -184,8 +184,43 @@ impl ops::Index<u32> for Entries {
     }
 }
 
-impl ops::IndexMut<u32> for Entries {
+impl<S> ops::IndexMut<u32> for Entries<S> {
     fn index_mut(&mut self, place: u32) -> &mut Entry {
         &mut self.slab[place]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hash::BuildHasherDefault;
+
+    /// Finds that all things are alike.
+    #[derive(Default)]
+    struct Alike;
+
+    impl Hasher for Alike {
+        fn write(&mut self, _: &[u8]) {}
+
+        fn finish(&self) -> u64 {
+            7
+        }
+    }
+
+    #[test]
+    fn entries_of_equal_hash_are_told_apart_by_caller_and_id() {
+        let mut entries = Entries::<BuildHasherDefault<Alike>>::default();
+        let pairs: Vec<_> = ["alice", "bob", "b"]
+            .into_iter()
+            .flat_map(|caller| ["x", "ob", "obx"].map(|id| (caller, id)))
+            .collect();
+        let places: Vec<_> = pairs.iter().map(|(caller, id)| entries.insert(caller, id, Kind::Call, 1)).collect();
+        for (place, (caller, id)) in places.iter().zip(&pairs) {
+            assert_eq!(entries.find(caller, id), Some(*place));
+        }
+        entries.remove(places[4]);
+        for (place, (caller, id)) in places.iter().zip(&pairs) {
+            assert_eq!(entries.find(caller, id), Some(*place).filter(|place| *place != places[4]));
+        }
     }
 }
