@@ -215,12 +215,11 @@ mod tests {
             .flat_map(|caller| ["x", "ob", "obx"].map(|id| (caller, id)))
             .collect();
         let places: Vec<_> = pairs.iter().map(|(caller, id)| entries.insert(caller, id, Kind::Call, 1)).collect();
-        for (place, (caller, id)) in places.iter().zip(&pairs) {
-            assert_eq!(entries.find(caller, id), Some(*place));
-        }
-        entries.remove(places[4]);
-        for (place, (caller, id)) in places.iter().zip(&pairs) {
-            assert_eq!(entries.find(caller, id), Some(*place).filter(|place| *place != places[4]));
+        for gone in 0..pairs.len() {
+            for (n, (caller, id)) in pairs.iter().enumerate() {
+                assert_eq!(entries.find(caller, id), (n >= gone).then(|| places[n]), "{caller} {id} when {gone} are gone");
+            }
+            entries.remove(places[gone]);
         }
     }
 }
