@@ -1,5 +1,7 @@
 //! How packets come from one node to another. A wire knows nothing of what is in them.
 
+#[cfg(feature = "http2")]
+pub mod http2;
 pub mod memory;
 
 use bytes::Bytes;

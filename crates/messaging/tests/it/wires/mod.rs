@@ -1,4 +1,6 @@
 //! Wires: one contract for all of them, and what each has of its own.
 
 mod contract;
+#[cfg(feature = "http2")]
+mod http2;
 mod memory;

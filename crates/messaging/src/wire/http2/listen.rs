@@ -1,0 +1,206 @@
+//! A port of its own for links over HTTP/2.
+
+use super::errors::io_failure;
+use super::service::{Authorize, Service};
+use super::{FRAME_BYTES, Settings};
+use crate::wire::{Link, Remote, until};
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use hyper::server::conn::http2::Builder;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::fmt;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use steadfast_kernel::Failure;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::Status;
+use tonic::body::Body;
+use tower_service::Service as _;
+
+/// How long no connection is taken after one could not be: usually too many files are open.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+
+/// What a port for links takes.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ListenSettings {
+    /// What both ends have.
+    pub link: Settings,
+    /// Connections; one more is cut at once.
+    pub connections_max: usize,
+    /// The longest headers of a request, in bytes.
+    pub headers_bytes_max: u32,
+    /// How long a connection may be there without a link.
+    pub idle_timeout: Duration,
+    /// Who may make a link; without it everybody.
+    pub authorize: Option<Authorize>,
+}
+
+impl Default for ListenSettings {
+    fn default() -> Self {
+        ListenSettings {
+            link: Settings::default(),
+            connections_max: 1024,
+            headers_bytes_max: 16 << 10,
+            idle_timeout: Duration::from_secs(5),
+            authorize: None,
+        }
+    }
+}
+
+impl fmt::Debug for ListenSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListenSettings")
+            .field("link", &self.link)
+            .field("connections_max", &self.connections_max)
+            .field("headers_bytes_max", &self.headers_bytes_max)
+            .field("idle_timeout", &self.idle_timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A port for links. Dropping it closes the port and cuts its links.
+#[derive(Debug)]
+pub struct Listening {
+    addr: SocketAddr,
+    _over: DropGuard,
+}
+
+impl Listening {
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+}
+
+/// Takes links on a port of its own, and hands them to that channel.
+///
+/// # Errors
+/// If the address cannot be taken.
+pub async fn listen(
+    addr: impl ToSocketAddrs + fmt::Debug,
+    settings: ListenSettings,
+    links: mpsc::Sender<Link>,
+) -> Result<Listening, Failure> {
+    let name = format!("{addr:?}");
+    let cannot_listen = |error: std::io::Error| {
+        let mut failure = io_failure(&name, &error);
+        failure.message = format!("cannot listen on {name}: {error}");
+        failure
+    };
+    let listener = TcpListener::bind(addr).await.map_err(cannot_listen)?;
+    let addr = listener.local_addr().map_err(cannot_listen)?;
+    let over = CancellationToken::new();
+    let mut service = Service::new(settings.link.clone(), links);
+    if let Some(authorize) = &settings.authorize {
+        service = service.authorized_by(Arc::clone(authorize));
+    }
+    let port = Arc::new(Port { http: http(&settings), service, settings, over: over.clone() });
+    drop(tokio::spawn(port.accept(listener)));
+    Ok(Listening { addr, _over: over.drop_guard() })
+}
+
+fn http(settings: &ListenSettings) -> Builder<TokioExecutor> {
+    let mut http = Builder::new(TokioExecutor::new());
+    http.timer(TokioTimer::new())
+        .initial_stream_window_size(settings.link.window_bytes)
+        .initial_connection_window_size(settings.link.window_bytes)
+        .max_frame_size(FRAME_BYTES)
+        .max_concurrent_streams(1)
+        .max_header_list_size(settings.headers_bytes_max)
+        .keep_alive_interval(settings.link.ping_after)
+        .keep_alive_timeout(settings.link.ping_timeout);
+    http
+}
+
+struct Port {
+    settings: ListenSettings,
+    service: Service,
+    http: Builder<TokioExecutor>,
+    over: CancellationToken,
+}
+
+impl Port {
+    async fn accept(self: Arc<Self>, listener: TcpListener) {
+        let places = Arc::new(Semaphore::new(self.settings.connections_max));
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = self.over.cancelled() => return,
+                accepted = listener.accept() => accepted,
+            };
+            match (accepted, Arc::clone(&places).try_acquire_owned()) {
+                (Ok((stream, from)), Ok(place)) => drop(tokio::spawn(Arc::clone(&self).connection(stream, from, place))),
+                (Ok((_, from)), Err(_)) => tracing::debug!(%from, "a connection was cut: there are too many"),
+                (Err(error), _) => {
+                    tracing::warn!(%error, "a connection could not be taken");
+                    until(Some(Instant::now() + ACCEPT_AGAIN)).await;
+                }
+            }
+        }
+    }
+
+    async fn connection(self: Arc<Self>, stream: TcpStream, from: SocketAddr, _place: OwnedSemaphorePermit) {
+        let _it_is_slower_without = stream.set_nodelay(true);
+        let remote = Remote { address: from.to_string(), ..Remote::default() };
+        self.serve(stream, remote).await;
+    }
+
+    /// Serves a connection until it ends, has been idle for too long, or the port is closed.
+    async fn serve<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, stream: T, remote: Remote) {
+        let (busy, _) = watch::channel(());
+        let service = service_fn(|mut request: http::Request<hyper::body::Incoming>| {
+            request.extensions_mut().insert(remote.clone());
+            let (mut service, busy) = (self.service.clone(), busy.subscribe());
+            async move { service.call(request).await.map(|answer| answer.map(|body| Busy { body, _busy: busy })) }
+        });
+        tokio::select! {
+            biased;
+            () = self.over.cancelled() => {}
+            ended = self.http.serve_connection(TokioIo::new(stream), service) => if let Err(error) = ended {
+                tracing::debug!(%error, "a connection has ended early");
+            },
+            () = idle(&busy, self.settings.idle_timeout) => tracing::debug!(from = remote.address, "a connection without a link was cut"),
+        }
+    }
+}
+
+/// Ends once a connection has been without a stream twice in a row, half of that time apart.
+async fn idle(busy: &watch::Sender<()>, timeout: Duration) {
+    let mut times = 0;
+    while times < 2 {
+        until(Some(Instant::now() + timeout / 2)).await;
+        times = if busy.receiver_count() == 0 { times + 1 } else { 0 };
+    }
+}
+
+/// What goes out on a stream; while it is there, the connection is not idle.
+struct Busy {
+    body: Body,
+    _busy: watch::Receiver<()>,
+}
+
+impl http_body::Body for Busy {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
