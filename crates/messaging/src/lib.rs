@@ -11,6 +11,25 @@
 //! - Either side of a connection may call the other.
 //! - What nobody can read, and what is given up, becomes a **dead letter**.
 //!
+//! ```
+//! use steadfast_messaging::{Failure, Incoming, Node};
+//! use std::time::Duration;
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Failure> {
+//! let bank = Node::bind("127.0.0.1:0").await?;
+//! bank.route("transfer", |request: Incoming| async move {
+//!     let amount: u64 = request.json()?; // what is no number is a dead letter
+//!     Ok(format!("booked {amount}"))
+//! });
+//!
+//! let shop = Node::bind("127.0.0.1:0").await?;
+//! let peer = format!("http://{}", bank.addr().unwrap());
+//! let receipt = shop.call(peer, "transfer", "7").timeout(Duration::from_secs(30)).await?;
+//! assert_eq!(receipt, "booked 7");
+//! # Ok(()) }
+//! ```
+//!
 //! The crate knows no store: its inbox is in memory and forgets at a restart. Who keeps dead letters is a port, and so is the wire.
 
 pub mod envelope;

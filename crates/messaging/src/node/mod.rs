@@ -1,6 +1,8 @@
 //! A node: one end of conversations. It calls others, and others call it, over whichever connections there are.
 
 mod connection;
+#[cfg(feature = "http2")]
+mod http2;
 mod outgoing;
 mod peer;
 
@@ -69,6 +71,8 @@ pub(crate) struct Inner {
     prefix: String,
     ids: AtomicU64,
     closing: AtomicBool,
+    #[cfg(feature = "http2")]
+    listening: Mutex<Vec<crate::wire::http2::Listening>>,
     /// Ends listeners.
     closed: CancellationToken,
 }
@@ -158,6 +162,8 @@ impl Builder {
             chance: Mutex::new(chance),
             ids: AtomicU64::new(1),
             closing: AtomicBool::new(false),
+            #[cfg(feature = "http2")]
+            listening: Mutex::default(),
             closed: CancellationToken::new(),
         };
         Ok(Node { inner: Arc::new(inner) })
@@ -354,6 +360,8 @@ impl Node {
         for connection in connections {
             connection.outgoing.close(); // what is answered already is still written
         }
+        #[cfg(feature = "http2")]
+        self.inner.listening.lock().clear();
     }
 }
 

@@ -56,6 +56,13 @@ impl Default for ListenSettings {
     }
 }
 
+impl ListenSettings {
+    /// Whether somebody who connects has to prove who it is.
+    pub(crate) fn asks_who_connects(&self) -> bool {
+        self.authorize.is_some()
+    }
+}
+
 impl fmt::Debug for ListenSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ListenSettings")
