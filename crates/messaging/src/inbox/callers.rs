@@ -12,7 +12,7 @@ struct Caller {
 
 #[derive(Default)]
 pub(super) struct Callers {
-    names: Slab<Caller>,
+    names: Slab<Caller, 16>,
     by_name: HashTable<u32>,
     hasher: DefaultHashBuilder,
     bytes: usize,

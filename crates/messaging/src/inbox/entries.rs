@@ -66,7 +66,7 @@ pub(super) fn bytes_of(outcome: &Result<Bytes, Failure>) -> usize {
 }
 
 pub(super) struct Entries<S = DefaultHashBuilder> {
-    slab: Slab<Entry>,
+    slab: Slab<Entry, 1024>,
     index: Index,
     callers: Callers,
     hasher: S,

@@ -68,7 +68,7 @@ impl<W> Default for Request<W> {
 }
 
 pub(super) struct Running<W> {
-    requests: Slab<Request<W>>,
+    requests: Slab<Request<W>, 64>,
     /// How many ever waited. Numbers are not given twice, so that a seat of a request that has finished is nobody's.
     seats: u64,
 }

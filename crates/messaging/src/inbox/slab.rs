@@ -2,14 +2,11 @@
 
 use std::ops::{Index, IndexMut};
 
-/// How many values a piece has.
-const PIECE: usize = 1024;
-
 /// The number of no place.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Values in places with numbers. A place that is free has the value of `Default`.
-pub(super) struct Slab<T> {
+/// Values in places with numbers, so many to a piece. A place that is free has the value of `Default`.
+pub(super) struct Slab<T, const PIECE: usize> {
     pieces: Vec<Box<[T]>>,
     /// Places that were freed, the latest last: it is taken first, because it is still in the cache.
     free: Vec<u32>,
@@ -17,13 +14,13 @@ pub(super) struct Slab<T> {
     fresh: usize,
 }
 
-impl<T> Default for Slab<T> {
+impl<T, const PIECE: usize> Default for Slab<T, PIECE> {
     fn default() -> Self {
         Slab { pieces: Vec::new(), free: Vec::new(), fresh: 0 }
     }
 }
 
-impl<T: Default> Slab<T> {
+impl<T: Default, const PIECE: usize> Slab<T, PIECE> {
     pub(super) fn len(&self) -> usize {
         self.fresh - self.free.len()
     }
@@ -63,7 +60,7 @@ impl<T: Default> Slab<T> {
     }
 }
 
-impl<T> Index<u32> for Slab<T> {
+impl<T, const PIECE: usize> Index<u32> for Slab<T, PIECE> {
     type Output = T;
 
     fn index(&self, place: u32) -> &T {
@@ -71,7 +68,7 @@ impl<T> Index<u32> for Slab<T> {
     }
 }
 
-impl<T> IndexMut<u32> for Slab<T> {
+impl<T, const PIECE: usize> IndexMut<u32> for Slab<T, PIECE> {
     fn index_mut(&mut self, place: u32) -> &mut T {
         &mut self.pieces[place as usize / PIECE][place as usize % PIECE]
     }
@@ -83,7 +80,7 @@ mod tests {
 
     #[test]
     fn places_are_used_again_and_pieces_are_given_back() {
-        let mut slab = Slab::default();
+        let mut slab = Slab::<_, 1024>::default();
         let places: Vec<u32> = (0..3000).map(|value| slab.insert(value)).collect();
         assert_eq!((slab.len(), slab.pieces.len(), slab[2999]), (3000, 3, 2999));
         assert_eq!(slab.remove(7), 7);
