@@ -33,6 +33,8 @@
 //! The crate knows no store: its inbox is in memory and forgets at a restart. Who keeps dead letters is a port, and so is the wire.
 
 pub mod envelope;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod inbox;
 mod letters;
 mod limits;

@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test may panic, and says how to repeat it")]
 
 mod calls;
+mod decoding;
 mod inbox;
 mod network;
+mod proto;
 mod wires;
 
 use rand::SeedableRng;

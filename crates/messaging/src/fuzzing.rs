@@ -1,0 +1,70 @@
+//! Reads whatever bytes there are, as a node does with what comes from outside, and checks what must hold. For the fuzzer and for tests.
+
+use crate::envelope::{self, Body, Error};
+use bytes::{Bytes, BytesMut};
+use prost::DecodeError;
+use steadfast_kernel::Failure;
+
+/// Reads bytes as a packet, its frames, and the failures in them. Gives the frames that could be read and are of this version.
+///
+/// # Errors
+/// If they are no packet.
+///
+/// # Panics
+/// If something does not hold: what was read takes no more memory than its bytes allow for, whatever lengths they claim, and if it is written and read again, it
+/// is the same.
+pub fn read(bytes: &[u8]) -> Result<Vec<Body>, DecodeError> {
+    let frames = envelope::packet(Bytes::copy_from_slice(bytes))?;
+    assert!(frames.len() * 2 <= bytes.len(), "a frame takes two bytes at the least");
+    assert!(frames.iter().map(Bytes::len).sum::<usize>() <= bytes.len(), "frames do not overlap");
+    Ok(frames.into_iter().filter_map(read_frame).collect())
+}
+
+fn read_frame(bytes: Bytes) -> Option<Body> {
+    let length = bytes.len();
+    let body = envelope::frame(bytes).ok()??;
+    assert!(memory(&body) <= length, "{length} bytes became more");
+    assert_eq!(again(&body).as_ref(), Some(&body));
+    if let Some(error) = error(&body) {
+        let failure = Failure::from(error.clone());
+        assert_eq!(Failure::from(Error::from(&failure)), failure);
+    }
+    Some(body)
+}
+
+/// Written and read again.
+fn again(body: &Body) -> Option<Body> {
+    let mut packet = BytesMut::new();
+    envelope::append(&mut packet, body);
+    let [frame] = <[Bytes; 1]>::try_from(envelope::packet(packet.freeze()).ok()?).ok()?;
+    envelope::frame(frame).ok()?
+}
+
+fn error(body: &Body) -> Option<&Error> {
+    match body {
+        Body::Reply(reply) => reply.error.as_ref(),
+        Body::Close(close) => close.error.as_ref(),
+        _ => None,
+    }
+}
+
+/// What a frame holds beside its own size: texts by what they have reserved.
+fn memory(body: &Body) -> usize {
+    let variable = match body {
+        Body::Hello(hello) => hello.node.capacity(),
+        Body::Call(request) | Body::Tell(request) => {
+            request.route.capacity() + request.id.capacity() + request.trace.capacity() + request.payload.len()
+        }
+        Body::Reply(reply) => reply.payload.len(),
+        Body::Open(open) => open.route.capacity() + open.trace.capacity() + open.payload.len(),
+        Body::Chunk(chunk) => chunk.payload.len(),
+        Body::Sample(sample) => sample.route.capacity() + sample.payload.len(),
+        Body::Cancel(_) | Body::Credit(_) | Body::Close(_) | Body::Ping(_) | Body::Pong(_) => 0,
+    };
+    variable + error(body).map_or(0, memory_of_error)
+}
+
+fn memory_of_error(error: &Error) -> usize {
+    let texts = error.code.capacity() + error.class.capacity() + error.message.capacity();
+    texts + error.causes.iter().map(String::capacity).sum::<usize>()
+}
