@@ -7,6 +7,7 @@ mod keys;
 mod limit;
 mod load;
 mod memory;
+mod messages;
 mod plans;
 mod report;
 mod restart;
@@ -40,13 +41,15 @@ cargo xtask bench keys [SCENARIO] [--json] [--quick]
 cargo xtask bench plans [SCENARIO] [--json] [--quick]
     bookkeeping                            what lies between two stages of a task, beyond one durable commit, with 1,000 tasks at once
     restart-and-retry                      from the start after a crash until every interrupted task is listed and retried
+cargo xtask bench messages [SCENARIO] [--json] [--quick]
+    inbox                                  how many messages the memory inbox takes with little and with much in it, and what each leaves behind
 docs/performance.md says how to read them.
 ";
 
 /// Benchmarks of the engine have no network, and no driver for one: whoever waits for it wakes up by a call of the system, which would be measured with the rest.
 fn main() -> Result<()> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let has_sockets = std::env::args().nth(1).is_some_and(|name| name == "http" || name == "plans");
+    let has_sockets = std::env::args().nth(1).is_some_and(|name| ["http", "plans", "messages"].contains(&&*name));
     let runtime = if has_sockets { runtime.enable_all() } else { runtime.enable_time() };
     runtime.build()?.block_on(Box::pin(bench()))
 }
@@ -74,6 +77,10 @@ async fn bench() -> Result<()> {
         ["keys", scenario] if keys::SCENARIOS.contains(&scenario) => keys::run(&Report::new("keys", json), Some(scenario), quick).await,
         ["plans"] => plans::run(&Report::new("plans", json), None, quick).await,
         ["plans", scenario] if plans::SCENARIOS.contains(&scenario) => plans::run(&Report::new("plans", json), Some(scenario), quick).await,
+        ["messages"] => messages::run(&Report::new("messages", json), None, quick).await,
+        ["messages", scenario] if messages::SCENARIOS.contains(&scenario) => {
+            messages::run(&Report::new("messages", json), Some(scenario), quick).await
+        }
         [restart::CHILD, ref arguments @ ..] => restart::child(arguments).await,
         _ => bail!("there is no benchmark {:?}\n\n{HELP}", words.join(" ")),
     }
