@@ -14,7 +14,7 @@ pub struct Letter {
     pub direction: Direction,
     /// What it was.
     pub kind: LetterKind,
-    /// Whom it came from or was to go to.
+    /// Whom it came from, or was to go to: an address, or a name with an @ in front.
     pub peer: String,
     /// Who was to deal with it; empty if that could not be read.
     pub route: String,
@@ -68,12 +68,22 @@ pub trait Letters: Send + Sync + 'static {
 pub struct MemoryLetters {
     letters: Mutex<VecDeque<Letter>>,
     count_max: usize,
+    bytes_max: usize,
 }
+
+/// The payloads of all letters of a box in memory, in bytes, unless said otherwise.
+const BYTES_MAX: usize = 64 << 20;
 
 impl MemoryLetters {
     /// A box for so many.
     pub fn new(count_max: usize) -> Self {
-        MemoryLetters { letters: Mutex::default(), count_max }
+        MemoryLetters { letters: Mutex::default(), count_max, bytes_max: BYTES_MAX }
+    }
+
+    /// How long their payloads may be together; 64 MiB unless said otherwise.
+    #[must_use]
+    pub fn bytes_max(self, bytes_max: usize) -> Self {
+        MemoryLetters { bytes_max, ..self }
     }
 
     /// Those that are here, oldest first.
@@ -103,14 +113,20 @@ impl Letters for MemoryLetters {
             (other.direction, other.kind, &other.peer, &other.route, &other.id)
                 == (letter.direction, letter.kind, &letter.peer, &letter.route, &letter.id)
         };
-        if letter.kind != LetterKind::Frame
-            && let Some(known) = letters.iter_mut().find(|other| is_same(other))
-        {
-            *known = letter;
-        } else if letters.len() >= self.count_max {
+        let known = match letter.kind {
+            LetterKind::Frame => None,
+            LetterKind::Call | LetterKind::Tell => letters.iter().position(is_same),
+        };
+        // Bytes that are no message come from anybody: they leave half of the box to messages.
+        let share = if letter.kind == LetterKind::Frame { 2 } else { 1 };
+        let others = |(place, other): (usize, &Letter)| if Some(place) == known { 0 } else { other.payload.len() };
+        let bytes = letters.iter().enumerate().map(others).sum::<usize>() + letter.payload.len();
+        if bytes > self.bytes_max / share || known.is_none() && letters.len() >= self.count_max / share {
             return ready(Err(Failure::new(Code::ResourceExhausted, "the box for dead letters is full"))).boxed();
-        } else {
-            letters.push_back(letter);
+        }
+        match known {
+            Some(place) => letters[place] = letter,
+            None => letters.push_back(letter),
         }
         ready(Ok(())).boxed()
     }

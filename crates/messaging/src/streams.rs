@@ -16,7 +16,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use steadfast_kernel::{Code, Failure};
 use tokio::sync::{Semaphore, mpsc, watch};
 
@@ -26,6 +26,8 @@ const UNIT: usize = 64 << 10;
 /// The streams of one connection.
 pub(crate) struct Streams {
     open: Mutex<HashMap<StreamId, Arc<Ends>>>,
+    /// Handlers that run, also of streams that are over: they count as well.
+    handlers: AtomicUsize,
     numbers: AtomicU64,
     window: u32,
     count_max: usize,
@@ -36,6 +38,8 @@ pub(crate) struct Streams {
 struct Ends {
     /// How much may be sent.
     credit: Semaphore,
+    /// What the other side granted at first: what it counts a long piece by.
+    window: AtomicU32,
     accepted: watch::Sender<bool>,
     state: Mutex<State>,
 }
@@ -47,8 +51,13 @@ struct State {
     come: u64,
     /// What the other side may still send.
     granted: u64,
+    /// How many were sent.
+    sent: u64,
     /// This side says no more.
     finished: bool,
+    /// The handler of this side runs: how it ends is how the stream ends, if the handler has let go of it.
+    handled: bool,
+    let_go: bool,
 }
 
 /// A stream of pieces, both ways.
@@ -57,9 +66,17 @@ pub struct Stream {
     id: StreamId,
     ends: Arc<Ends>,
     incoming: mpsc::UnboundedReceiver<Result<Bytes, Failure>>,
-    sent: u64,
     /// What was taken and not yet granted again.
     taken: u32,
+    /// Why nothing comes any more, once that was said.
+    why: Option<Failure>,
+}
+
+/// The handler of a stream that the other side has opened, as long as it runs.
+pub(crate) struct Handling {
+    connection: Arc<Connection>,
+    id: StreamId,
+    ends: Arc<Ends>,
 }
 
 impl fmt::Debug for Stream {
@@ -72,6 +89,7 @@ impl Streams {
     pub(crate) fn new(limits: &Limits) -> Self {
         Streams {
             open: Mutex::default(),
+            handlers: AtomicUsize::new(0),
             numbers: AtomicU64::new(1),
             window: limits.stream_window.max(2),
             count_max: limits.streams_max,
@@ -84,9 +102,9 @@ impl Streams {
         self.window
     }
 
-    /// What a piece costs.
-    fn cost(&self, bytes: usize) -> u32 {
-        u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).clamp(1, self.window)
+    /// How many are open.
+    pub(crate) fn count(&self) -> usize {
+        self.open.lock().len()
     }
 
     /// Begins a stream of this side.
@@ -95,11 +113,16 @@ impl Streams {
         self.add(connection, StreamId { number, mine: true }, 0)
     }
 
-    /// The other side has begun a stream; it may send so much.
-    pub(crate) fn accept(&self, connection: &Arc<Connection>, number: u64, credit: u32) -> Result<Stream, Failure> {
-        let stream = self.add(connection, StreamId { number, mine: false }, credit as usize)?;
-        connection.outgoing.push_small(&Body::Credit(Credit { stream: stream.id, chunks: self.window }));
-        Ok(stream)
+    /// The other side has begun a stream, and grants so much.
+    pub(crate) fn accept(&self, connection: &Arc<Connection>, number: u64, credit: u32) -> Result<(Stream, Handling), Failure> {
+        if self.handlers.load(Ordering::Relaxed) >= self.count_max {
+            return Err(Failure::new(Code::ResourceExhausted, "too many handlers of streams run on this connection"));
+        }
+        let stream = self.add(connection, StreamId { number, mine: false }, credit)?;
+        self.handlers.fetch_add(1, Ordering::Relaxed);
+        let handling = Handling { connection: Arc::clone(connection), id: stream.id, ends: Arc::clone(&stream.ends) };
+        connection.say(&Body::Credit(Credit { stream: stream.id, chunks: self.window }));
+        Ok((stream, handling))
     }
 
     /// The other side has begun a stream that nobody takes.
@@ -108,11 +131,23 @@ impl Streams {
         let _it_gives_up_by_itself = connection.outgoing.try_push(&Body::Close(Close { stream, chunks: 0, error: Some(why.into()) }));
     }
 
-    fn add(&self, connection: &Arc<Connection>, id: StreamId, credit: usize) -> Result<Stream, Failure> {
+    fn add(&self, connection: &Arc<Connection>, id: StreamId, credit: u32) -> Result<Stream, Failure> {
         let (sender, incoming) = mpsc::unbounded_channel(); // bounded by what is granted
-        let state = State { incoming: Some(sender), come: 0, granted: u64::from(self.window), finished: false };
-        let credit = Semaphore::new(credit.min(Semaphore::MAX_PERMITS));
-        let ends = Arc::new(Ends { credit, accepted: watch::Sender::new(!id.mine), state: Mutex::new(state) });
+        let state = State {
+            incoming: Some(sender),
+            come: 0,
+            granted: u64::from(self.window),
+            sent: 0,
+            finished: false,
+            handled: !id.mine,
+            let_go: false,
+        };
+        let ends = Arc::new(Ends {
+            credit: Semaphore::new((credit as usize).min(Semaphore::MAX_PERMITS)),
+            window: AtomicU32::new(credit),
+            accepted: watch::Sender::new(!id.mine),
+            state: Mutex::new(state),
+        });
         let mut open = self.open.lock();
         if open.len() >= self.count_max {
             return Err(Failure::new(Code::ResourceExhausted, format!("{} streams are open on this connection already", open.len())));
@@ -121,7 +156,7 @@ impl Streams {
             return Err(Failure::new(Code::FailedPrecondition, "there is a stream of that number already"));
         }
         open.insert(id, Arc::clone(&ends));
-        Ok(Stream { connection: Arc::clone(connection), id, ends, incoming, sent: 0, taken: 0 })
+        Ok(Stream { connection: Arc::clone(connection), id, ends, incoming, taken: 0, why: None })
     }
 
     /// What the other side means by that.
@@ -133,7 +168,7 @@ impl Streams {
     /// A piece has come.
     pub(crate) fn chunk(&self, connection: &Connection, chunk: Chunk) {
         let Some((id, ends)) = self.find(chunk.stream) else { return };
-        let cost = u64::from(self.cost(chunk.payload.len()));
+        let cost = u64::from(cost(chunk.payload.len(), self.window));
         let mut state = ends.state.lock();
         let wrong = match (chunk.place == state.come, state.granted.checked_sub(cost)) {
             (true, Some(left)) if chunk.payload.len() <= self.piece_bytes_max => {
@@ -143,7 +178,7 @@ impl Streams {
                 }
                 return;
             }
-            (false, _) => Failure::transient("a piece of the stream is missing"),
+            (false, _) => Failure::transient("a piece of the stream is missing, or came twice"),
             (true, None) => Failure::new(Code::ResourceExhausted, "more of the stream came than was asked for"),
             (true, Some(_)) => Failure::new(Code::InvalidArgument, "a piece of the stream is too long"),
         };
@@ -154,6 +189,7 @@ impl Streams {
     /// More may be sent.
     pub(crate) fn credit(&self, credit: Credit) {
         if let Some((_, ends)) = self.find(credit.stream) {
+            let _one_opened_here_has_none_yet = ends.window.compare_exchange(0, credit.chunks, Ordering::Relaxed, Ordering::Relaxed);
             ends.accepted.send_replace(true);
             let room = Semaphore::MAX_PERMITS - ends.credit.available_permits();
             ends.credit.add_permits((credit.chunks as usize).min(room));
@@ -161,11 +197,12 @@ impl Streams {
     }
 
     /// The other side says no more.
-    pub(crate) fn closed(&self, close: Close) {
+    pub(crate) fn closed(&self, connection: &Connection, close: Close) {
         let Some((id, ends)) = self.find(close.stream) else { return };
+        let come = ends.state.lock().come;
         match close.error {
             Some(error) => self.end(id, &ends, &error.into()),
-            None if ends.state.lock().come != close.chunks => self.end(id, &ends, &Failure::transient("the end of the stream is missing")),
+            None if come != close.chunks => self.abort(connection, id, &ends, &Failure::transient("the end of the stream is missing")),
             None => {
                 let mut state = ends.state.lock();
                 state.incoming = None;
@@ -179,10 +216,29 @@ impl Streams {
 
     /// Nothing comes or goes any more, and both sides are told.
     fn abort(&self, connection: &Connection, id: StreamId, ends: &Ends, why: &Failure) {
-        connection
-            .outgoing
-            .push_small(&Body::Close(Close { stream: id, chunks: 0, error: Some(why.into()) }));
+        connection.say(&Body::Close(Close { stream: id, chunks: 0, error: Some(why.into()) }));
         self.end(id, ends, why);
+    }
+
+    /// This side says no more.
+    fn finish(&self, connection: &Connection, id: StreamId, ends: &Ends) {
+        let mut state = ends.state.lock();
+        if std::mem::replace(&mut state.finished, true) {
+            return;
+        }
+        let (over, chunks) = (state.incoming.is_none(), state.sent);
+        drop(state);
+        connection.say(&Body::Close(Close { stream: id, chunks, error: None }));
+        if over {
+            self.open.lock().remove(&id);
+        }
+    }
+
+    /// Nobody of this side has it any more.
+    fn let_go(&self, connection: &Connection, id: StreamId, ends: &Ends) {
+        if self.open.lock().contains_key(&id) {
+            self.abort(connection, id, ends, &Failure::new(Code::Cancelled, "the other side let go of the stream"));
+        }
     }
 
     /// Nothing comes or goes any more.
@@ -195,6 +251,37 @@ impl Streams {
     pub(crate) fn lost(&self, why: &Failure) {
         let open = std::mem::take(&mut *self.open.lock());
         open.values().for_each(|ends| ends.end(why));
+    }
+}
+
+/// What a piece costs whom grants that much: never more than half of it, so that what was taken and not yet granted again leaves room for it.
+fn cost(bytes: usize, window: u32) -> u32 {
+    u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).clamp(1, (window / 2).max(1))
+}
+
+impl Handling {
+    /// The handler has ended. If it has let go of the stream, that ends as the handler did.
+    pub(crate) fn over(self, outcome: Result<(), Failure>) {
+        let streams = &self.connection.streams;
+        let let_go = {
+            let mut state = self.ends.state.lock();
+            state.handled = false;
+            state.let_go
+        };
+        match outcome {
+            _ if !let_go || !streams.open.lock().contains_key(&self.id) => {}
+            Ok(()) => {
+                streams.finish(&self.connection, self.id, &self.ends);
+                streams.let_go(&self.connection, self.id, &self.ends); // what the other side still says, nobody reads
+            }
+            Err(failure) => streams.abort(&self.connection, self.id, &self.ends, &failure),
+        }
+    }
+}
+
+impl Drop for Handling {
+    fn drop(&mut self) {
+        self.connection.streams.handlers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -226,7 +313,7 @@ impl Stream {
 
     fn why_it_ended(&mut self) -> Failure {
         match self.incoming.try_recv() {
-            Ok(Err(failure)) => failure,
+            Ok(Err(failure)) => self.why.insert(failure).clone(),
             _ => Failure::transient("the stream has ended"),
         }
     }
@@ -250,12 +337,14 @@ impl Stream {
         if self.ends.state.lock().finished {
             return Err(Failure::new(Code::FailedPrecondition, "the stream was finished on this side"));
         }
-        self.ends.credit.acquire_many(streams.cost(payload.len())).await.map_err(|_| over())?.forget();
-        let chunk = Chunk { stream: self.id, place: self.sent, payload };
-        if !self.connection.outgoing.push(&Body::Chunk(chunk)).await {
+        let cost = cost(payload.len(), self.ends.window.load(Ordering::Relaxed));
+        let credit = self.ends.credit.acquire_many(cost).await.map_err(|_| over())?;
+        let place = self.ends.state.lock().sent;
+        if !self.connection.outgoing.push(&Body::Chunk(Chunk { stream: self.id, place, payload })).await {
             return Err(over());
         }
-        self.sent += 1;
+        credit.forget(); // not before it is spent: whoever calls this off keeps it
+        self.ends.state.lock().sent += 1;
         Ok(())
     }
 
@@ -264,34 +353,31 @@ impl Stream {
     /// # Errors
     /// If the stream has ended otherwise: cut, or given up by the other side.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
-        let Some(piece) = self.incoming.recv().await.transpose()? else { return Ok(None) };
+        if let Some(why) = &self.why {
+            return Err(why.clone());
+        }
+        let piece = match self.incoming.recv().await {
+            Some(Ok(piece)) => piece,
+            Some(Err(why)) => return Err(self.why.insert(why).clone()),
+            None => return Ok(None),
+        };
         let streams = &self.connection.streams;
-        self.taken += streams.cost(piece.len());
+        self.taken += cost(piece.len(), streams.window);
         if self.taken >= streams.window / 2 {
             let chunks = std::mem::take(&mut self.taken);
             self.ends.state.lock().granted += u64::from(chunks);
-            self.connection.outgoing.push_small(&Body::Credit(Credit { stream: self.id, chunks }));
+            self.connection.say(&Body::Credit(Credit { stream: self.id, chunks }));
         }
         Ok(Some(piece))
     }
 
     /// Says no more; what the other side sends still comes.
     pub fn finish(&mut self) {
-        let mut state = self.ends.state.lock();
-        if std::mem::replace(&mut state.finished, true) {
-            return;
-        }
-        let over = state.incoming.is_none();
-        drop(state);
-        self.connection
-            .outgoing
-            .push_small(&Body::Close(Close { stream: self.id, chunks: self.sent, error: None }));
-        if over {
-            self.connection.streams.open.lock().remove(&self.id);
-        }
+        self.connection.streams.finish(&self.connection, self.id, &self.ends);
     }
 
-    /// Ends it on both sides, with the reason.
+    /// Ends it on both sides, with the reason. So does a handler of streams that has its stream no more and returns a failure; one that returns well
+    /// finishes it.
     pub fn fail(self, why: &Failure) {
         self.connection.streams.abort(&self.connection, self.id, &self.ends, why);
     }
@@ -299,10 +385,11 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        let known = self.connection.streams.open.lock().contains_key(&self.id);
-        if known {
-            let why = Failure::new(Code::Cancelled, "the other side let go of the stream");
-            self.connection.streams.abort(&self.connection, self.id, &self.ends, &why);
+        let mut state = self.ends.state.lock();
+        state.let_go = true;
+        if !state.handled {
+            drop(state);
+            self.connection.streams.let_go(&self.connection, self.id, &self.ends);
         }
     }
 }

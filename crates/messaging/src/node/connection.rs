@@ -4,7 +4,7 @@ use super::Inner;
 use super::outgoing::Outgoing;
 use super::peer::Known;
 use crate::envelope::{self, Body, Hello, Number, Reply};
-use crate::limits::{FRAME_OVERHEAD, NAME_MAX};
+use crate::limits::FRAME_OVERHEAD;
 use crate::receiving::{Caller, Cancellable};
 use crate::streams::Streams;
 use crate::time;
@@ -22,6 +22,12 @@ use tokio_util::sync::CancellationToken;
 
 /// Unreadable frames of one connection that are kept; the next one cuts it.
 const UNREADABLE_MAX: u32 = 16;
+
+/// No connection is silent for longer.
+const LONG: Duration = Duration::from_secs(1 << 25);
+
+/// A part of what came that is smaller than one in so many is copied, so that it does not keep all the rest in memory.
+const KEPT_PART: usize = 4;
 
 pub(crate) struct Connection {
     pub(crate) id: u64,
@@ -59,14 +65,26 @@ impl Connection {
         self.caller.clone()
     }
 
-    /// Answers a request, once there is room.
-    pub(crate) async fn reply(&self, reply: Reply) {
-        let _it_comes_again_if_it_is_cut = self.outgoing.push(&Body::Reply(reply)).await;
-    }
-
     /// Answers a request; if there is no room, it comes again.
     pub(crate) fn reply_now(&self, number: u64, attempt: u32, outcome: Result<Bytes, Failure>) {
         let _it_comes_again = self.outgoing.try_push(&Body::Reply(reply(number, attempt, outcome)));
+    }
+
+    /// Says something small without which the other side does not go on. Whoever makes this side say so much without reading it is cut.
+    pub(crate) fn say(&self, body: &Body) {
+        if !self.outgoing.push_small(body) {
+            self.cut();
+        }
+    }
+
+    /// Ends when it is cut.
+    pub(crate) async fn ended(&self) {
+        self.cut.cancelled().await;
+    }
+
+    /// How long it has been there.
+    pub(crate) fn age(&self) -> Duration {
+        self.began_at.elapsed()
     }
 
     fn hear(&self) {
@@ -112,7 +130,7 @@ pub(super) async fn greet(node: &Inner, mut link: Link) -> Result<Greeted, Failu
     let first = (!frames.is_empty()).then(|| frames.remove(0)).ok_or_else(|| strange("it sent an empty packet"))?;
     match envelope::frame(first).map_err(|error| strange(&error.to_string()))? {
         Some(Body::Hello(hello)) if hello.version == 0 => Err(strange("it speaks no version of this protocol")),
-        Some(Body::Hello(hello)) if hello.node.is_empty() || hello.node.len() > NAME_MAX => Err(strange("its name is empty or too long")),
+        Some(Body::Hello(hello)) if !super::is_name(&hello.node) => Err(strange("its name is empty, too long, or has an @")),
         Some(Body::Hello(hello)) => Ok(Greeted { hello, link, rest: frames }),
         _ => Err(Failure::transient(format!("{} did not say hello first", link.remote.address))),
     }
@@ -139,23 +157,26 @@ pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>) -> A
         streams: Streams::new(&node.limits),
         calls: Mutex::default(),
         payload_bytes_max: usize::try_from(hello.frame_bytes_max).unwrap_or(usize::MAX).saturating_sub(FRAME_OVERHEAD),
-        ping_after: node.limits.ping_after,
-        dead_after: node.limits.dead_after,
+        ping_after: node.limits.ping_after.clamp(Duration::from_millis(1), LONG),
+        dead_after: node.limits.dead_after.clamp(Duration::from_millis(1), LONG),
         cut: CancellationToken::new(),
         began_at: Instant::now(),
         heard: AtomicU64::new(0),
     });
     node.connections.lock().insert(connection.id, Arc::clone(&connection));
     connection.known.connect_by(&connection);
+    node.sweep();
     tokio::spawn(write(Arc::clone(&connection), outgoing));
     tokio::spawn(read(Arc::downgrade(node), Arc::clone(&connection), incoming, rest));
     connection
 }
 
 async fn write(connection: Arc<Connection>, wire: mpsc::Sender<Bytes>) {
+    // Nodes always read. One that has not done so for that long is dead, whatever it says, and holds up those who answer it.
     let writing = async {
         while let Some(packet) = connection.outgoing.next().await {
-            if wire.send(packet).await.is_err() {
+            let sent = tokio::time::timeout(connection.dead_after, wire.send(packet)).await;
+            if !matches!(sent, Ok(Ok(()))) {
                 break;
             }
         }
@@ -168,21 +189,36 @@ async fn write(connection: Arc<Connection>, wire: mpsc::Sender<Bytes>) {
 }
 
 async fn read(node: Weak<Inner>, connection: Arc<Connection>, mut wire: mpsc::Receiver<Result<Bytes, Failure>>, rest: Vec<Bytes>) {
+    let mut ending = Ending { node: Weak::clone(&node), connection: Arc::clone(&connection), why: None };
     let mut reader = Reader { node, connection, unreadable: 0, pings: 0 };
-    let why = match reader.take_in(rest) {
+    let length = rest.iter().map(Bytes::len).sum();
+    ending.why = Some(match reader.take_in(rest, length) {
         Ok(()) => reader.listen(&mut wire).await,
         Err(why) => why,
-    };
-    let connection = reader.connection;
-    tracing::debug!(peer = %connection.known.peer, remote = %connection.remote.address, %why, "connection ended");
-    connection.cut();
-    connection.outgoing.close();
-    connection.streams.lost(&why);
-    if let Some(node) = reader.node.upgrade() {
-        node.connections.lock().remove(&connection.id);
-        node.nobody_waits(&connection);
+    });
+}
+
+/// However reading ends, whoever waits for something on the connection is told.
+struct Ending {
+    node: Weak<Inner>,
+    connection: Arc<Connection>,
+    why: Option<Failure>,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let connection = &self.connection;
+        let why = self.why.take().unwrap_or_else(|| Failure::transient("the connection was given up here"));
+        tracing::debug!(peer = %connection.known.peer, remote = %connection.remote.address, %why, "connection ended");
+        connection.cut();
+        connection.outgoing.close();
+        connection.streams.lost(&why);
+        if let Some(node) = self.node.upgrade() {
+            node.connections.lock().remove(&connection.id);
+            node.nobody_waits(connection);
+        }
+        connection.known.lost(connection);
     }
-    connection.known.lost(connection.id);
 }
 
 struct Reader {
@@ -197,7 +233,7 @@ impl Reader {
     /// Takes in what comes until the connection is over. Why it is.
     async fn listen(&mut self, wire: &mut mpsc::Receiver<Result<Bytes, Failure>>) -> Failure {
         let (ping_after, dead_after) = (self.connection.ping_after, self.connection.dead_after);
-        let mut look_at = Instant::now() + ping_after;
+        let mut look_at = Instant::now() + ping_after.min(dead_after);
         loop {
             tokio::select! {
                 biased;
@@ -219,10 +255,10 @@ impl Reader {
                     }
                     if now >= heard_at + ping_after {
                         self.pings += 1;
-                        self.connection.outgoing.push_small(&Body::Ping(Number { number: self.pings }));
+                        self.connection.say(&Body::Ping(Number { number: self.pings }));
                         look_at = (now + ping_after).min(heard_at + dead_after);
                     } else {
-                        look_at = heard_at + ping_after;
+                        look_at = heard_at + ping_after.min(dead_after);
                     }
                 }
             }
@@ -231,7 +267,7 @@ impl Reader {
 
     fn packet(&mut self, packet: Bytes) -> Result<(), Failure> {
         match envelope::packet(packet.clone()) {
-            Ok(frames) => self.take_in(frames),
+            Ok(frames) => self.take_in(frames, packet.len()),
             Err(error) => Err(self.unreadable(packet, Failure::poison(format!("a packet cannot be read: {error}")))),
         }
     }
@@ -239,20 +275,23 @@ impl Reader {
     fn unreadable(&mut self, bytes: Bytes, failure: Failure) -> Failure {
         self.unreadable += 1;
         if let Some(node) = self.node.upgrade() {
-            node.unreadable(&self.connection, bytes, failure.clone());
+            node.unreadable(&self.connection, Bytes::copy_from_slice(&bytes), failure.clone());
         }
         failure
     }
 
-    /// Takes in the frames of a packet.
+    /// Takes in the frames of a packet of that length.
     ///
     /// # Errors
     /// If the connection is to be cut.
-    fn take_in(&mut self, frames: Vec<Bytes>) -> Result<(), Failure> {
+    fn take_in(&mut self, frames: Vec<Bytes>, length: usize) -> Result<(), Failure> {
         let Some(node) = self.node.upgrade() else { return Err(Failure::transient("the node has ended")) };
         for bytes in frames {
             match envelope::frame(bytes.clone()) {
-                Ok(Some(body)) => dispatch(&node, &self.connection, body),
+                Ok(Some(mut body)) => {
+                    own(&mut body, length);
+                    dispatch(&node, &self.connection, body);
+                }
                 Ok(None) => {} // of a newer version
                 Err(error) => {
                     let failure = self.unreadable(bytes, Failure::poison(format!("a frame cannot be read: {error}")));
@@ -266,6 +305,21 @@ impl Reader {
     }
 }
 
+/// Copies a small part of a packet. Whoever keeps it would keep the whole packet otherwise, and only its own length is counted.
+fn own(body: &mut Body, packet: usize) {
+    let payload = match body {
+        Body::Call(request) | Body::Tell(request) => &mut request.payload,
+        Body::Reply(reply) => &mut reply.payload,
+        Body::Open(open) => &mut open.payload,
+        Body::Chunk(chunk) => &mut chunk.payload,
+        Body::Sample(sample) => &mut sample.payload,
+        Body::Hello(_) | Body::Cancel(_) | Body::Credit(_) | Body::Close(_) | Body::Ping(_) | Body::Pong(_) => return,
+    };
+    if payload.len() < packet / KEPT_PART {
+        *payload = Bytes::copy_from_slice(payload);
+    }
+}
+
 /// Does what a frame asks for.
 fn dispatch(node: &Arc<Inner>, connection: &Arc<Connection>, body: Body) {
     match body {
@@ -274,7 +328,7 @@ fn dispatch(node: &Arc<Inner>, connection: &Arc<Connection>, body: Body) {
                 None => Ok(reply.payload),
                 Some(error) => Err(error.into()),
             };
-            connection.known.answered(reply.number, reply.attempt, outcome);
+            connection.known.answered(connection.id, reply.number, reply.attempt, outcome);
         }
         Body::Call(request) => node.receive(connection, crate::inbox::Kind::Call, request),
         Body::Tell(request) => node.receive(connection, crate::inbox::Kind::Tell, request),
@@ -282,7 +336,7 @@ fn dispatch(node: &Arc<Inner>, connection: &Arc<Connection>, body: Body) {
         Body::Open(open) => node.opened(connection, open),
         Body::Chunk(chunk) => connection.streams.chunk(connection, chunk),
         Body::Credit(credit) => connection.streams.credit(credit),
-        Body::Close(close) => connection.streams.closed(close),
+        Body::Close(close) => connection.streams.closed(connection, close),
         Body::Sample(sample) => node.sampled(connection, sample),
         Body::Ping(ping) => drop(connection.outgoing.try_push(&Body::Pong(ping))), // if there is no room, there is life enough
         Body::Pong(_) => {}

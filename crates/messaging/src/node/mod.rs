@@ -1,19 +1,22 @@
 //! A node: one end of conversations. It calls others, and others call it, over whichever connections there are.
 
+mod builder;
 mod connection;
 #[cfg(feature = "http2")]
 mod http2;
 mod outgoing;
 mod peer;
 
+pub use builder::Builder;
 pub(crate) use connection::{Connection, reply};
+pub(crate) use outgoing::Untaken;
 pub use peer::Peer;
 pub(crate) use peer::{Known, Registered};
 
 use crate::envelope::{Body, Open, Sample};
 use crate::inbox::{self, Counts, Inbox};
 use crate::letters::{Direction, Letter, LetterKind, Letters, MemoryLetters};
-use crate::limits::{Limits, NAME_MAX};
+use crate::limits::{Limits, NAME_MAX, TRACE_MAX};
 use crate::receiving::{Incoming, Lane, Route, Routed, SampleHandler, Samples, StreamHandler, Waiter};
 use crate::sending::{Call, Sending, TIMEOUT, Tell};
 use crate::streams::Stream;
@@ -21,11 +24,11 @@ use crate::time;
 use crate::wire::{Link, Wire};
 use bytes::Bytes;
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join_all};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use parking_lot::{Mutex, RwLock};
-use rand::rngs::{ChaCha8Rng, SysRng};
-use rand::{Rng, SeedableRng, TryRng};
+use rand::Rng;
+use rand::rngs::ChaCha8Rng;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
@@ -35,6 +38,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use steadfast_kernel::{Code, Failure};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// One end of conversations. Clones are the same node.
@@ -59,8 +63,13 @@ pub(crate) struct Inner {
     /// Requests of others that run or wait, and their bytes.
     pub(crate) requests: AtomicUsize,
     pub(crate) requests_bytes: AtomicUsize,
-    /// Nothing of others runs or waits any more.
+    /// Nothing of others runs or waits any more, or no letter is being posted.
     pub(crate) idle: Notify,
+    /// Dead letters that are being posted, and their bytes.
+    pub(crate) posting: AtomicUsize,
+    pub(crate) posting_bytes: AtomicUsize,
+    /// Somebody looks after the inbox when no messages come.
+    sweeping: AtomicBool,
     pub(crate) connections: Mutex<BTreeMap<u64, Arc<Connection>>>,
     /// Connections whose other side has not said hello.
     greeting: AtomicUsize,
@@ -77,99 +86,6 @@ pub(crate) struct Inner {
     closed: CancellationToken,
 }
 
-/// Puts a node together.
-#[must_use]
-pub struct Builder {
-    name: Option<String>,
-    limits: Limits,
-    inbox: inbox::Settings,
-    letters: Arc<dyn Letters>,
-    wire: Option<Arc<dyn Wire>>,
-    seed: Option<u64>,
-}
-
-impl Builder {
-    /// What the node is called. Whoever wants its requests to be known again after a restart gives it a name; it is drawn if not.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
-
-    /// How much of everything it takes.
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// The bounds of its inbox.
-    pub fn inbox(mut self, settings: inbox::Settings) -> Self {
-        self.inbox = settings;
-        self
-    }
-
-    /// Who keeps dead letters; a box in memory if nobody is named.
-    pub fn letters(mut self, letters: Arc<dyn Letters>) -> Self {
-        self.letters = letters;
-        self
-    }
-
-    /// How it connects to addresses; without one it only answers those who connect to it.
-    pub fn wire(mut self, wire: Arc<dyn Wire>) -> Self {
-        self.wire = Some(wire);
-        self
-    }
-
-    /// Where its chance comes from, so that delays are the same each time; for tests.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
-        self
-    }
-
-    /// The node.
-    ///
-    /// # Errors
-    /// If the name cannot be one, or the system gives no random numbers.
-    pub fn build(self) -> Result<Node, Failure> {
-        let mut chance = match self.seed {
-            Some(seed) => ChaCha8Rng::seed_from_u64(seed),
-            None => {
-                let mut seed = [0; 32];
-                SysRng
-                    .try_fill_bytes(&mut seed)
-                    .map_err(|error| Failure::new(Code::Internal, format!("no random numbers: {error}")))?;
-                ChaCha8Rng::from_seed(seed)
-            }
-        };
-        let name = self.name.unwrap_or_else(|| format!("node-{:016x}", chance.next_u64()));
-        if name.is_empty() || name.len() > NAME_MAX || name.contains('@') {
-            return Err(Failure::new(Code::InvalidArgument, format!("a node's name has 1 to {NAME_MAX} bytes and no @")));
-        }
-        let inner = Inner {
-            name: name.into(),
-            limits: self.limits,
-            letters: self.letters,
-            routes: RwLock::default(),
-            inbox: Mutex::new(Inbox::new(self.inbox)),
-            hasher: DefaultHashBuilder::default(),
-            requests: AtomicUsize::new(0),
-            requests_bytes: AtomicUsize::new(0),
-            idle: Notify::new(),
-            connections: Mutex::default(),
-            greeting: AtomicUsize::new(0),
-            peers: Mutex::default(),
-            wire: self.wire,
-            prefix: format!("{:016x}-", chance.next_u64()),
-            chance: Mutex::new(chance),
-            ids: AtomicU64::new(1),
-            closing: AtomicBool::new(false),
-            #[cfg(feature = "http2")]
-            listening: Mutex::default(),
-            closed: CancellationToken::new(),
-        };
-        Ok(Node { inner: Arc::new(inner) })
-    }
-}
-
 /// What a node has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeCounts {
@@ -177,8 +93,25 @@ pub struct NodeCounts {
     pub connections: usize,
     /// Requests of others that run or wait.
     pub requests: usize,
+    /// Its own calls and tells that wait for their answer.
+    pub calls: usize,
+    /// Streams that are open.
+    pub streams: usize,
+    /// What waits to be written, in bytes.
+    pub outgoing_bytes: usize,
     /// What its inbox has.
     pub inbox: Counts,
+}
+
+/// How long answers have to be written when a node is closed whose patience has ended.
+const LAST_WORDS: Duration = Duration::from_millis(250);
+
+/// How often the inbox is looked after when no messages come, and how much of it at a time.
+const SWEEP: (Duration, usize) = (Duration::from_secs(10), 4096);
+
+/// Whether a node can be called so. What it has proved is added to that behind an @.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= NAME_MAX && !name.contains('@')
 }
 
 impl Node {
@@ -206,8 +139,16 @@ impl Node {
 
     /// What it has.
     pub fn counts(&self) -> NodeCounts {
-        let (connections, requests) = (self.inner.connections.lock().len(), self.inner.requests.load(Ordering::Relaxed));
-        NodeCounts { connections, requests, inbox: self.inner.inbox.lock().counts() }
+        let inner = &self.inner;
+        let connections: Vec<_> = inner.connections.lock().values().cloned().collect();
+        NodeCounts {
+            connections: connections.len(),
+            requests: inner.requests.load(Ordering::Relaxed),
+            calls: inner.peers.lock().values().map(|known| known.open()).sum(),
+            streams: connections.iter().map(|connection| connection.streams.count()).sum(),
+            outgoing_bytes: connections.iter().map(|connection| connection.outgoing.bytes()).sum(),
+            inbox: inner.inbox.lock().counts(),
+        }
     }
 
     /// Those that are connected, by what they call themselves.
@@ -334,8 +275,10 @@ impl Node {
             (LetterKind::Frame, _) => Err(Failure::permanent("bytes that are no message cannot be tried again: drop them")),
             (_, Direction::Received) => self.inner.deliver_again(letter).await,
             (_, Direction::Sent) => {
-                let peer = if letter.peer.contains("://") { Peer::at(&letter.peer) } else { Peer::named(&letter.peer) };
-                self.tell(peer, letter.route.clone(), letter.payload.clone()).id(letter.id.clone()).unposted().await
+                self.tell(Peer::of_letter(&letter.peer), letter.route.clone(), letter.payload.clone())
+                    .id(letter.id.clone())
+                    .unposted()
+                    .await
             }
         }
     }
@@ -345,23 +288,28 @@ impl Node {
         self.inner.closed.cancelled().await;
     }
 
-    /// Takes nothing more, waits for what runs, but not for longer than that, and cuts all connections.
+    /// Takes nothing more, waits for what runs and for dead letters to be kept, but not for longer than that, and cuts all connections, streams with them.
+    /// What is answered is still written, if the other side reads it. Forgets the routes, and with them what their handlers hold.
     pub async fn close(&self, patience: Duration) {
-        self.inner.closing.store(true, Ordering::Relaxed);
+        let inner = &self.inner;
+        inner.closing.store(true, Ordering::SeqCst);
         let until = time::after(patience);
         loop {
-            let idle = self.inner.idle.notified();
-            if self.inner.requests.load(Ordering::Relaxed) == 0 || tokio::time::timeout_at(until, idle).await.is_err() {
+            let idle = inner.idle.notified();
+            if inner.is_idle() || tokio::time::timeout_at(until, idle).await.is_err() {
                 break;
             }
         }
-        self.inner.closed.cancel();
-        let connections: Vec<_> = self.inner.connections.lock().values().cloned().collect();
-        for connection in connections {
-            connection.outgoing.close(); // what is answered already is still written
-        }
+        inner.closed.cancel();
+        let connections: Vec<_> = inner.connections.lock().values().cloned().collect();
+        connections.iter().for_each(|connection| connection.outgoing.close());
+        let written = join_all(connections.iter().map(|connection| connection.ended()));
+        let _some_do_not_read = tokio::time::timeout_at(until.max(time::after(LAST_WORDS)), written).await;
+        connections.iter().for_each(|connection| connection.cut());
         #[cfg(feature = "http2")]
-        self.inner.listening.lock().clear();
+        inner.listening.lock().clear();
+        let routes = std::mem::take(&mut *inner.routes.write());
+        drop(routes); // whose handlers may hold this node
     }
 }
 
@@ -390,7 +338,11 @@ impl Drop for Greeting<'_> {
 
 impl Inner {
     pub(crate) fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::Relaxed)
+        self.closing.load(Ordering::SeqCst)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.requests.load(Ordering::SeqCst) == 0 && self.posting.load(Ordering::SeqCst) == 0
     }
 
     /// A number of this node's own.
@@ -442,6 +394,23 @@ impl Inner {
         Ok(())
     }
 
+    /// Looks after the inbox, so that it forgets also when no messages come. Begun with the first connection.
+    fn sweep(self: &Arc<Self>) {
+        if self.sweeping.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let node = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                time::until(time::after(SWEEP.0)).await;
+                let Some(node) = node.upgrade() else { return };
+                while node.inbox.lock().sweep(Instant::now(), SWEEP.1) == SWEEP.1 {
+                    tokio::task::yield_now().await; // others want the inbox, too
+                }
+            }
+        });
+    }
+
     /// The other side has opened a stream.
     pub(crate) fn opened(self: &Arc<Self>, connection: &Arc<Connection>, open: Open) {
         let routed = self.routes.read().get(&*open.route).cloned();
@@ -452,18 +421,23 @@ impl Inner {
             Some(_) => return refuse(Failure::new(Code::InvalidArgument, "that route takes no streams")),
             None => return refuse(Failure::new(Code::NotFound, format!("{} has no such route", self.name))),
         };
-        let stream = match connection.streams.accept(connection, open.number, open.credit) {
+        if open.trace.len() > TRACE_MAX || open.payload.len() > self.limits.payload_bytes_max {
+            return refuse(Failure::new(Code::InvalidArgument, "the trace or the first payload of the stream is too long"));
+        }
+        let (stream, handling) = match connection.streams.accept(connection, open.number, open.credit) {
             Ok(stream) => stream,
             Err(failure) => return refuse(failure),
         };
         let incoming = self.incoming(connection, open.route, open.trace, open.payload);
         let ending: BoxFuture<'static, _> = AssertUnwindSafe(async move { handler(stream, incoming).await }).catch_unwind().boxed();
         tokio::spawn(async move {
-            match ending.await {
-                Ok(Ok(())) => {}
-                Ok(Err(failure)) => tracing::debug!(%failure, "a handler of a stream has failed"),
-                Err(_) => tracing::warn!("a handler of a stream panicked"),
+            let outcome = ending
+                .await
+                .unwrap_or_else(|_| Err(Failure::new(Code::Internal, "the handler of the stream panicked")));
+            if let Err(failure) = &outcome {
+                tracing::debug!(%failure, "a handler of a stream has failed");
             }
+            handling.over(outcome);
         });
     }
 

@@ -9,6 +9,9 @@ use tokio::sync::Notify;
 /// A packet is closed once it is that long.
 const PACKET_BYTES: usize = 64 << 10;
 
+/// How much of what is small may wait beyond the bound. The other side makes this one say such things, so whoever does not read them goes too far.
+const SMALL_BYTES_MAX: usize = 1 << 20;
+
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     waiting: Mutex<Waiting>,
@@ -60,23 +63,33 @@ impl Outgoing {
         }
     }
 
-    /// Takes a frame without which the other side does not go on: small, and few at a time.
-    pub(crate) fn push_small(&self, body: &Body) {
+    /// Takes a small frame without which the other side does not go on, also if there is no room for others. False if even that is too much.
+    pub(crate) fn push_small(&self, body: &Body) -> bool {
         let mut waiting = self.waiting.lock();
-        if !waiting.closed {
-            waiting.append(body);
-            drop(waiting);
-            self.filled.notify_one();
+        if waiting.closed {
+            return true;
         }
+        if waiting.bytes >= self.bytes_max.saturating_add(SMALL_BYTES_MAX) {
+            return false;
+        }
+        waiting.append(body);
+        drop(waiting);
+        self.filled.notify_one();
+        true
     }
 
     /// Takes a frame once there is room. False if the connection is cut.
     pub(crate) async fn push(&self, body: &Body) -> bool {
+        self.push_by(|outgoing| outgoing.try_push(body)).await
+    }
+
+    /// Tries until there is room. False if the connection is cut.
+    pub(crate) async fn push_by(&self, mut attempt: impl FnMut(&Self) -> Result<(), Untaken>) -> bool {
         loop {
             let room = self.emptied.notified();
             tokio::pin!(room);
             room.as_mut().enable();
-            match self.try_push(body) {
+            match attempt(self) {
                 Ok(()) => return true,
                 Err(Untaken::Closed) => return false,
                 Err(Untaken::Full) => room.await,
@@ -133,6 +146,11 @@ impl Outgoing {
         Some(packet)
     }
 
+    /// How much waits to be written.
+    pub(crate) fn bytes(&self) -> usize {
+        self.waiting.lock().bytes
+    }
+
     /// Takes nothing more.
     pub(crate) fn close(&self) {
         self.waiting.lock().closed = true;
@@ -187,6 +205,14 @@ mod tests {
             outgoing.push_sample(sample(text)).unwrap();
         }
         assert_eq!(read(outgoing.next().await.unwrap()), [Body::Sample(sample("b")), Body::Sample(sample("c"))]);
+    }
+
+    #[tokio::test]
+    async fn small_frames_have_room_of_their_own_and_that_ends_too() {
+        let outgoing = Outgoing::new(1, 2);
+        let ping = Body::Ping(Number { number: 1 });
+        let taken = (0..2 * SMALL_BYTES_MAX).take_while(|_| outgoing.push_small(&ping)).count();
+        assert!(taken > 1000 && outgoing.bytes() < SMALL_BYTES_MAX + 100, "{taken} frames, {} bytes", outgoing.bytes());
     }
 
     #[tokio::test]

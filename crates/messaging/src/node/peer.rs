@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::{Class, Code, Failure, Jitter, Policy};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -34,6 +35,24 @@ impl Peer {
     /// A node of that name, which has connected to this one, or will.
     pub fn named(name: impl AsRef<str>) -> Self {
         Peer::Named(name.as_ref().into())
+    }
+}
+
+/// In dead letters that are to be sent, what stands before a name: no name has it, and no address begins with it.
+const NAMED: char = '@';
+
+impl Peer {
+    /// As dead letters have it.
+    pub(crate) fn in_letter(&self) -> String {
+        match self {
+            Peer::At(address) => address.to_string(),
+            Peer::Named(name) => format!("{NAMED}{name}"),
+        }
+    }
+
+    /// Whom a dead letter was to go to.
+    pub(crate) fn of_letter(peer: &str) -> Self {
+        peer.strip_prefix(NAMED).map_or_else(|| Peer::at(peer), Peer::named)
     }
 }
 
@@ -79,9 +98,15 @@ pub(crate) struct Known {
 
 #[derive(Default)]
 struct State {
-    connection: Option<Arc<Connection>>,
+    /// Those that are there, the newest last: requests go over that one.
+    connections: Vec<Arc<Connection>>,
     connecting: bool,
+    /// How many in a row were cut almost at once.
+    short: u32,
 }
+
+/// A connection that has lived for less is like one that could not be made: the next one is not made at once.
+const SHORT: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
 enum Tried {
@@ -132,22 +157,32 @@ impl Known {
     }
 
     /// An answer of this peer has come. Nobody may wait for it any more.
-    pub(crate) fn answered(&self, number: u64, attempt: u32, outcome: Result<Bytes, Failure>) {
+    pub(crate) fn answered(&self, connection: u64, number: u64, attempt: u32, outcome: Result<Bytes, Failure>) {
         let slot = self.open.lock().get(&number).cloned();
         if let Some(slot) = slot {
-            slot.answer(attempt, outcome);
+            slot.answer(connection, attempt, outcome);
         }
+    }
+
+    /// How many requests wait for their answer.
+    pub(super) fn open(&self) -> usize {
+        self.open.lock().len()
     }
 
     /// The connection, if there is one.
     pub(crate) fn connected(&self) -> Option<Arc<Connection>> {
-        self.state.lock().connection.clone()
+        self.state.lock().connections.last().cloned()
+    }
+
+    /// That connection, if it is still there.
+    pub(crate) fn connection_of(&self, id: u64) -> Option<Arc<Connection>> {
+        self.state.lock().connections.iter().find(|connection| connection.id == id).cloned()
     }
 
     /// True if nobody needs it to be remembered.
     pub(super) fn is_idle(&self) -> bool {
         let state = self.state.lock();
-        state.connection.is_none() && !state.connecting && self.open.lock().is_empty()
+        state.connections.is_empty() && !state.connecting && self.open.lock().is_empty()
     }
 
     /// A connection, as soon as there is one.
@@ -186,23 +221,26 @@ impl Known {
         }
     }
 
-    /// Requests go over that connection from now on.
+    /// Requests go over that connection from now on, until it is cut.
     pub(super) fn connect_by(&self, connection: &Arc<Connection>) {
-        self.state.lock().connection = Some(Arc::clone(connection));
+        {
+            let mut state = self.state.lock();
+            state.connections.push(Arc::clone(connection));
+            state.connecting = false;
+        }
         self.tried.send_replace(Tried::Well);
     }
 
     /// That connection is cut: whoever waits for an answer on it is told at once, and another one is made if somebody does.
-    pub(super) fn lost(self: &Arc<Self>, connection: u64) {
+    pub(super) fn lost(self: &Arc<Self>, connection: &Connection) {
         {
             let mut state = self.state.lock();
-            if state.connection.as_ref().is_some_and(|mine| mine.id == connection) {
-                state.connection = None;
-            }
+            state.connections.retain(|mine| mine.id != connection.id);
+            state.short = if connection.age() < SHORT { state.short.saturating_add(1) } else { 0 };
         }
         let open: Vec<_> = self.open.lock().values().cloned().collect();
         for slot in &open {
-            slot.lost(connection);
+            slot.lost(connection.id);
         }
         if !open.is_empty() {
             self.connect_if_need_be();
@@ -212,45 +250,64 @@ impl Known {
     /// Begins to connect, unless there is a connection or somebody does already.
     pub(super) fn connect_if_need_be(self: &Arc<Self>) {
         let Peer::At(address) = &self.peer else { return };
+        let Ok(runtime) = Handle::try_current() else { return }; // it ends, and this with it
         let mut state = self.state.lock();
-        if state.connection.is_none() && !state.connecting {
+        if state.connections.is_empty() && !state.connecting {
             state.connecting = true;
+            let short = state.short;
             drop(state);
-            tokio::spawn(Connecting(Arc::clone(self)).run(Arc::clone(address)));
+            runtime.spawn(Connecting { known: Arc::clone(self), over: false }.run(Arc::clone(address), short));
         }
     }
 }
 
 /// Connects, and tries again while somebody waits. However it ends, somebody else may begin anew.
-struct Connecting(Arc<Known>);
+struct Connecting {
+    known: Arc<Known>,
+    over: bool,
+}
 
 impl Drop for Connecting {
     fn drop(&mut self) {
-        self.0.state.lock().connecting = false;
+        self.end();
     }
 }
 
 impl Connecting {
-    async fn run(self, address: Arc<str>) {
+    /// Somebody else may connect from now on. Said before those who wait are told how it went, so that whoever comes after that begins anew.
+    fn end(&mut self) {
+        if !std::mem::replace(&mut self.over, true) {
+            self.known.state.lock().connecting = false;
+        }
+    }
+
+    /// Connects after so many connections in a row that were cut almost at once.
+    async fn run(mut self, address: Arc<str>, short: u32) {
         let pauses = Policy::exponential(Duration::from_millis(50))
             .max_delay(Duration::from_secs(1))
             .jitter(Jitter::Full);
-        for attempt in 1.. {
-            let Some(node) = self.0.node.upgrade() else { return };
+        for attempt in short.. {
+            let Some(node) = self.known.node.upgrade() else { return };
             let draw = node.draw();
-            match node.dial(&self.0, &address).await {
-                Ok(()) => return,
-                Err(failure) => {
-                    drop(node);
-                    tracing::debug!(peer = %self.0.peer, attempt, %failure, "could not connect");
-                    let over = failure.class != Class::Transient;
-                    self.0.tried.send_replace(Tried::Failed(failure));
-                    if over || self.0.open.lock().is_empty() {
-                        return;
-                    }
-                }
+            drop(node);
+            if attempt > 0 {
+                time::until(time::after(pauses.delay(attempt, draw))).await;
             }
-            time::until(time::after(pauses.delay(attempt, draw))).await;
+            let Some(node) = self.known.node.upgrade() else { return };
+            let Err(failure) = node.dial(&self.known, &address).await else {
+                self.over = true; // the connection has said so
+                return;
+            };
+            let over = failure.class != Class::Transient || node.is_closing() || self.known.open.lock().is_empty();
+            drop(node);
+            tracing::debug!(peer = %self.known.peer, attempt, %failure, "could not connect");
+            if over {
+                self.end();
+            }
+            self.known.tried.send_replace(Tried::Failed(failure));
+            if over {
+                return;
+            }
         }
     }
 }

@@ -2,9 +2,11 @@
 
 use super::Held;
 use super::route::{Incoming, Route};
+use futures_util::FutureExt;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 pub(crate) struct Lane {
@@ -43,7 +45,7 @@ impl Lane {
             state.running += 1;
             job
         };
-        tokio::spawn(Turn { lane: Arc::clone(self), key: None }.work(job));
+        tokio::spawn(Turn { lane: Arc::clone(self), over: false }.work(job));
     }
 }
 
@@ -63,8 +65,14 @@ impl State {
         }
     }
 
-    /// What is next for somebody who has just run a job of that key.
+    /// What is next for somebody who has just run a job of that key; who is done if there is nothing, before anybody else looks.
     fn next(&mut self, key: Option<Vec<u8>>) -> Option<Job> {
+        let next = self.find_next(key);
+        self.running -= usize::from(next.is_none());
+        next
+    }
+
+    fn find_next(&mut self, key: Option<Vec<u8>>) -> Option<Job> {
         if let Some(key) = key {
             match self.keys.get_mut(&key).and_then(VecDeque::pop_front) {
                 Some(job) => return Some(job),
@@ -80,39 +88,36 @@ impl State {
     }
 }
 
-/// The right to run one request at a time. However it ends, the next one goes on.
+/// The right to run one request at a time, and the duty to go on with those that wait.
 struct Turn {
     lane: Arc<Lane>,
-    /// Of the job that runs.
-    key: Option<Vec<u8>>,
+    over: bool,
 }
 
 impl Turn {
     async fn work(mut self, mut job: Job) {
         loop {
-            self.key = job.key.take();
-            super::run(&self.lane.route, job.incoming, job.held).await;
-            let next = self.lane.state.lock().next(self.key.take());
-            match next {
+            let key = job.key.take();
+            // What panics beside the handler, such as the drop of what it held, is no reason to leave the others waiting.
+            let running = AssertUnwindSafe(super::run(&self.lane.route, job.incoming, job.held));
+            if running.catch_unwind().await.is_err() {
+                tracing::warn!("something panicked beside a handler");
+            }
+            match self.lane.state.lock().next(key) {
                 Some(next) => job = next,
-                None => return,
+                None => break,
             }
         }
+        self.over = true;
     }
 }
 
+/// Only the end of the runtime stops a turn before it is over. Nothing runs any more then: all that waits is let go, and whoever can still be told is.
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut state = self.lane.state.lock();
-        state.running -= 1;
-        let (key, stopped) = (self.key.take(), std::thread::panicking());
-        if key.is_some() || stopped {
-            // The task was ended from outside: whoever waits goes with it, and those who sent it are told.
-            if let Some(key) = key {
-                let line = state.keys.remove(&key);
-                drop(state);
-                drop(line);
-            }
+        if !self.over {
+            let left = std::mem::take(&mut *self.lane.state.lock());
+            drop(left);
         }
     }
 }

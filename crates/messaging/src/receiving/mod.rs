@@ -17,11 +17,11 @@ pub use route::{Caller, Incoming, Route};
 pub(crate) use route::{Routed, SampleHandler, StreamHandler};
 pub(crate) use samples::Samples;
 
-use crate::envelope::Request;
+use crate::envelope::{Body, Request};
 use crate::inbox::{Finish, Kind, Seat, Ticket, Verdict};
 use crate::letters::{Direction, Letter, LetterKind};
 use crate::limits::{NAME_MAX, TRACE_MAX};
-use crate::node::{Connection, Inner};
+use crate::node::{Connection, Inner, Untaken};
 use crate::time;
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -38,6 +38,10 @@ use tokio_util::sync::CancellationToken;
 /// How long somebody waits who was refused because there is too much to do.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
+/// Dead letters that wait to be kept, and their bytes: more come only from somebody who means harm, or if nothing can be kept.
+const POSTING_MAX: usize = 4096;
+const POSTING_BYTES_MAX: usize = 64 << 20;
+
 /// Somebody who waits for an answer.
 #[derive(Clone)]
 pub(crate) struct Waiter {
@@ -45,6 +49,9 @@ pub(crate) struct Waiter {
     number: u64,
     attempt: u32,
 }
+
+/// Somebody who is not going to be answered otherwise, and why.
+type Refused = (Waiter, Failure);
 
 impl Waiter {
     fn answer_now(&self, outcome: Result<Bytes, Failure>) {
@@ -54,8 +61,10 @@ impl Waiter {
 
 /// A call that runs and that its caller may call off.
 pub(crate) struct Cancellable {
+    /// Which attempt of the caller's waits.
+    attempt: u32,
     seat: Option<Seat>,
-    called_off: Option<CancellationToken>,
+    called_off: CancellationToken,
 }
 
 impl Inner {
@@ -67,19 +76,13 @@ impl Inner {
         }
     }
 
-    fn take_in(
-        self: &Arc<Self>,
-        connection: &Arc<Connection>,
-        kind: Kind,
-        request: Request,
-        waiter: Waiter,
-    ) -> Result<(), (Waiter, Failure)> {
+    fn take_in(self: &Arc<Self>, connection: &Arc<Connection>, kind: Kind, request: Request, waiter: Waiter) -> Result<(), Refused> {
         let lane = match self.lane(&request) {
             Ok(lane) => lane,
             Err(failure) => return Err((waiter, failure)),
         };
         let caller = connection.caller();
-        if let Some(Err(failure)) = lane.route.guard.as_ref().map(|guard| guard(&caller)) {
+        if let Err(failure) = lane.route.allows(&caller) {
             return Err((waiter, failure));
         }
         if request.left_us == 0 {
@@ -95,17 +98,15 @@ impl Inner {
         };
         let called_off = (kind == Kind::Call).then(CancellationToken::new);
         let (ticket, first) = match lane.route.once {
-            false => (None, Some(waiter)),
-            true => match self.look_up(&caller, kind, &request, waiter)? {
-                Some((ticket, seat, waiter)) => {
-                    if kind == Kind::Call {
-                        connection
-                            .calls
-                            .lock()
-                            .insert(request.number, Cancellable { seat: Some(seat), called_off: called_off.clone() });
-                    }
-                    (Some(ticket), waiter)
+            false => {
+                if let Some(called_off) = &called_off {
+                    let call = Cancellable { attempt: request.attempt, seat: None, called_off: called_off.clone() };
+                    connection.calls.lock().insert(request.number, call);
                 }
+                (None, Some(waiter))
+            }
+            true => match self.look_up(&caller, kind, &request, waiter, called_off.as_ref())? {
+                Some((ticket, taken)) => (Some(ticket), taken),
                 None => return Ok(()),
             },
         };
@@ -120,13 +121,18 @@ impl Inner {
             trace: request.trace.into(),
             payload: request.payload,
         };
-        let taken = kind == Kind::Tell && !lane.route.taken_when_done;
-        let held = Held { node: Arc::clone(self), kind, taken, ticket, waiter: first, called_off, number: request.number, _place: place };
-        if taken {
-            connection.reply_now(request.number, incoming.attempt, Ok(Bytes::new()));
+        let mut held =
+            Held { node: Arc::clone(self), kind, taken: false, ticket, waiter: first, called_off, number: request.number, _place: place };
+        match lane.route.key_of(&incoming) {
+            Ok(key) => {
+                if kind == Kind::Tell && !lane.route.taken_when_done {
+                    held.taken = true;
+                    connection.reply_now(request.number, incoming.attempt, Ok(Bytes::new()));
+                }
+                lane.run(Job { incoming, held, key });
+            }
+            Err(failure) => held.refuse(&failure),
         }
-        let key = lane.route.key.as_ref().map(|key| key(&incoming));
-        lane.run(Job { incoming, held, key });
         Ok(())
     }
 
@@ -150,22 +156,38 @@ impl Inner {
         }
     }
 
-    /// Whether a request is to be run; nothing if it is dealt with.
-    #[expect(clippy::type_complexity, reason = "what a request that is to be run needs")]
+    /// Whether a request is to be run; nothing if it is dealt with. Who told a tell does not wait for it to run, and is handed back.
     fn look_up(
         &self,
         caller: &Caller,
         kind: Kind,
         request: &Request,
         waiter: Waiter,
-    ) -> Result<Option<(Ticket, Seat, Option<Waiter>)>, (Waiter, Failure)> {
+        called_off: Option<&CancellationToken>,
+    ) -> Result<Option<(Ticket, Option<Waiter>)>, Refused> {
         let digest = self.hasher.hash_one((&request.route, &request.payload));
-        let (connection, number) = (Arc::clone(&waiter.connection), waiter.number);
-        let verdict = self.inbox.lock().check(&caller.scope, &request.id, kind, digest, waiter, Instant::now());
-        match verdict {
-            Verdict::New(ticket, seat) => Ok(Some((ticket, seat, None))),
+        let (connection, number, attempt) = (Arc::clone(&waiter.connection), waiter.number, waiter.attempt);
+        let mut calls = connection.calls.lock(); // before the inbox, so that nothing finishes in between
+        let mut inbox = self.inbox.lock();
+        match inbox.check(&caller.scope, &request.id, kind, digest, waiter, Instant::now()) {
+            Verdict::New(ticket, seat) => match called_off {
+                Some(called_off) => {
+                    calls.insert(number, Cancellable { attempt, seat: Some(seat), called_off: called_off.clone() });
+                    Ok(Some((ticket, None)))
+                }
+                None => Ok(Some((ticket, inbox.leave(seat).map(|left| left.waiter)))),
+            },
             Verdict::Waits(seat) => {
-                connection.calls.lock().insert(number, Cancellable { seat: Some(seat), called_off: None });
+                // One seat for all attempts of a call: that of the newest, which is the one under way.
+                let called_off = match calls.get(&number) {
+                    Some(call) if call.attempt > attempt => return Ok(inbox.leave(seat).and(None)),
+                    Some(Cancellable { seat: Some(earlier), called_off, .. }) => {
+                        inbox.leave(*earlier);
+                        called_off.clone()
+                    }
+                    _ => CancellationToken::new(), // it was begun over another connection
+                };
+                calls.insert(number, Cancellable { attempt, seat: Some(seat), called_off });
                 Ok(None)
             }
             Verdict::Dropped(waiter) => {
@@ -192,8 +214,8 @@ impl Inner {
             Some(seat) => self.inbox.lock().leave(seat).is_some_and(|left| left.nobody),
             None => true,
         };
-        if let (true, Some(called_off)) = (nobody, call.called_off) {
-            called_off.cancel();
+        if nobody {
+            call.called_off.cancel();
         }
     }
 
@@ -213,17 +235,21 @@ impl Inner {
 
     /// Keeps a dead letter, and tries for a while if that does not work.
     pub(crate) fn post(self: &Arc<Self>, letter: Letter) {
-        let node = Arc::clone(self);
         tracing::warn!(route = letter.route, peer = letter.peer, failure = %letter.failure, "a message is a dead letter");
+        let lost = |letter: &Letter, failure: &Failure| {
+            tracing::error!(route = letter.route, id = letter.id, peer = letter.peer, %failure, "a dead letter is lost");
+        };
+        let Some(posting) = Posting::begin(self, letter.payload.len()) else {
+            return lost(&letter, &Failure::new(Code::ResourceExhausted, "too many letters wait to be kept"));
+        };
         tokio::spawn(async move {
+            let node = &posting.node;
             let policy = steadfast_kernel::Policy::default();
             for attempt in 1.. {
                 let Err(failure) = node.letters.post(letter.clone()).await else { return };
                 match policy.after(attempt, &failure, Timestamp::EPOCH, None, node.draw()) {
                     After::RetryIn { delay, .. } => time::until(time::after(delay)).await,
-                    After::GiveUp(_) => {
-                        return tracing::error!(route = letter.route, id = letter.id, peer = letter.peer, %failure, "a dead letter is lost");
-                    }
+                    After::GiveUp(_) => return lost(&letter, &failure),
                 }
             }
         });
@@ -233,10 +259,13 @@ impl Inner {
     pub(crate) async fn deliver_again(self: &Arc<Self>, letter: &Letter) -> Result<(), Failure> {
         let not_found = || Failure::new(Code::NotFound, format!("{} has no route {:?} for calls and tells", self.name, letter.route));
         let routed = self.routes.read().get(&*letter.route).cloned();
+        if self.is_closing() {
+            return Err(Failure::transient(format!("{} is ending", self.name)));
+        }
         let Some(Routed::Requests(lane)) = routed else { return Err(not_found()) };
-        let name: Arc<str> = letter.peer.as_str().into();
+        let name: Arc<str> = letter.peer.split('@').next().unwrap_or_default().into();
         let caller = Caller {
-            scope: Arc::clone(&name),
+            scope: letter.peer.as_str().into(),
             fingerprint: None,
             principal: None,
             peer: crate::node::Peer::Named(Arc::clone(&name)),
@@ -280,7 +309,31 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.node.requests_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        if self.node.requests.fetch_sub(1, Ordering::Relaxed) == 1 {
+        if self.node.requests.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.node.idle.notify_waiters();
+        }
+    }
+}
+
+/// A dead letter that is being posted.
+struct Posting {
+    node: Arc<Inner>,
+    bytes: usize,
+}
+
+impl Posting {
+    fn begin(node: &Arc<Inner>, bytes: usize) -> Option<Self> {
+        let count = node.posting.fetch_add(1, Ordering::SeqCst);
+        let before = node.posting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let posting = Posting { node: Arc::clone(node), bytes };
+        (count < POSTING_MAX && before <= POSTING_BYTES_MAX).then_some(posting)
+    }
+}
+
+impl Drop for Posting {
+    fn drop(&mut self) {
+        self.node.posting_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        if self.node.posting.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.node.idle.notify_waiters();
         }
     }
@@ -301,11 +354,30 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// The request is over: all who wait are told.
-    async fn settle(mut self, outcome: Result<Bytes, Failure>) {
-        for waiter in self.finish(Finish::of(&outcome)) {
+    /// It is not run after all.
+    fn refuse(mut self, failure: &Failure) {
+        for waiter in self.finish(Finish::Forget) {
+            waiter.answer_now(Err(failure.clone()));
+        }
+    }
+
+    /// The request is over: all who wait are told. If there is no room for that, it keeps its place until there is, but holds up nobody of its route.
+    fn settle(mut self, outcome: Result<Bytes, Failure>) {
+        let waiters = self.finish(Finish::of(&outcome)).into_iter().map(|waiter| {
             let Waiter { connection, number, attempt } = waiter;
-            connection.reply(crate::node::reply(number, attempt, outcome.clone())).await;
+            let outcome = outcome.clone().and_then(|answer| fits(answer, connection.payload_bytes_max));
+            (connection, Body::Reply(crate::node::reply(number, attempt, outcome)))
+        });
+        let mut late: Vec<_> = waiters
+            .filter(|(connection, reply)| connection.outgoing.try_push(reply) == Err(Untaken::Full))
+            .collect();
+        if !late.is_empty() {
+            tokio::spawn(async move {
+                let _held = self;
+                for (connection, reply) in late.drain(..) {
+                    let _it_comes_again_if_it_is_cut = connection.outgoing.push(&reply).await;
+                }
+            });
         }
     }
 
@@ -339,22 +411,31 @@ pub(crate) async fn run(route: &Route, incoming: Incoming, held: Held) {
     match held.taken {
         false => {
             let called_off = held.called_off.clone();
-            let outcome = attempt(route, incoming.clone(), called_off).await;
+            let longest = held.node.limits.payload_bytes_max;
+            let outcome = attempt(route, incoming.clone(), called_off).await.and_then(|answer| fits(answer, longest));
             if let Err(failure) = &outcome
                 && failure.class == Class::Poison
             {
                 let kind = if held.kind == Kind::Call { LetterKind::Call } else { LetterKind::Tell };
                 held.node.post(letter(kind, &incoming, failure.clone()));
             }
-            held.settle(outcome).await;
+            held.settle(outcome);
         }
         true => {
             let node = Arc::clone(&held.node);
             if let Err(failure) = all_attempts(route, &incoming, &node).await {
                 node.post(letter(LetterKind::Tell, &incoming, failure));
             }
-            held.settle(Ok(Bytes::new())).await;
+            held.settle(Ok(Bytes::new()));
         }
+    }
+}
+
+/// An answer, unless it is longer than it may be: it would be no shorter the next time.
+fn fits(answer: Bytes, longest: usize) -> Result<Bytes, Failure> {
+    match answer.len() <= longest {
+        true => Ok(answer),
+        false => Err(Failure::permanent(format!("the answer has {} bytes, and {longest} are allowed", answer.len()))),
     }
 }
 
@@ -393,7 +474,8 @@ async fn attempt(route: &Route, incoming: Incoming, called_off: Option<Cancellat
     tokio::select! {
         biased;
         outcome = handling => outcome.unwrap_or_else(|panic| Err(Failure::new(Code::Internal, format!("the handler panicked: {}", said(&*panic))))),
-        () = off => Err(Failure::new(Code::Cancelled, "its caller does not wait any more")),
+        // Whoever called it off does not hear of it; somebody who has asked for the same meanwhile may ask again.
+        () = off => Err(Failure::transient("its caller does not wait any more").code(Code::Cancelled)),
         () = time::until(ends_at) => Err(Failure::new(Code::DeadlineExceeded, "the handler did not end in time")),
     }
 }

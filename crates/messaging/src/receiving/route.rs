@@ -8,9 +8,10 @@ use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::{Failure, Policy};
+use steadfast_kernel::{Code, Failure, Policy};
 use tokio::time::Instant;
 
 /// A request, as its handler sees it.
@@ -159,6 +160,26 @@ impl Route {
         self.policy = policy;
         self
     }
+}
+
+impl Route {
+    /// Whether that caller may send requests here.
+    pub(crate) fn allows(&self, caller: &Caller) -> Result<(), Failure> {
+        let Some(guard) = &self.guard else { return Ok(()) };
+        catch_unwind(AssertUnwindSafe(|| guard(caller))).unwrap_or_else(|_| Err(panicked("what says who may send requests here")))
+    }
+
+    /// The key of a request, if they have one here.
+    pub(crate) fn key_of(&self, incoming: &Incoming) -> Result<Option<Vec<u8>>, Failure> {
+        let Some(key) = &self.key else { return Ok(None) };
+        catch_unwind(AssertUnwindSafe(|| key(incoming)))
+            .map(Some)
+            .map_err(|_| panicked("what says the key of a request"))
+    }
+}
+
+fn panicked(what: &str) -> Failure {
+    Failure::new(Code::Internal, format!("{what} panicked"))
 }
 
 /// What a name leads to.

@@ -31,6 +31,9 @@ use tokio::time::Instant;
 /// How long a call or a tell has if nobody says otherwise.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The least that an attempt has of the time unless the policy says otherwise, however many there may be; but never more than a third of it.
+const SHARE_MIN: Duration = Duration::from_secs(1);
+
 /// A request that is going to be sent: awaited, it is. Made by [`Node::call`] and [`Node::tell`].
 #[must_use = "it is sent when it is awaited"]
 #[derive(Clone, Debug)]
@@ -110,8 +113,12 @@ impl<Answer> Sending<Answer> {
         self.check()?;
         let known = self.node.inner.know(&self.peer)?;
         let registered = known.register(self.node.limits())?;
-        let ends_at = time::after(self.timeout);
-        let share = self.timeout / self.policy.attempts_max().max(1);
+        let timeout = match self.policy.deadline_at(Timestamp::EPOCH) {
+            Some(deadline) => self.timeout.min(deadline.saturating_since(Timestamp::EPOCH)),
+            None => self.timeout,
+        };
+        let ends_at = time::after(timeout);
+        let share = (timeout / self.policy.attempts_max().max(1)).max(SHARE_MIN.min(timeout / 3));
         let request = Request {
             number: registered.number,
             attempt: 0,
@@ -133,13 +140,12 @@ impl<Answer> Sending<Answer> {
             over: false,
         };
         let outcome = errand.run(&self.node).await;
-        errand.over = true;
         if let (false, Err(failure)) = (is_call || !self.posted, &outcome)
             && failure.class != Class::Poison
             && (failure.max_attempts.is_some() || failure.class == Class::Transient)
         {
             let Request { route, id, payload, .. } = errand.request().clone();
-            let (direction, kind, peer) = (Direction::Sent, LetterKind::Tell, self.peer.to_string());
+            let (direction, kind, peer) = (Direction::Sent, LetterKind::Tell, self.peer.in_letter());
             self.node.inner.post(Letter { direction, kind, peer, route, id, payload, failure: failure.clone() });
         }
         outcome
@@ -169,6 +175,9 @@ fn with_attempts(mut failure: Failure, attempts: u32) -> Failure {
     failure
 }
 
+/// An attempt that nobody has said anything about until its time was over, or that of all.
+struct Late(Failure);
+
 /// A request under way.
 struct Errand {
     body: Body,
@@ -180,13 +189,16 @@ struct Errand {
     attempt: u32,
     /// The connection that it was sent on last.
     connection: Option<u64>,
+    /// The other side does not work on it, as far as is known.
     over: bool,
 }
 
 /// Whoever does not wait any more says so, and the other side may stop.
 impl Drop for Errand {
     fn drop(&mut self) {
-        if let (false, Body::Call(_), Some(connection)) = (self.over, &self.body, self.known.connected()) {
+        if let (false, Body::Call(_), Some(connection)) = (self.over, &self.body, self.connection)
+            && let Some(connection) = self.known.connection_of(connection)
+        {
             let _it_ends_by_its_deadline = connection.outgoing.try_push(&Body::Cancel(Number { number: self.registered.number }));
         }
     }
@@ -202,12 +214,22 @@ impl Errand {
 
     async fn run(&mut self, node: &Node) -> Result<Bytes, Failure> {
         self.known.budget.lock().sent();
+        let mut earlier: Option<Failure> = None;
         loop {
             self.attempt += 1;
             self.registered.slot.begin(self.attempt);
-            let failure = match self.attempt_once().await {
-                Ok(answer) => return Ok(answer),
-                Err(failure) => failure,
+            self.over = false;
+            let outcome = self.attempt_once().await;
+            self.over = outcome.is_ok();
+            let failure = match outcome {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(failure)) => failure,
+                Err(Late(failure)) if Instant::now() < self.ends_at => failure,
+                Err(Late(late)) => {
+                    // The end of all is no failure of this attempt's: what went wrong before says more.
+                    let failure = earlier.map(|earlier| earlier.cause(&late.message));
+                    return Err(with_attempts(failure.unwrap_or_else(|| late.code(Code::DeadlineExceeded)), self.attempt));
+                }
             };
             let verdict = self.policy.after(self.attempt, &failure, Timestamp::EPOCH, None, node.inner.draw());
             let delay = match verdict {
@@ -217,27 +239,39 @@ impl Errand {
             };
             let last = with_attempts(failure, self.attempt);
             let now = Instant::now();
+            if now >= self.ends_at {
+                return Err(last);
+            }
             let Some(not_before) = self.known.budget.lock().reserve(now, self.ends_at) else {
                 return Err(last.cause("too much of what was sent there is sent again already: there is no retry left in time"));
             };
+            let not_before = not_before.max(last.retry_after.map_or(now, |_| now + delay));
             if let Some(answer) = self.pause(now + delay, not_before).await {
-                return answer;
+                self.over = true;
+                return Ok(answer);
             }
             if Instant::now() >= self.ends_at {
                 return Err(last);
             }
+            earlier = Some(last);
         }
     }
 
-    /// Waits before the next attempt: until then, or until there is a new connection, but not for less than the budget says. An answer may come all the same.
-    async fn pause(&self, until: Instant, not_before: Instant) -> Option<Result<Bytes, Failure>> {
+    /// Waits before the next attempt: until then, or until there is a new connection, but not for less than the budget and the other side say. An answer may
+    /// come all the same.
+    async fn pause(&self, until: Instant, not_before: Instant) -> Option<Bytes> {
         let until = until.max(not_before).min(self.ends_at);
+        let answered = async {
+            loop {
+                // Other news are of an attempt that was given up.
+                if let News::Answer(Ok(answer)) = self.registered.slot.news().await {
+                    return answer;
+                }
+            }
+        };
         tokio::select! {
             biased;
-            news = self.registered.slot.news() => match news {
-                News::Answer(Ok(answer)) => Some(Ok(answer)),
-                News::Answer(Err(_)) | News::Lost => None, // of an attempt that was given up
-            },
+            answer = answered => Some(answer),
             () = async {
                 time::until(not_before).await;
                 self.known.ready_again(self.connection).await;
@@ -246,32 +280,37 @@ impl Errand {
         }
     }
 
-    async fn attempt_once(&mut self) -> Result<Bytes, Failure> {
+    async fn attempt_once(&mut self) -> Result<Result<Bytes, Failure>, Late> {
         let attempt_ends_at = time::after(self.attempt_timeout).min(self.ends_at);
         let (attempt, attempt_timeout) = (self.attempt, self.attempt_timeout);
         let late = |peer: &Peer, what: &str| {
-            Failure::new(Code::DeadlineExceeded, format!("{peer} {what} in time (attempt {attempt}, {attempt_timeout:?})"))
+            Late(Failure::new(Code::DeadlineExceeded, format!("{peer} {what} in time (attempt {attempt}, {attempt_timeout:?})")))
         };
         let connection = match self.known.connected() {
             Some(connection) => connection,
             None => match tokio::time::timeout_at(attempt_ends_at, self.known.connection()).await {
-                Ok(connection) => connection?,
-                Err(_) => return Err(late(&self.known.peer, "could not be reached").code(Code::Unavailable)),
+                Ok(Ok(connection)) => connection,
+                Ok(Err(failure)) => return Ok(Err(failure)),
+                Err(_) => return Err(Late(late(&self.known.peer, "could not be reached").0.code(Code::Unavailable))),
             },
         };
         self.connection = Some(connection.id);
-        let left = self.ends_at.saturating_duration_since(Instant::now());
-        if let Body::Call(request) | Body::Tell(request) = &mut self.body {
-            if request.payload.len() > connection.payload_bytes_max {
-                let message = format!("{} takes payloads of at most {} bytes", self.known.peer, connection.payload_bytes_max);
-                return Err(Failure::new(Code::InvalidArgument, message));
-            }
-            (request.attempt, request.left_us) = (self.attempt, envelope::micros(left));
+        if self.request().payload.len() > connection.payload_bytes_max {
+            let message = format!("{} takes payloads of at most {} bytes", self.known.peer, connection.payload_bytes_max);
+            return Ok(Err(Failure::new(Code::InvalidArgument, message)));
         }
         let slot = Arc::clone(&self.registered.slot);
         slot.sent_on(connection.id);
+        let (ends_at, body) = (self.ends_at, &mut self.body);
         let sending = async {
-            if !connection.outgoing.push(&self.body).await {
+            let sent = connection.outgoing.push_by(|outgoing| {
+                if let Body::Call(request) | Body::Tell(request) = &mut *body {
+                    let left = ends_at.saturating_duration_since(Instant::now()); // also when it had to wait for room
+                    (request.attempt, request.left_us) = (attempt, envelope::micros(left));
+                }
+                outgoing.try_push(body)
+            });
+            if !sent.await {
                 return Err(Failure::transient(format!("the connection to {} was cut before the request was sent", self.known.peer)));
             }
             match slot.news().await {
@@ -280,7 +319,7 @@ impl Errand {
             }
         };
         match tokio::time::timeout_at(attempt_ends_at, sending).await {
-            Ok(outcome) => outcome,
+            Ok(outcome) => Ok(outcome),
             Err(_) => Err(late(&self.known.peer, "did not answer")),
         }
     }

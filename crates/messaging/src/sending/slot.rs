@@ -20,6 +20,8 @@ struct State {
     attempt: u32,
     /// The connection that it was sent on.
     connection: Option<u64>,
+    /// Those that earlier attempts were sent on.
+    earlier: Vec<u64>,
     news: Option<News>,
 }
 
@@ -35,7 +37,12 @@ impl Slot {
     /// An attempt begins. What the one before it failed with does not count any more.
     pub(crate) fn begin(&self, attempt: u32) {
         let mut state = self.state.lock();
-        (state.attempt, state.connection) = (attempt, None);
+        state.attempt = attempt;
+        if let Some(connection) = state.connection.take()
+            && state.earlier.last() != Some(&connection)
+        {
+            state.earlier.push(connection);
+        }
         if !matches!(state.news, Some(News::Answer(Ok(_)))) {
             state.news = None;
         }
@@ -46,10 +53,13 @@ impl Slot {
         self.state.lock().connection = Some(connection);
     }
 
-    /// An answer has come. A success counts whichever attempt it is of; a failure only if it is of the one under way.
-    pub(crate) fn answer(&self, attempt: u32, outcome: Result<Bytes, Failure>) {
+    /// An answer has come on that connection, which counts only if it was asked there. A success counts whichever attempt it is of; a failure only if it
+    /// is of the one under way.
+    pub(crate) fn answer(&self, connection: u64, attempt: u32, outcome: Result<Bytes, Failure>) {
         let mut state = self.state.lock();
-        if outcome.is_ok() || state.attempt == attempt {
+        let was_asked = state.connection == Some(connection) || state.earlier.contains(&connection);
+        let is_known = matches!(state.news, Some(News::Answer(Ok(_))));
+        if was_asked && !is_known && (outcome.is_ok() || state.attempt == attempt) {
             state.news = Some(News::Answer(outcome));
             drop(state);
             self.waker.wake();
@@ -92,12 +102,28 @@ mod tests {
     fn a_late_failure_of_an_older_attempt_does_not_count_and_a_late_success_does() {
         let slot = Slot::default();
         slot.begin(1);
+        slot.sent_on(7);
         slot.begin(2);
-        slot.answer(1, Err(Failure::transient("busy")));
+        slot.answer(7, 1, Err(Failure::transient("busy")));
         assert!(slot.news().now_or_never().is_none());
-        slot.answer(1, ok("done"));
+        slot.answer(7, 1, ok("done"));
+        slot.answer(7, 2, Err(Failure::transient("too late to say so")));
         slot.begin(3);
         assert!(matches!(slot.news().now_or_never(), Some(News::Answer(Ok(_)))), "it was there before the next attempt began");
+    }
+
+    #[test]
+    fn an_answer_counts_only_on_a_connection_that_was_asked() {
+        let slot = Slot::default();
+        slot.begin(1);
+        slot.answer(7, 1, ok("nobody was asked yet"));
+        slot.sent_on(7);
+        slot.answer(8, 1, ok("somebody else"));
+        assert!(slot.news().now_or_never().is_none());
+        slot.begin(2);
+        slot.sent_on(8);
+        slot.answer(7, 1, ok("the one that was asked first"));
+        assert!(matches!(slot.news().now_or_never(), Some(News::Answer(Ok(_)))));
     }
 
     #[test]
@@ -109,7 +135,7 @@ mod tests {
         assert!(slot.news().now_or_never().is_none());
         slot.lost(7);
         assert!(matches!(slot.news().now_or_never(), Some(News::Lost)));
-        slot.answer(1, ok("in time"));
+        slot.answer(7, 1, ok("in time"));
         slot.lost(7);
         assert!(matches!(slot.news().now_or_never(), Some(News::Answer(Ok(_)))), "an answer that has come is not lost");
     }

@@ -1,6 +1,6 @@
 //! Calls: sent again within the deadline, executed once.
 
-use crate::network::{echo, two};
+use crate::network::{echo, seed_or, two};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,8 +25,7 @@ async fn a_call_is_answered_and_either_side_may_call_the_other() {
 
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_calls_on_a_bad_network_run_once_each_and_all_succeed() {
-    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
-    println!("SEED={seed}");
+    let seed = seed_or(7);
     let (network, a, b) = two(seed);
     let runs: Arc<Vec<AtomicU32>> = Arc::new((0..10_000).map(|_| AtomicU32::new(0)).collect());
     b.route("count", {

@@ -6,6 +6,8 @@ mod decoding;
 mod inbox;
 mod network;
 mod proto;
+mod seed;
+mod traps;
 mod wires;
 
 use rand::SeedableRng;

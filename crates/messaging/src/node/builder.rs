@@ -1,0 +1,112 @@
+//! Puts a node together.
+
+use super::{Inner, Node, is_name};
+use crate::inbox::{self, Inbox};
+use crate::letters::Letters;
+use crate::limits::{Limits, NAME_MAX};
+use crate::wire::Wire;
+use hashbrown::DefaultHashBuilder;
+use parking_lot::{Mutex, RwLock};
+use rand::rngs::{ChaCha8Rng, SysRng};
+use rand::{Rng, SeedableRng, TryRng};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use steadfast_kernel::{Code, Failure};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// Puts a node together.
+#[must_use]
+pub struct Builder {
+    pub(super) name: Option<String>,
+    pub(super) limits: Limits,
+    pub(super) inbox: inbox::Settings,
+    pub(super) letters: Arc<dyn Letters>,
+    pub(super) wire: Option<Arc<dyn Wire>>,
+    pub(super) seed: Option<u64>,
+}
+
+impl Builder {
+    /// What the node is called. Whoever wants its requests to be known again after a restart gives it a name; it is drawn if not.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// How much of everything it takes.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The bounds of its inbox.
+    pub fn inbox(mut self, settings: inbox::Settings) -> Self {
+        self.inbox = settings;
+        self
+    }
+
+    /// Who keeps dead letters; a box in memory if nobody is named.
+    pub fn letters(mut self, letters: Arc<dyn Letters>) -> Self {
+        self.letters = letters;
+        self
+    }
+
+    /// How it connects to addresses; without one it only answers those who connect to it.
+    pub fn wire(mut self, wire: Arc<dyn Wire>) -> Self {
+        self.wire = Some(wire);
+        self
+    }
+
+    /// Where its chance comes from, so that delays are the same each time; for tests.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// The node.
+    ///
+    /// # Errors
+    /// If the name cannot be one, or the system gives no random numbers.
+    pub fn build(self) -> Result<Node, Failure> {
+        let mut chance = match self.seed {
+            Some(seed) => ChaCha8Rng::seed_from_u64(seed),
+            None => {
+                let mut seed = [0; 32];
+                SysRng
+                    .try_fill_bytes(&mut seed)
+                    .map_err(|error| Failure::new(Code::Internal, format!("no random numbers: {error}")))?;
+                ChaCha8Rng::from_seed(seed)
+            }
+        };
+        let name = self.name.unwrap_or_else(|| format!("node-{:016x}", chance.next_u64()));
+        if !is_name(&name) {
+            return Err(Failure::new(Code::InvalidArgument, format!("a node's name has 1 to {NAME_MAX} bytes and no @")));
+        }
+        let inner = Inner {
+            name: name.into(),
+            limits: self.limits,
+            letters: self.letters,
+            routes: RwLock::default(),
+            inbox: Mutex::new(Inbox::new(self.inbox)),
+            hasher: DefaultHashBuilder::default(),
+            requests: AtomicUsize::new(0),
+            requests_bytes: AtomicUsize::new(0),
+            idle: Notify::new(),
+            connections: Mutex::default(),
+            greeting: AtomicUsize::new(0),
+            peers: Mutex::default(),
+            posting: AtomicUsize::new(0),
+            posting_bytes: AtomicUsize::new(0),
+            sweeping: AtomicBool::new(false),
+            wire: self.wire,
+            prefix: format!("{:016x}-", chance.next_u64()),
+            chance: Mutex::new(chance),
+            ids: AtomicU64::new(1),
+            closing: AtomicBool::new(false),
+            #[cfg(feature = "http2")]
+            listening: Mutex::default(),
+            closed: CancellationToken::new(),
+        };
+        Ok(Node { inner: Arc::new(inner) })
+    }
+}
