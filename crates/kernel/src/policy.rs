@@ -1,5 +1,7 @@
 //! What follows a failed attempt. One type serves steps, stages, sends and callbacks.
 
+mod stored;
+
 use crate::backoff;
 use crate::{Attempt, Class, Code, Failure, Timestamp};
 use std::time::Duration;
