@@ -1,6 +1,7 @@
 //! The engine's limits. Every queue has one.
 
 use crate::callbacks::Callbacks;
+use crate::host::Workers;
 use crate::retention::Retention;
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub struct Config {
     pub callbacks: Callbacks,
     /// How long the journal of a key is kept after the key is gone and all was told, for those who follow it.
     pub keys_kept_for: Duration,
+    /// What goes for workers: other processes that host runs for this one.
+    pub workers: Workers,
 }
 
 impl Default for Config {
@@ -50,6 +53,7 @@ impl Default for Config {
             retry_batch: 10,
             callbacks: Callbacks::default(),
             keys_kept_for: Duration::from_secs(60 * 60),
+            workers: Workers::default(),
         }
     }
 }
@@ -70,7 +74,11 @@ impl Config {
         ];
         match limits.into_iter().find(|(_, limit)| *limit == 0) {
             Some((name, _)) => Err(format!("{name} is 0, which lets nothing through; it must be at least 1")),
-            None => self.retention.validate().and_then(|()| self.callbacks.validate()),
+            None => self
+                .retention
+                .validate()
+                .and_then(|()| self.callbacks.validate())
+                .and_then(|()| self.workers.validate(self.payload_bytes_max)),
         }
     }
 }

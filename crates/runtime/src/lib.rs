@@ -7,6 +7,7 @@
 //! - the timer keeper says when something is due;
 //! - callbacks tell of the ends of keys, a lane per target;
 //! - [`host`] polls the futures of workflow code, by turns;
+//! - a [`Worker`] does that in another process, for an engine that it is attached to;
 //! - the commons' worker shares plans, tasks and locks with other instances;
 //! - [`Engine`] is the handle that others ask through.
 //!
@@ -39,6 +40,7 @@ pub use error::Error;
 pub use feed::{Fed, Feed, Follow, Position};
 pub use health::Health;
 pub use host::{Attempted, Code, Observer, PlanSpec, Registered, Registry, Replayed, RunEnded, Span, Terms};
+pub use host::{Broken, Duplex, Gone, Hello, Offer, Parted, Worker, WorkerView, Workers};
 pub use retention::Retention;
 pub use shard::{RunView, TaskView};
 pub use steadfast_kernel::run::{StepKind, StepStatus, StepView, Try};

@@ -92,6 +92,12 @@ metrics! {
     REDIS_LAG = "steadfast_redis_mirror_lag_seconds", Unit::Seconds, &[];
     /// Locks that two instances had at once, as far as Redis shows.
     REDIS_CONFLICTS = "steadfast_redis_lock_conflicts_total", Unit::Count, &[];
+    /// Workers that are connected.
+    WORKERS_CONNECTED = "steadfast_workers_connected", Unit::Count, &[];
+    /// Runs that workers host.
+    WORKERS_SESSIONS = "steadfast_workers_sessions", Unit::Count, &[];
+    /// Workers that were lost: their line ended, or they were silent, did not read, or could not be understood.
+    WORKERS_LOST = "steadfast_workers_lost_total", Unit::Count, &[];
     /// Those who follow the change feed.
     FEED_FOLLOWERS = "steadfast_feed_followers", Unit::Count, &[];
     /// How old an entry was when a follower of the feed was given it.
@@ -207,6 +213,19 @@ impl OfCommits {
         } else {
             self.failed.increment(1);
         }
+    }
+}
+
+/// The handles of those who host runs elsewhere.
+pub(crate) struct OfWorkers {
+    pub(crate) connected: Gauge,
+    pub(crate) sessions: Gauge,
+    pub(crate) lost: Counter,
+}
+
+impl OfWorkers {
+    pub(crate) fn new() -> Self {
+        OfWorkers { connected: gauge!(WORKERS_CONNECTED), sessions: gauge!(WORKERS_SESSIONS), lost: counter!(WORKERS_LOST) }
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) fn of_engine(config: &Config) -> steadfast_runtime::Config {
         retry_batch: config.number(settings::RETRY_BATCH),
         callbacks: of_callbacks(config, usual.callbacks),
         keys_kept_for: config.time(settings::KEYS_KEPT_FOR).unwrap_or(usual.keys_kept_for),
+        workers: usual.workers,
     }
 }
 

@@ -10,8 +10,8 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::feed::Followers;
 use crate::health::Health;
-use crate::host::{Host, Observer, Registry};
-use crate::metrics::{OfCommits, OfShard};
+use crate::host::{Host, Observer, Pool, Registry};
+use crate::metrics::{OfCommits, OfShard, OfWorkers};
 use crate::retention::Sweeper;
 use crate::shard::{Ports, Shard, State, unsettled};
 use crate::timers::{Leadership, Limits, Role, TimerKeeper};
@@ -88,7 +88,18 @@ impl Builder {
 
         let followers = Arc::new(Followers::default());
         let shared = self.sharing.map(|sharing| shared(sharing, &self.clock));
+        let pool = Arc::new(Pool {
+            settings: self.config.workers.clone(),
+            payload_bytes_max: self.config.payload_bytes_max,
+            heartbeat_every: self.config.heartbeat_every,
+            clock: Arc::clone(&self.clock),
+            reports: reports.clone(),
+            control: control.downgrade(),
+            metrics: OfWorkers::new(),
+            inner: parking_lot::Mutex::default(),
+        });
         let host = Host {
+            pool: Some(Arc::clone(&pool)),
             gate: shared.as_ref().map(|(common, _, _)| Arc::clone(&common.gate)),
             registry: self.registry.clone(),
             clock: Arc::clone(&self.clock),
@@ -121,6 +132,7 @@ impl Builder {
             followers: Arc::downgrade(&followers),
             handlers: self.handlers.clone(),
             caller: self.caller.clone(),
+            pool,
             common: shared.as_ref().map(|(common, _, _)| common.clone()),
             tasks: tokio::sync::Mutex::new(None),
         };

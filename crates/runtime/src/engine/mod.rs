@@ -1,4 +1,4 @@
-//! The engine: the handle that others ask through. `builder.rs` starts it, `look.rs` is what can be seen of runs and limits, `letters.rs` what can be done about dead letters, `keys.rs` what can be done with keys, `plans.rs` with plans, their tasks and locks, `elsewhere.rs` is what can be seen of those that other instances have, `adopt.rs` how a task goes from one to another.
+//! The engine: the handle that others ask through. `builder.rs` starts it, `look.rs` is what can be seen of runs and limits, `letters.rs` what can be done about dead letters, `keys.rs` what can be done with keys, `plans.rs` with plans, their tasks and locks, `elsewhere.rs` is what can be seen of those that other instances have, `adopt.rs` how a task goes from one to another, `workers.rs` is about other processes that host runs.
 
 mod adopt;
 mod builder;
@@ -8,6 +8,7 @@ mod letters;
 mod look;
 mod plans;
 mod weak;
+mod workers;
 
 pub use adopt::Wanted;
 pub use builder::Builder;
@@ -24,7 +25,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::feed::Followers;
 use crate::health::Health;
-use crate::host::{self, Registered, Registry, Terms};
+use crate::host::{self, Pool, Registered, Registry, Terms};
 use crate::shard::{Control, Reply, Request, RunView, Waiter};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -63,6 +64,8 @@ struct Parts {
     followers: Weak<Followers>,
     handlers: Handlers,
     caller: Option<Arc<dyn Caller>>,
+    /// Those who host runs for it.
+    pool: Arc<Pool>,
     /// What is shared with other instances.
     common: Option<Common>,
     tasks: tokio::sync::Mutex<Option<tokio::task::JoinHandle<()>>>,
@@ -100,7 +103,7 @@ impl Engine {
             Some(id) => (RunId::new(id)?, false),
             None => (self.parts.chance.id(self.parts.clock.now())?, true),
         };
-        let (deadline, options) = match self.terms(&workflow, &start) {
+        let (deadline, options) = match self.terms(&workflow, &start).await {
             Ok(terms) => terms,
             Err(_) if !fresh && self.is_there(&run).await => (None, RunOptions::default()), // it began when it could: the same again finds it
             Err(error) => return Err(error),
@@ -112,14 +115,16 @@ impl Engine {
     }
 
     /// What goes for a run that is started so.
-    fn terms(&self, workflow: &WorkflowName, start: &Start) -> Result<(Option<Duration>, RunOptions), Error> {
-        let registered = self.registered(workflow)?;
+    async fn terms(&self, workflow: &WorkflowName, start: &Start) -> Result<(Option<Duration>, RunOptions), Error> {
+        let Some(registered) = self.parts.registry.get(workflow) else { return self.terms_of_workers(workflow, start).await };
         let terms = taken(&registered, &start.input)?;
         if terms.plan.is_some() {
             return Err(Error::InvalidInput { why: format!("{workflow} is a plan: create a plan of it, with tenants, instead of a run") });
         }
         let deadline = start.deadline.into_iter().chain(terms.deadline).min();
-        let options = Self::options(workflow, &registered, terms, start.tenant.clone(), start.limits.clone())?;
+        let slots = registered.slots;
+        let terms = Terms { recovery: terms.recovery.or(Some(registered.recovery)), ..terms };
+        let options = Self::options(workflow, slots, terms, start.tenant.clone(), start.limits.clone())?;
         Ok((deadline, options))
     }
 
@@ -272,13 +277,13 @@ impl Engine {
     /// wait for each other.
     fn options(
         workflow: &WorkflowName,
-        registered: &Registered,
+        slots: Option<u32>,
         terms: Terms,
         tenant: Option<String>,
         keys: Vec<(String, u32)>,
     ) -> Result<RunOptions, Error> {
         tenant.as_deref().map(steadfast_kernel::check_tenant).transpose()?;
-        let of_workflow = registered.slots.map(|slots| Limiting { key: LimitKey::of_workflow(workflow), slots });
+        let of_workflow = slots.map(|slots| Limiting { key: LimitKey::of_workflow(workflow), slots });
         let mut limits: Vec<_> = of_workflow.into_iter().collect();
         for (key, slots) in terms.limits.into_iter().chain(keys) {
             if slots == 0 {
@@ -288,7 +293,7 @@ impl Engine {
         }
         limits.sort_by(|a, b| a.key.cmp(&b.key));
         limits.dedup_by(|a, b| a.key == b.key);
-        let recovery = terms.recovery.unwrap_or(registered.recovery);
+        let recovery = terms.recovery.unwrap_or_default();
         Ok(RunOptions { tenant, recovery, limits, parent: None, definition: terms.definition, task: None })
     }
 
@@ -381,11 +386,12 @@ impl Engine {
     }
 
     fn registered(&self, name: &WorkflowName) -> Result<Registered, Error> {
-        let known = || self.parts.registry.names().iter().map(ToString::to_string).collect();
-        self.parts
-            .registry
-            .get(name)
-            .ok_or_else(|| Error::UnknownWorkflow { name: name.to_string(), known: known() })
+        self.parts.registry.get(name).ok_or_else(|| self.unknown(name))
+    }
+
+    fn unknown(&self, name: &WorkflowName) -> Error {
+        let known = self.parts.registry.names().iter().map(ToString::to_string).collect();
+        Error::UnknownWorkflow { name: name.to_string(), known }
     }
 }
 

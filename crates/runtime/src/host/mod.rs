@@ -11,7 +11,9 @@ mod child;
 mod context;
 mod doubt;
 mod heartbeat;
+mod line;
 mod registry;
+mod remote;
 mod replay;
 mod session;
 mod signal;
@@ -20,6 +22,8 @@ mod stage;
 mod step;
 mod trace;
 mod undo;
+mod wire;
+mod worker;
 mod workflow;
 
 pub(crate) use answer::check as check_answer;
@@ -27,31 +31,36 @@ pub use branch::{Fork, Scoped};
 pub use child::{Child, StartChild};
 pub use context::{CannotAsk, Context, Meddler};
 pub use heartbeat::Heartbeat;
+pub(crate) use line::{InFlight, Line};
 pub use registry::{Code, PlanSpec, Registered, Registry, Terms};
+pub use remote::{Duplex, Gone, WorkerView, Workers};
+pub(crate) use remote::{Nobody, Pool};
 pub use signal::SignalCall;
 pub use sleep::{SleepCall, Until};
 pub use step::{Attempts, Probe, StepCall, UndoFn};
 pub use trace::{Attempted, Observer, RunEnded, Span};
+pub use wire::{Broken, Hello, Offer};
+pub use worker::{Parted, Worker};
 
 use crate::clock::Clock;
 use crate::commons::Gate;
-use board::Board;
+use line::{Here, SharedBoard};
 use session::Session;
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
 use steadfast_kernel::run::Generations;
 use steadfast_kernel::{
     Attempt, Checkpoint, Completion, Entry, Epoch, Payload, RecordHeartbeat, ReportFailure, Run, RunId, Seq, StepId, TakeTurn, TaskOptions,
     Timestamp, Wait, WorkflowName,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use workflow::Workflow;
 
 /// Which opening of a run a message belongs to. What an older session says is dropped unread.
 pub(crate) type SessionId = u64;
 
 /// What a session is told.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ToHost {
     /// The turn is recorded: what it asked for may begin.
     TurnTaken,
@@ -90,9 +99,11 @@ pub(crate) struct Report {
     pub(crate) run: RunId,
     pub(crate) session: SessionId,
     pub(crate) says: Says,
+    /// What it takes up of the room that its worker has with the shard; free again when it was looked at.
+    pub(crate) weight: Option<OwnedSemaphorePermit>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Says {
     /// What the turn delivered and proposed.
     Turn(TakeTurn),
@@ -104,6 +115,10 @@ pub(crate) enum Says {
     Blocked(Wait),
     /// The session has ended, and nothing of it is left to record.
     Closed,
+    /// Of the server alone: the worker that hosted the run is gone.
+    Lost,
+    /// Of the server alone: the worker that hosted the run drains, and has ended the session.
+    GivenBack,
 }
 
 /// Opens sessions.
@@ -116,6 +131,8 @@ pub(crate) struct Host {
     pub(crate) observer: Option<Arc<dyn Observer>>,
     /// What stages of tasks wait for, if tenants are shared.
     pub(crate) gate: Option<Arc<Gate>>,
+    /// Those who host runs for this process.
+    pub(crate) pool: Option<Arc<Pool>>,
 }
 
 /// What a session is opened with.
@@ -174,33 +191,53 @@ impl Opening {
 }
 
 impl Host {
-    /// Begins to host a run. The way to talk to the session, or nothing if its code is not here.
-    pub(crate) fn open(&self, session: SessionId, mut opening: Opening) -> Option<Line> {
+    /// Begins to host a run, here if its code is here, or at a worker. The way to talk to the session.
+    ///
+    /// # Errors
+    /// If nobody can host it now.
+    pub(crate) fn open(&self, session: SessionId, mut opening: Opening) -> Result<Line, Nobody> {
         opening.gate = self.gate.clone().filter(|_| opening.task.is_some());
-        let code = self.registry.code(&opening.workflow, opening.definition.as_deref())?;
+        let Some(code) = self.registry.code(&opening.workflow, opening.definition.as_deref()) else {
+            let pool = self.pool.as_ref().ok_or(Nobody::HasIt)?;
+            return pool.open(session, opening).map(Line::There);
+        };
         let (sender, inbox) = mpsc::unbounded_channel();
         let session = Session::new(self, &opening, session, inbox);
         let board = session.board();
         tokio::spawn(Box::pin(session.host(code, opening))); // it is large, and a task is moved several times while it is made
-        Some(Line { sender, board })
+        Ok(Line::Here(Here::new(sender, board)))
+    }
+
+    /// What goes for runs of a workflow that workers bring.
+    pub(crate) fn known(&self, workflow: &WorkflowName) -> Option<Offer> {
+        self.pool.as_ref().and_then(|pool| pool.known(workflow))
+    }
+
+    /// A run of that workflow waits for room at a worker.
+    pub(crate) fn want(&self, workflow: &WorkflowName) {
+        self.pool.iter().for_each(|pool| pool.want(workflow));
+    }
+
+    /// The workflows of runs that wait for room.
+    pub(crate) fn wanted(&self) -> std::collections::BTreeSet<WorkflowName> {
+        self.pool.as_ref().map(|pool| pool.wanted()).unwrap_or_default()
+    }
+
+    /// How many runs of that workflow could be opened now.
+    pub(crate) fn room(&self, workflow: &WorkflowName) -> usize {
+        match (self.registry.get(workflow), &self.pool) {
+            (Some(_), _) => usize::MAX,
+            (None, Some(pool)) => pool.room(workflow),
+            (None, None) => 0,
+        }
     }
 }
 
-/// The way to talk to a session, and to see what it does.
-pub(crate) struct Line {
-    pub(crate) sender: mpsc::UnboundedSender<ToHost>,
-    board: SharedBoard,
-}
-
-impl Line {
-    /// The attempts that are being made, of steps and undos.
-    pub(crate) fn attempts(&self) -> Vec<(StepId, Attempt)> {
-        self.board.get().and_then(Weak::upgrade).map(|board| board.attempts()).unwrap_or_default()
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.pool.iter().for_each(|pool| pool.stop());
     }
 }
-
-/// The board of a session, once its code has begun.
-type SharedBoard = Arc<OnceLock<Weak<Board>>>;
 
 /// What a replay found.
 #[derive(Clone, Debug, PartialEq)]

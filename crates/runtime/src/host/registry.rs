@@ -3,7 +3,7 @@
 use super::Context;
 use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::plan::Settings;
@@ -30,6 +30,11 @@ pub trait Code: Send + Sync + 'static {
     /// What goes for plans of the definition of that hash; nothing if it is not known here.
     fn plan_of(&self, hash: &str) -> Option<PlanSpec> {
         self.plan().filter(|spec| crate::commons::definition_hash(None, &spec.stages) == hash)
+    }
+
+    /// The versions of its definition that runs can go on with here, by hash; nothing if it takes every run.
+    fn versions(&self) -> Option<BTreeSet<String>> {
+        None
     }
 
     /// Whether a run that began with that version of a definition can go on here.

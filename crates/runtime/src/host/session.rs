@@ -369,7 +369,7 @@ impl Session {
     }
 
     fn report(&self, says: Says) -> Report {
-        Report { run: self.run.clone(), session: self.id, says }
+        Report { run: self.run.clone(), session: self.id, says, weight: None }
     }
 }
 

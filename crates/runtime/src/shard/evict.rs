@@ -7,7 +7,7 @@ use super::{Ask, Done, Shard};
 use crate::host::ToHost;
 use futures_util::FutureExt;
 use std::time::Duration;
-use steadfast_kernel::{EntityId, Run};
+use steadfast_kernel::{EntityId, Run, WorkflowName};
 
 /// A run stays for at least this long after it was touched: what it was hosted for is on its way.
 const STAY_MIN: Duration = Duration::from_secs(1);
@@ -47,6 +47,20 @@ impl Shard {
     pub(super) fn have_stayed(&mut self) {
         self.state.makes_room_later = false;
         self.make_room();
+    }
+
+    /// Of those that have stayed for long enough at a worker that has no room for that workflow, the one that was not touched for longest leaves.
+    pub(super) fn leave_room(&mut self, workflow: &WorkflowName) {
+        let now = self.clock.now();
+        let takes_room = |id: &EntityId| {
+            let session = self.state.seats.get(id).and_then(|seat| seat.session.as_ref());
+            session.is_some_and(|session| session.line.takes_room_of(workflow))
+        };
+        let mut stayed = self.state.idle.iter().take_while(|(_, (_, at))| at.saturating_add(STAY_MIN) <= now);
+        let found = stayed.find(|(_, (id, _))| takes_room(id)).map(|(place, _)| *place);
+        if let Some((longest, _)) = found.and_then(|place| self.state.idle.remove(&place)) {
+            self.ask_to_leave(&longest);
+        }
     }
 
     fn ask_to_leave(&mut self, id: &EntityId) {

@@ -86,6 +86,7 @@ impl Shard {
             Done::Walked(walked) => self.walked(*walked),
             Done::Callbacks(result) => self.callbacks_read(result),
             Done::Stayed => self.have_stayed(),
+            Done::RoomAgain => self.look_for_room(),
         }
     }
 

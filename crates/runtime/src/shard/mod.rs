@@ -19,6 +19,7 @@ mod from;
 mod heal;
 mod keys;
 mod load;
+mod lost;
 mod perform;
 mod read;
 mod relay;
@@ -124,6 +125,8 @@ pub(crate) struct State {
     touches: u64,
     /// There were too many of them, and they are looked at again soon.
     makes_room_later: bool,
+    /// Runs wait for room at a worker, and it is looked for again soon.
+    looks_for_room: bool,
     /// Held once by every start that is not yet answered.
     starting: Place,
     /// Ends of keys that are being told, or wait for their turn.
@@ -251,6 +254,7 @@ enum Done {
     Walked(Box<(Lane, Errand, Result<(), Failure>)>),
     Callbacks(Result<Vec<CallbackRow>, Error>),
     Stayed,
+    RoomAgain,
 }
 
 impl Shard {
@@ -341,12 +345,12 @@ impl Shard {
         self.state.live + self.state.starting.others() > self.config.runs_live_max
     }
 
-    fn report(&mut self, Report { run, session, says }: Report) {
+    fn report(&mut self, Report { run, session, says, weight: _until_it_is_looked_at }: Report) {
         let run = EntityId::Run(run);
         if !self.is_current(&run, session) {
             return;
         }
-        if !matches!(says, Says::Closed) {
+        if !matches!(says, Says::Closed | Says::Lost | Says::GivenBack) {
             self.seat(&run).leaving = None; // it has something to do
         }
         match &says {
@@ -366,6 +370,8 @@ impl Shard {
             Says::Heartbeat(beat) => self.ask(run, Ask::Command(Box::new(Command::RecordHeartbeat(beat)), From::Nobody)),
             Says::Blocked(wait) => self.block(&run, wait),
             Says::Closed => self.closed(&run),
+            Says::Lost => self.lost(&run),
+            Says::GivenBack => self.given_back(&run),
         }
     }
 
@@ -463,7 +469,7 @@ impl Seat {
             *told = true;
         }
         if let Some(session) = &self.session {
-            let _it_has_ended = session.line.sender.send(message);
+            session.line.tell(message);
         }
     }
 }

@@ -5,11 +5,9 @@ use super::view::{Look, row};
 use super::{Ask, Follow, From, Memory, Pending, Seat, Session, Shard, Then, Waiter};
 use crate::committer::Outcome;
 use crate::error::Error;
-use crate::host::{Opening, RunEnded, ToHost};
+use crate::host::{Nobody, Opening, RunEnded, ToHost};
 use crate::timers::Order;
-use steadfast_kernel::{
-    Answer, CancelRun, Command, Completion, Effect, Entity, EntityId, Entry, Envelope, Origin, Refusal, Wait, WorkflowName,
-};
+use steadfast_kernel::{Answer, CancelRun, Command, Completion, Effect, Entity, EntityId, Entry, Envelope, Origin, Refusal, Wait};
 use steadfast_store::Batch;
 
 /// A host that is out of date this often in a row does not get right by replaying again.
@@ -180,7 +178,7 @@ impl Shard {
         self.state.sessions += 1;
         let session = self.state.sessions;
         match self.host.open(session, opening) {
-            Some(line) => {
+            Ok(line) => {
                 self.state.live += 1;
                 let seat = self.seat(id);
                 (seat.session, seat.told, seat.leaving) = (Some(Session { id: session, epoch, line }), told, None);
@@ -188,7 +186,12 @@ impl Shard {
                     self.write_row(id);
                 }
             }
-            None => self.block(id, Wait::NoWorker { workflow, version }),
+            Err(nobody) => {
+                self.block(id, Wait::NoWorker { workflow: workflow.clone(), version });
+                if nobody == Nobody::HasRoom {
+                    self.wait_for_room(&workflow);
+                }
+            }
         }
     }
 
@@ -236,16 +239,6 @@ impl Shard {
     fn call_off(&mut self, id: &EntityId) {
         let again = Command::CancelRun(CancelRun { origin: Origin::default(), blocked: true });
         self.ask(id.clone(), Ask::Command(Box::new(again), From::Nobody));
-    }
-
-    /// There is code of that name now: runs that waited for it are opened.
-    pub(super) fn host_again(&mut self, workflow: &WorkflowName) {
-        let waits = |seat: &Seat| matches!(&seat.blocked, Some(Wait::NoWorker { workflow: name, .. }) if name == workflow);
-        let blocked: Vec<EntityId> = self.state.seats.iter().filter(|(_, seat)| waits(seat)).map(|(id, _)| id.clone()).collect();
-        for id in blocked {
-            self.seat(&id).blocked = None;
-            self.ask(id, Ask::Resume);
-        }
     }
 
     /// Lists show why a run is blocked, though that is no part of its journal.

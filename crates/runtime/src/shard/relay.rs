@@ -68,6 +68,10 @@ impl Shard {
             child.options.recovery = terms.recovery.unwrap_or(registered.recovery);
             child.options.definition = terms.definition;
             child.deadline = child.deadline.into_iter().chain(terms.deadline).min();
+        } else if let Some(offer) = self.host.known(&child.workflow) {
+            let of_workflow = offer.slots.map(|slots| Limiting { key: LimitKey::of_workflow(&child.workflow), slots });
+            child.options.limits.extend(of_workflow);
+            child.options.recovery = offer.recovery;
         }
         child.options.limits.sort_by(|a, b| a.key.cmp(&b.key)); // in the same order as everybody else, or two could wait for each other
         child.options.limits.dedup_by(|a, b| a.key == b.key);

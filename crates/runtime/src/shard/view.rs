@@ -3,6 +3,7 @@
 use super::decide::not_found;
 use super::{Follow, From, Memory, Reply, Seat, Shard};
 use crate::error::Error;
+use crate::host::InFlight;
 use std::collections::BTreeSet;
 use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::{Ended, Open, Preview, Recover, RetryContext, preview};
@@ -158,7 +159,7 @@ pub(super) enum Look {
 
 /// What was seen, and who wants to know.
 pub(super) enum Seen {
-    Run(Reply<RunView>, Box<RunView>),
+    Run(Reply<RunView>, Box<RunView>, InFlight),
     Preview(Reply<Preview>, Result<Box<Preview>, Refusal>),
     Limit(Reply<Option<Limit>>, Option<Box<Limit>>),
     Plan(Reply<Box<Plan>>, Box<Plan>),
@@ -183,9 +184,8 @@ impl Look {
     pub(super) fn at(self, seat: &Seat) -> Result<Seen, Look> {
         Ok(match (self, &seat.memory) {
             (Look::Run(reply), Memory::Ready(Some(Entity::Run(run)))) => {
-                let in_flight = seat.session.as_ref().map(|session| session.line.attempts()).unwrap_or_default();
-                let view = RunView { in_flight, ..RunView::of(run, seat.blocked.as_ref(), &seat.begun) };
-                Seen::Run(reply, Box::new(view))
+                let in_flight = seat.session.as_ref().map_or(InFlight::Now(Vec::new()), |session| session.line.attempts());
+                Seen::Run(reply, Box::new(RunView::of(run, seat.blocked.as_ref(), &seat.begun)), in_flight)
             }
             (Look::Preview(mut retry, reply), Memory::Ready(Some(Entity::Run(run)))) => {
                 seat.complete(&mut retry);
@@ -213,7 +213,10 @@ impl Look {
 impl Seen {
     pub(super) fn tell(self) {
         match self {
-            Seen::Run(reply, view) => drop(reply.send(Ok(*view))),
+            Seen::Run(reply, view, InFlight::Now(in_flight)) => drop(reply.send(Ok(RunView { in_flight, ..*view }))),
+            Seen::Run(reply, view, InFlight::Later(in_flight)) => {
+                tokio::spawn(async move { reply.send(Ok(RunView { in_flight: in_flight.await, ..*view })) });
+            }
             Seen::Preview(reply, preview) => drop(reply.send(preview.map(|preview| *preview).map_err(Into::into))),
             Seen::Limit(reply, limit) => drop(reply.send(Ok(limit.map(|limit| *limit)))),
             Seen::Plan(reply, plan) => drop(reply.send(Ok(plan))),
@@ -223,7 +226,7 @@ impl Seen {
 
     pub(super) fn fail(self, error: Error) {
         match self {
-            Seen::Run(reply, _) => drop(reply.send(Err(error))),
+            Seen::Run(reply, ..) => drop(reply.send(Err(error))),
             Seen::Preview(reply, _) => drop(reply.send(Err(error))),
             Seen::Limit(reply, _) => drop(reply.send(Err(error))),
             Seen::Plan(reply, _) => drop(reply.send(Err(error))),

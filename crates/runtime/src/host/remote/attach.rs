@@ -1,0 +1,158 @@
+//! The server's end of a line to a worker: what is read of it goes to the shard, what waits for it is sent in as few chunks as it fits.
+
+use super::peer::Peer;
+use super::{Duplex, Gone, Pool};
+use crate::host::wire::{Broken, Down, Frames, Hello, Reader, Up, Welcome, put_down, weigh_up};
+use bytes::{Bytes, BytesMut};
+use std::sync::Arc;
+use tokio::sync::{Semaphore, mpsc};
+
+/// What waits is put into one chunk up to about this size.
+pub(crate) const CHUNK_BYTES: usize = 64 << 10;
+
+/// A chunk is never larger.
+pub(crate) const CHUNK_BYTES_MAX: usize = 1 << 20;
+
+/// What a worker has said and the shard has not looked at is counted in these.
+const UNIT: usize = 1 << 10;
+
+/// A worker that is there. However that ends, the pool hears of it.
+struct Attached<'a> {
+    pool: &'a Pool,
+    peer: Arc<Peer>,
+    gone: Gone,
+}
+
+impl Drop for Attached<'_> {
+    fn drop(&mut self) {
+        self.peer.end(self.gone.clone());
+        self.pool.leave(&self.peer, &self.gone);
+    }
+}
+
+impl Pool {
+    /// Has a worker take part until it is gone. Why it is.
+    pub(crate) async fn attach(self: Arc<Self>, hello: Hello, duplex: Duplex) -> Gone {
+        let Duplex { mut incoming, outgoing } = duplex;
+        let (queue, mut waiting) = mpsc::unbounded_channel();
+        let joined = match hello.check() {
+            Ok(()) => self.join(hello, queue),
+            Err(Broken(why)) => Err(Gone::Refused(why)),
+        };
+        let peer = match joined {
+            Ok(peer) => peer,
+            Err(gone) => return say_bye(&outgoing, gone),
+        };
+        let mut attached = Attached { pool: &self, peer: Arc::clone(&peer), gone: Gone::Ended };
+        let ended = peer.ended();
+        peer.send(Down::Welcome(Welcome {
+            payload_bytes_max: self.payload_bytes_max,
+            message_bytes_max: self.settings.message_bytes_max,
+            heartbeat_every: self.heartbeat_every,
+            now: self.clock.now(),
+        }));
+        let gone = tokio::select! {
+            biased;
+            gone = ended => gone.unwrap_or(Gone::Ended),
+            gone = self.read(&peer, &mut incoming) => gone,
+            gone = self.write(&peer, &mut waiting, &outgoing) => gone,
+        };
+        attached.gone = gone.clone();
+        drop(attached); // its runs are given away before it hears of that
+        say_bye(&outgoing, gone)
+    }
+
+    async fn read(&self, peer: &Peer, incoming: &mut mpsc::Receiver<Bytes>) -> Gone {
+        let (mut frames, reader) = (Frames::new(self.settings.message_bytes_max), Reader::new(self.payload_bytes_max));
+        let units = (self.settings.queued_bytes_max / UNIT).clamp(1, Semaphore::MAX_PERMITS);
+        let room = Arc::new(Semaphore::new(units));
+        let mut silence = self.clock.sleep(peer.heartbeat);
+        loop {
+            let chunk = tokio::select! {
+                biased;
+                chunk = incoming.recv() => chunk,
+                () = &mut silence => {
+                    let quiet = self.clock.now().saturating_since(peer.heard_at());
+                    if quiet >= peer.heartbeat {
+                        return Gone::Silent(quiet);
+                    }
+                    silence = self.clock.sleep(peer.heartbeat - quiet);
+                    continue;
+                }
+            };
+            let Some(chunk) = chunk else { return Gone::Ended };
+            peer.hear(self.clock.now());
+            frames.add(chunk);
+            loop {
+                let frame = match frames.next() {
+                    Ok(Some(frame)) => frame,
+                    Ok(None) => break,
+                    Err(Broken(why)) => return Gone::Broken(why),
+                };
+                let weight = u32::try_from((weigh_up(&frame) / UNIT + 1).min(units)).unwrap_or(u32::MAX);
+                match reader.up(frame) {
+                    Ok(Up::Report { session, says }) => {
+                        let weight = Arc::clone(&room).acquire_many_owned(weight).await.ok();
+                        peer.report(self, session, says, weight);
+                    }
+                    Ok(Up::Attempts { question, attempts }) => peer.answer(question, attempts),
+                    Ok(Up::Beat { number }) => self.beat(peer, number),
+                    Ok(Up::Drain) => peer.drain(),
+                    Ok(Up::Bye) => return if peer.sessions() == 0 { Gone::Left } else { Gone::Ended },
+                    Err(Broken(why)) => return Gone::Broken(why),
+                }
+            }
+        }
+    }
+
+    /// A worker is given runs once it was heard: what it has for an answer then tells it for how long it may have them.
+    fn beat(&self, peer: &Peer, number: u64) {
+        peer.send(Down::Beat { number, now: self.clock.now() });
+        if !peer.is_ready() {
+            self.ready(peer);
+        }
+    }
+
+    async fn write(&self, peer: &Peer, waiting: &mut mpsc::UnboundedReceiver<(usize, Down)>, outgoing: &mpsc::Sender<Bytes>) -> Gone {
+        let mut buffer = BytesMut::new();
+        while let Some((mut weight, down)) = waiting.recv().await {
+            put_down(down, &mut buffer);
+            while buffer.len() < CHUNK_BYTES
+                && let Ok((more, down)) = waiting.try_recv()
+            {
+                put_down(down, &mut buffer);
+                weight += more;
+            }
+            while !buffer.is_empty() {
+                let chunk = buffer.split_to(buffer.len().min(CHUNK_BYTES_MAX)).freeze();
+                if let Err(gone) = self.send(peer, outgoing, chunk).await {
+                    return gone;
+                }
+            }
+            peer.sent(weight);
+        }
+        Gone::Ended
+    }
+
+    /// Sends a chunk. A worker that does not take it for as long as it may be silent does not read.
+    async fn send(&self, peer: &Peer, outgoing: &mpsc::Sender<Bytes>, chunk: Bytes) -> Result<(), Gone> {
+        let chunk = match outgoing.try_send(chunk) {
+            Ok(()) => return Ok(()),
+            Err(mpsc::error::TrySendError::Closed(_)) => return Err(Gone::Ended),
+            Err(mpsc::error::TrySendError::Full(chunk)) => chunk,
+        };
+        tokio::select! {
+            biased;
+            sent = outgoing.send(chunk) => sent.map_err(|_| Gone::Ended),
+            () = self.clock.sleep(peer.heartbeat) => Err(Gone::Slow(peer.queued())),
+        }
+    }
+}
+
+/// Tells a worker why the line is over, if it listens.
+fn say_bye(outgoing: &mpsc::Sender<Bytes>, gone: Gone) -> Gone {
+    let mut buffer = BytesMut::new();
+    put_down(Down::Bye { why: gone.to_string(), for_good: gone.is_for_good() }, &mut buffer);
+    let _it_does_not_listen = outgoing.try_send(buffer.freeze());
+    gone
+}

@@ -1,0 +1,53 @@
+//! Why a worker is gone.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Why a worker is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Gone {
+    /// It had drained, and left.
+    Left,
+    /// Its line has ended.
+    Ended,
+    /// It was silent for that long.
+    Silent(Duration),
+    /// It did not read what it was sent; so many bytes waited.
+    Slow(usize),
+    /// Another of its name has come.
+    Replaced,
+    /// What it said cannot be read.
+    Broken(String),
+    /// It cannot be taken in.
+    Refused(String),
+    /// The engine has stopped.
+    Stopped,
+}
+
+impl Gone {
+    /// True if it was lost in the middle of its work: nobody wanted it to go.
+    pub fn is_lost(&self) -> bool {
+        !matches!(self, Gone::Left | Gone::Stopped | Gone::Refused(_))
+    }
+
+    /// True if it makes no sense that it comes again as it is.
+    pub(super) fn is_for_good(&self) -> bool {
+        matches!(self, Gone::Refused(_) | Gone::Replaced)
+    }
+}
+
+impl fmt::Display for Gone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Gone::Left => f.write_str("it had drained, and left"),
+            Gone::Ended => f.write_str("its line has ended"),
+            Gone::Silent(time) => write!(f, "it was silent for {time:?}"),
+            Gone::Slow(bytes) => write!(f, "it did not read what it was sent; {bytes} bytes waited"),
+            Gone::Replaced => f.write_str("another worker of its name has come"),
+            Gone::Broken(why) => write!(f, "what it said cannot be read: {why}"),
+            Gone::Refused(why) => write!(f, "it cannot be taken in: {why}"),
+            Gone::Stopped => f.write_str("the engine has stopped"),
+        }
+    }
+}

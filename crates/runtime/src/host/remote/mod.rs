@@ -1,0 +1,292 @@
+//! Workers: other processes that have the code of workflows and host runs for this one.
+//!
+//! The pool knows who is there. A run whose code is not here is opened at the worker with the fewest sessions among those that have its code, have room and do not
+//! drain. What a worker says counts only for sessions that it was given over this very line, and only until the line is over: then all of them are lost at once, and
+//! their runs are opened elsewhere from their journals.
+//!
+//! Tasks of plans are not hosted by workers. A stage begins when the gate says that what other instances share is up to date and that the task is still this instance's;
+//! that is asked at the last moment, in this process. A worker would hear the answer when it is old, and what makes a worker let go of its runs does not know who
+//! has a tenant's lock.
+
+mod attach;
+mod gone;
+mod peer;
+
+pub(super) use attach::{CHUNK_BYTES, CHUNK_BYTES_MAX};
+pub use gone::Gone;
+pub(super) use peer::There;
+
+use super::wire::{Down, Hello, Offer};
+use super::{Opening, Report, SessionId};
+use crate::clock::Clock;
+use crate::metrics::OfWorkers;
+use crate::shard::Control;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use peer::Peer;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_kernel::{Timestamp, WorkflowName};
+use tokio::sync::mpsc;
+
+/// How many names of workflows are remembered of workers that were here.
+const KNOWN_MAX: usize = 100_000;
+
+/// One end of a line between a server and a worker: bytes in both directions, in order. Where a chunk ends means nothing. The end of either direction is the end of the line.
+pub struct Duplex {
+    /// What the other side says.
+    pub incoming: mpsc::Receiver<Bytes>,
+    /// What is said to the other side.
+    pub outgoing: mpsc::Sender<Bytes>,
+}
+
+impl Duplex {
+    /// Both ends of a line inside this process; so many chunks may be under way in each direction.
+    pub fn pair(chunks: usize) -> (Duplex, Duplex) {
+        let ((here, there_in), (there, here_in)) = (mpsc::channel(chunks), mpsc::channel(chunks));
+        (Duplex { incoming: here_in, outgoing: here }, Duplex { incoming: there_in, outgoing: there })
+    }
+}
+
+/// The limits of workers.
+#[derive(Clone, Debug)]
+pub struct Workers {
+    /// Workflows that workers bring: a run of them may be started while none of these workers is here, and waits for one.
+    pub workflows: BTreeSet<WorkflowName>,
+    /// How many runs one worker hosts at most, whatever it says itself.
+    pub sessions_max: usize,
+    /// How long a message may be: it has to have room for a payload.
+    pub message_bytes_max: usize,
+    /// How much may wait to be sent to a worker. One that takes so long to read that there is more is given up.
+    pub queued_bytes_max: usize,
+}
+
+impl Default for Workers {
+    fn default() -> Self {
+        Workers { workflows: BTreeSet::new(), sessions_max: 10_000, message_bytes_max: 32 << 20, queued_bytes_max: 64 << 20 }
+    }
+}
+
+impl Workers {
+    /// Checks that every limit lets something through.
+    pub(crate) fn validate(&self, payload_bytes_max: usize) -> Result<(), String> {
+        let least = payload_bytes_max.saturating_add(64 << 10);
+        match () {
+            () if self.sessions_max == 0 => Err("workers.sessions_max is 0, which lets nothing through; it must be at least 1".into()),
+            () if self.message_bytes_max < least => {
+                Err(format!("workers.message_bytes_max has no room for a payload and what goes with it; it must be at least {least}"))
+            }
+            () if self.queued_bytes_max == 0 => {
+                Err("workers.queued_bytes_max is 0, which lets nothing through; it must be at least 1".into())
+            }
+            () => Ok(()),
+        }
+    }
+}
+
+/// A worker that is connected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkerView {
+    /// Its name.
+    pub name: String,
+    /// The workflows that it has the code of.
+    pub workflows: Vec<WorkflowName>,
+    /// How many runs it hosts.
+    pub sessions: usize,
+    /// How many it may host.
+    pub sessions_max: usize,
+    /// Since when it is connected.
+    pub since: Timestamp,
+    /// When it was last heard of.
+    pub heard_at: Timestamp,
+    /// It is given nothing more, and goes when it is done.
+    pub draining: bool,
+}
+
+/// Why nobody hosts a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nobody {
+    /// Nobody has its code.
+    HasIt,
+    /// Those who have its code have no room.
+    HasRoom,
+}
+
+/// The workers that are there.
+pub(crate) struct Pool {
+    pub(crate) settings: Workers,
+    pub(crate) payload_bytes_max: usize,
+    pub(crate) heartbeat_every: Duration,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) reports: mpsc::UnboundedSender<Report>,
+    pub(crate) control: mpsc::WeakUnboundedSender<Control>,
+    pub(crate) metrics: OfWorkers,
+    pub(crate) inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+pub(crate) struct Inner {
+    peers: Vec<Arc<Peer>>,
+    /// The number of the last line.
+    lines: u64,
+    /// What workers that are here, or were since the start, have brought.
+    known: BTreeMap<WorkflowName, Offer>,
+    /// Workflows of runs that found no room.
+    wanted: BTreeSet<WorkflowName>,
+    stopped: bool,
+}
+
+impl Pool {
+    /// Gives a run to a worker.
+    pub(super) fn open(self: &Arc<Self>, session: SessionId, opening: Opening) -> Result<There, Nobody> {
+        if opening.task.is_some() {
+            return Err(Nobody::HasIt);
+        }
+        let mut inner = self.inner.lock();
+        let has_it = |peer: &&Arc<Peer>| peer.takes(&opening.workflow, opening.definition.as_deref());
+        let mut somebody = false;
+        let least = inner.peers.iter().filter(has_it).inspect(|_| somebody = true).filter(|peer| peer.room() > 0);
+        match least.min_by_key(|peer| peer.sessions()).map(Arc::clone) {
+            Some(peer) => {
+                peer.add(session, opening.run.clone());
+                peer.send(Down::Open { session, opening: Box::new(opening) });
+                Ok(There::new(Arc::clone(self), peer, session))
+            }
+            None if somebody => {
+                inner.wanted.insert(opening.workflow);
+                Err(Nobody::HasRoom)
+            }
+            None => Err(Nobody::HasIt),
+        }
+    }
+
+    /// How many runs of that workflow could be opened at workers now.
+    pub(super) fn room(&self, workflow: &WorkflowName) -> usize {
+        let inner = self.inner.lock();
+        let takes = inner.peers.iter().filter(|peer| peer.offers(workflow));
+        takes.map(|peer| peer.room()).sum()
+    }
+
+    /// A run of that workflow still waits for room.
+    pub(super) fn want(&self, workflow: &WorkflowName) {
+        self.inner.lock().wanted.insert(workflow.clone());
+    }
+
+    /// The workflows of runs that found no room.
+    pub(super) fn wanted(&self) -> BTreeSet<WorkflowName> {
+        std::mem::take(&mut self.inner.lock().wanted)
+    }
+
+    /// A session is over: whoever waited for room may come.
+    fn made_room(&self, peer: &Peer) {
+        let mut inner = self.inner.lock();
+        if inner.wanted.is_empty() || peer.room() < peer.worth_telling() {
+            return; // the shard looks by itself once in a while
+        }
+        let offered: Vec<_> = inner.wanted.iter().filter(|workflow| peer.offers(workflow)).cloned().collect();
+        for workflow in offered {
+            inner.wanted.remove(&workflow);
+            self.tell(Control::Registered(workflow));
+        }
+    }
+
+    /// Tells the shard.
+    fn tell(&self, control: Control) {
+        if let Some(shard) = self.control.upgrade() {
+            let _it_has_stopped = shard.send(control);
+        }
+    }
+
+    /// What goes for runs of a workflow that workers bring; nothing if none ever did, as far as is known.
+    pub(crate) fn known(&self, workflow: &WorkflowName) -> Option<Offer> {
+        let inner = self.inner.lock();
+        let named = || self.settings.workflows.contains(workflow).then(|| Offer::new(workflow.clone()));
+        inner.known.get(workflow).cloned().or_else(named)
+    }
+
+    /// The store has a run of that workflow: somebody brought it once.
+    pub(crate) fn remember(&self, workflow: &WorkflowName) -> Offer {
+        let offer = Offer::new(workflow.clone());
+        self.inner.lock().learn(offer.clone());
+        offer
+    }
+
+    /// Who is there, by name.
+    pub(crate) fn view(&self) -> Vec<WorkerView> {
+        let mut views: Vec<_> = self.inner.lock().peers.iter().map(|peer| peer.view()).collect();
+        views.sort_by(|a, b| a.name.cmp(&b.name));
+        views
+    }
+
+    /// The engine has stopped: everybody is told.
+    pub(super) fn stop(&self) {
+        let mut inner = self.inner.lock();
+        inner.stopped = true;
+        inner.peers.iter().for_each(|peer| peer.end(Gone::Stopped));
+    }
+
+    /// Takes a worker in. One of the same name that was there before is gone.
+    fn join(&self, hello: Hello, queue: mpsc::UnboundedSender<(usize, Down)>) -> Result<Arc<Peer>, Gone> {
+        let mut inner = self.inner.lock();
+        if inner.stopped {
+            return Err(Gone::Stopped);
+        }
+        for older in inner.peers.iter().filter(|peer| peer.name() == hello.name) {
+            older.end(Gone::Replaced);
+            self.lose(older); // now, so that the newer one may have its runs
+        }
+        inner.peers.retain(|peer| !peer.is_gone());
+        inner.lines += 1;
+        let peer = Arc::new(Peer::new(self, inner.lines, hello, queue));
+        inner.peers.push(Arc::clone(&peer));
+        self.metrics.connected.set(inner.peers.len() as f64);
+        Ok(peer)
+    }
+
+    /// A worker was heard for the first time: it may be given runs, and those that waited for its code are.
+    fn ready(&self, peer: &Peer) {
+        peer.ready();
+        let mut inner = self.inner.lock();
+        for offer in peer.all_offers() {
+            inner.learn(offer.clone());
+            self.tell(Control::Registered(offer.workflow.clone()));
+        }
+    }
+
+    /// A worker is gone, and what it hosted with it.
+    fn leave(&self, peer: &Peer, gone: &Gone) {
+        let mut inner = self.inner.lock();
+        let sessions = self.lose(peer);
+        inner.peers.retain(|other| other.line() != peer.line());
+        self.metrics.connected.set(inner.peers.len() as f64);
+        drop(inner);
+        let (worker, line) = (peer.name(), peer.line());
+        if gone.is_lost() {
+            self.metrics.lost.increment(1);
+            tracing::warn!(worker, line, sessions, why = %gone, "a worker is lost; its runs are opened elsewhere, or wait");
+        } else {
+            tracing::info!(worker, line, sessions, why = %gone, "a worker is gone");
+        }
+    }
+
+    /// All sessions of a worker are over. How many there were.
+    fn lose(&self, peer: &Peer) -> usize {
+        let lost = peer.lose();
+        self.metrics.sessions.decrement(lost.len() as f64);
+        let count = lost.len();
+        for (session, run) in lost {
+            let _shard_is_gone = self.reports.send(Report { run, session, says: super::Says::Lost, weight: None });
+        }
+        count
+    }
+}
+
+impl Inner {
+    fn learn(&mut self, offer: Offer) {
+        if self.known.len() < KNOWN_MAX || self.known.contains_key(&offer.workflow) {
+            self.known.insert(offer.workflow.clone(), offer);
+        }
+    }
+}

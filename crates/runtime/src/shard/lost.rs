@@ -1,0 +1,86 @@
+//! Runs that a worker hosted and hosts no longer, and runs that wait for room at one.
+//!
+//! A worker that is lost is a process that died: its runs are opened elsewhere from their journals, or are interrupted if they do not go on by themselves. One that
+//! drains has left nothing in flight, so what it gives back always goes on.
+
+use super::{Ask, Done, Health, Seat, Shard};
+use futures_util::FutureExt;
+use std::time::Duration;
+use steadfast_kernel::run::Recover;
+use steadfast_kernel::{EntityId, Run, Wait, WorkflowName};
+
+/// Runs that wait for room are looked at this often, beside when there is room.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+impl Shard {
+    /// The worker that hosted a run is gone.
+    pub(super) fn lost(&mut self, id: &EntityId) {
+        let manual = match self.seat(id).run() {
+            Some(run) => Run::recover(run) == Some(Recover::Interrupt),
+            None => true, // nobody knows before it is read; it is interrupted only if it does not go on by itself
+        };
+        self.give_away(id, manual);
+    }
+
+    /// The worker that hosted a run drains, and nothing of the run is in flight there.
+    pub(super) fn given_back(&mut self, id: &EntityId) {
+        self.give_away(id, false);
+    }
+
+    fn give_away(&mut self, id: &EntityId, interrupt: bool) {
+        self.end_session(id);
+        self.seat(id).leaving = None;
+        if !self.seat(id).has_ended() && !self.state.is_draining() {
+            if interrupt {
+                self.state.to_interrupt.insert(id.clone());
+                self.interrupt(id.clone());
+            } else {
+                self.host_soon(id.clone());
+            }
+        }
+        self.tidy(id);
+    }
+
+    /// Hosts a run anew, now or once the store writes again.
+    fn host_soon(&mut self, id: EntityId) {
+        if matches!(self.state.health, Health::Healing(_)) {
+            self.state.in_doubt.insert(id); // those are hosted then
+        } else {
+            self.ask(id, Ask::Resume);
+        }
+    }
+
+    /// There is code of that name now, or room for it: runs that waited for it are opened, as many as there is room for.
+    pub(super) fn host_again(&mut self, workflow: &WorkflowName) {
+        let waits = |seat: &Seat| matches!(&seat.blocked, Some(Wait::NoWorker { workflow: name, .. }) if name == workflow);
+        let room = self.host.room(workflow);
+        let mut blocked = self.state.seats.iter().filter(|(_, seat)| waits(seat)).map(|(id, _)| id.clone());
+        let first: Vec<EntityId> = blocked.by_ref().take(room).collect();
+        let are_more = blocked.next().is_some();
+        for id in first {
+            self.seat(&id).blocked = None;
+            self.host_soon(id);
+        }
+        if are_more {
+            self.wait_for_room(workflow);
+        }
+    }
+
+    /// Nobody has room for a run of that workflow: those that only wait and take it up are let go, and it is looked for again.
+    pub(super) fn wait_for_room(&mut self, workflow: &WorkflowName) {
+        self.host.want(workflow);
+        self.leave_room(workflow);
+        if !self.state.looks_for_room {
+            self.state.looks_for_room = true;
+            self.state.tasks.push(self.clock.sleep(LOOK_EVERY).map(|()| Done::RoomAgain).boxed());
+        }
+    }
+
+    /// It is time to look again.
+    pub(super) fn look_for_room(&mut self) {
+        self.state.looks_for_room = false;
+        for workflow in self.host.wanted() {
+            self.host_again(&workflow);
+        }
+    }
+}
