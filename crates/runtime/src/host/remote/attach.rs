@@ -1,6 +1,6 @@
 //! The server's end of a line to a worker: what is read of it goes to the shard, what waits for it is sent in as few chunks as it fits.
 
-use super::peer::Peer;
+use super::peer::{Peer, Waiting};
 use super::{Duplex, Gone, Pool};
 use crate::host::wire::{Broken, Down, Frames, Hello, Reader, Up, Welcome, put_down, weigh_up};
 use bytes::{Bytes, BytesMut};
@@ -113,15 +113,17 @@ impl Pool {
         }
     }
 
-    async fn write(&self, peer: &Peer, waiting: &mut mpsc::UnboundedReceiver<(usize, Down)>, outgoing: &mpsc::Sender<Bytes>) -> Gone {
+    async fn write(&self, peer: &Peer, waiting: &mut mpsc::UnboundedReceiver<Waiting>, outgoing: &mpsc::Sender<Bytes>) -> Gone {
         let mut buffer = BytesMut::new();
-        while let Some((mut weight, down)) = waiting.recv().await {
-            put_down(down, &mut buffer);
+        while let Some(first) = waiting.recv().await {
+            let mut weights = Peer::weights(&first);
+            put_down(first.down, &mut buffer);
             while buffer.len() < CHUNK_BYTES
-                && let Ok((more, down)) = waiting.try_recv()
+                && let Ok(next) = waiting.try_recv()
             {
-                put_down(down, &mut buffer);
-                weight += more;
+                let (queued, told) = Peer::weights(&next);
+                weights = (weights.0 + queued, weights.1 + told);
+                put_down(next.down, &mut buffer);
             }
             while !buffer.is_empty() {
                 let chunk = buffer.split_to(buffer.len().min(CHUNK_BYTES_MAX)).freeze();
@@ -129,7 +131,7 @@ impl Pool {
                     return gone;
                 }
             }
-            peer.sent(weight);
+            peer.sent(weights);
         }
         Gone::Ended
     }

@@ -23,7 +23,7 @@ use crate::metrics::OfWorkers;
 use crate::shard::Control;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use peer::Peer;
+use peer::{Peer, Waiting};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -213,9 +213,11 @@ impl Pool {
         offer
     }
 
-    /// Who is there, by name.
+    /// Who is there and was heard, by name.
     pub(crate) fn view(&self) -> Vec<WorkerView> {
-        let mut views: Vec<_> = self.inner.lock().peers.iter().map(|peer| peer.view()).collect();
+        let inner = self.inner.lock();
+        let ready = inner.peers.iter().filter(|peer| peer.is_ready());
+        let mut views: Vec<_> = ready.map(|peer| peer.view()).collect();
         views.sort_by(|a, b| a.name.cmp(&b.name));
         views
     }
@@ -228,7 +230,7 @@ impl Pool {
     }
 
     /// Takes a worker in. One of the same name that was there before is gone.
-    fn join(&self, hello: Hello, queue: mpsc::UnboundedSender<(usize, Down)>) -> Result<Arc<Peer>, Gone> {
+    fn join(&self, hello: Hello, queue: mpsc::UnboundedSender<Waiting>) -> Result<Arc<Peer>, Gone> {
         let mut inner = self.inner.lock();
         if inner.stopped {
             return Err(Gone::Stopped);
@@ -238,6 +240,7 @@ impl Pool {
             self.lose(older); // now, so that the newer one may have its runs
         }
         inner.peers.retain(|peer| !peer.is_gone());
+        hello.offers.iter().for_each(|offer| inner.learn(offer.clone()));
         inner.lines += 1;
         let peer = Arc::new(Peer::new(self, inner.lines, hello, queue));
         inner.peers.push(Arc::clone(&peer));
@@ -248,9 +251,7 @@ impl Pool {
     /// A worker was heard for the first time: it may be given runs, and those that waited for its code are.
     fn ready(&self, peer: &Peer) {
         peer.ready();
-        let mut inner = self.inner.lock();
         for offer in peer.all_offers() {
-            inner.learn(offer.clone());
             self.tell(Control::Registered(offer.workflow.clone()));
         }
     }

@@ -32,8 +32,16 @@ pub(crate) struct Peer {
     draining: AtomicBool,
     /// What waits to be sent, in bytes, about.
     queued: AtomicUsize,
-    queue: mpsc::UnboundedSender<(usize, Down)>,
+    /// That of it which is not part of an opening: a journal may be long, but only few of them wait.
+    told: AtomicUsize,
+    queue: mpsc::UnboundedSender<Waiting>,
     state: Mutex<State>,
+}
+
+/// Something that waits to be sent.
+pub(crate) struct Waiting {
+    pub(super) down: Down,
+    weight: usize,
 }
 
 #[derive(Default)]
@@ -49,7 +57,7 @@ struct State {
 }
 
 impl Peer {
-    pub(super) fn new(pool: &Pool, line: u64, hello: Hello, queue: mpsc::UnboundedSender<(usize, Down)>) -> Self {
+    pub(super) fn new(pool: &Pool, line: u64, hello: Hello, queue: mpsc::UnboundedSender<Waiting>) -> Self {
         let now = pool.clock.now();
         Peer {
             line,
@@ -64,6 +72,7 @@ impl Peer {
             ready: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             queued: AtomicUsize::new(0),
+            told: AtomicUsize::new(0),
             queue,
             state: Mutex::default(),
         }
@@ -147,15 +156,22 @@ impl Peer {
     pub(super) fn send(&self, down: Down) {
         let weight = weigh_down(&down);
         let queued = self.queued.fetch_add(weight, Ordering::AcqRel);
-        if queued > self.queued_max {
+        if !matches!(down, Down::Open { .. }) && self.told.fetch_add(weight, Ordering::AcqRel) > self.queued_max {
             return self.end(Gone::Slow(queued));
         }
-        let _it_is_gone = self.queue.send((weight, down));
+        let _it_is_gone = self.queue.send(Waiting { down, weight });
+    }
+
+    /// What of the weights is no longer waiting once that is sent: of all, and of what it was told.
+    pub(super) fn weights(waiting: &Waiting) -> (usize, usize) {
+        let is_open = matches!(waiting.down, Down::Open { .. });
+        (waiting.weight, if is_open { 0 } else { waiting.weight })
     }
 
     /// So much of what waited was sent.
-    pub(super) fn sent(&self, weight: usize) {
-        self.queued.fetch_sub(weight, Ordering::AcqRel);
+    pub(super) fn sent(&self, (queued, told): (usize, usize)) {
+        self.queued.fetch_sub(queued, Ordering::AcqRel);
+        self.told.fetch_sub(told, Ordering::AcqRel);
     }
 
     pub(super) fn queued(&self) -> usize {

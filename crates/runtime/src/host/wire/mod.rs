@@ -66,6 +66,7 @@ pub(crate) struct Welcome {
 
 /// What a worker says to a server.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are reports, and none is kept")]
 pub(crate) enum Up {
     /// A session says something.
     Report { session: SessionId, says: Says },

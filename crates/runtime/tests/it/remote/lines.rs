@@ -1,0 +1,171 @@
+//! What a server does with lines: limits, nonsense, and worthless promises.
+
+use super::link::{Link, Mode};
+use super::programs::{calls, let_go, only};
+use super::world::{HEARTBEAT, World, until};
+use bytes::Bytes;
+use std::time::Duration;
+use steadfast_kernel::{Origin, Payload};
+use steadfast_runtime::clock::VirtualClock;
+use steadfast_runtime::{Duplex, Gone, Hello, Parted, Registry, Worker};
+use steadfast_store::memory::Memory;
+
+#[tokio::test(start_paused = true)]
+async fn nonsense_ends_the_line_and_nothing_else() {
+    let world = World::new().await;
+    for nonsense in [&[0xff; 9][..], &[3, 1, 2, 3], &[0], &[2, 0x08, 0xff]] {
+        let (server, mut there) = Duplex::pair(8);
+        let gone = tokio::spawn(world.engine.attach(world.worker("w1").hello(), server));
+        assert!(there.incoming.recv().await.is_some(), "it is welcome");
+        there.outgoing.send(Bytes::copy_from_slice(nonsense)).await.unwrap();
+        let Gone::Broken(why) = gone.await.unwrap() else { panic!("{nonsense:?} was understood") };
+        println!("{nonsense:?}: {why}");
+        assert!(there.incoming.recv().await.is_some() && there.incoming.recv().await.is_none(), "it is told why, and that is the end");
+    }
+    let _link = Link::new(&world.engine, &world.worker("w1"));
+    until("it is there", async || world.engine.workers().len() == 1).await;
+    let run = world.start("ten", "sense").await;
+    world.engine.ended(&run).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hello_that_cannot_be_is_refused_for_good() {
+    let world = World::new().await;
+    let worker = Worker { sessions_max: 0, ..world.worker("w1") };
+    let (server, there) = Duplex::pair(8);
+    let gone = tokio::spawn(world.engine.attach(worker.hello(), server));
+    let parted = worker.serve(there, std::future::pending()).await;
+    assert!(matches!(gone.await.unwrap(), Gone::Refused(_)));
+    assert!(matches!(&parted, Parted::Dismissed { for_good: true, why } if why.contains("sessions_max")), "{parted}");
+    assert!(!parted.may_come_again());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_says_nothing_at_all_is_given_nothing() {
+    let world = World::new().await;
+    let (server, mut there) = Duplex::pair(8);
+    let gone = tokio::spawn(world.engine.attach(world.worker("mute").hello(), server));
+    assert!(there.incoming.recv().await.is_some(), "it is welcome");
+    let run = world.start("ten", "mute").await;
+    until("it waits", async || world.waits(&run).await == ["NO_WORKER"]).await;
+    assert!(there.incoming.try_recv().is_err());
+    assert!(matches!(gone.await.unwrap(), Gone::Silent(time) if time >= HEARTBEAT));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_does_not_read_is_given_up() {
+    let small = |config: &mut steadfast_runtime::Config| config.workers.queued_bytes_max = 1 << 20;
+    let world = World::with(Memory::new(), VirtualClock::start(), Registry::default(), small).await;
+    let link = Link::new(&world.engine, &world.worker("slow"));
+    until("it is there", async || world.engine.workers().len() == 1).await;
+    let run = world.start("holds", "slow").await;
+    until("it holds", async || calls("slow", "hold") == 1).await;
+    link.set(Mode::HoldDown);
+    let large = Payload::json(vec![b'1'; 64 << 10]);
+    for _ in 0..200 {
+        world.engine.signal(&run, "any", large.clone(), Origin::default()).await.unwrap();
+    }
+    let gone = link.gone.await.unwrap();
+    let Gone::Slow(bytes) = gone else { panic!("{gone}") };
+    assert!((1 << 20..2 << 20).contains(&bytes), "{bytes}");
+    let _other = Link::new(&world.engine, &world.worker("quick"));
+    until("it goes on elsewhere", async || calls("slow", "hold") == 2).await;
+    let_go("slow", "hold", 2); // the slow one does not know yet that it is given up
+    world.engine.ended(&run).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_longer_than_a_message_may_be_makes_its_run_wait() {
+    let small = |config: &mut steadfast_runtime::Config| {
+        config.payload_bytes_max = 2 << 20;
+        config.workers.message_bytes_max = (2 << 20) + (64 << 10);
+    };
+    let world = World::with(Memory::new(), VirtualClock::start(), Registry::default(), small).await;
+    let _link = Link::new(&world.engine, &world.worker("w1"));
+    until("it is there", async || world.engine.workers().len() == 1).await;
+    let fits = world.start("large", "fits").await;
+    world.engine.ended(&fits).await.unwrap();
+    let run = world.start("huge", "huge").await;
+    until("it waits", async || world.waits(&run).await == ["MISMATCH"]).await;
+    assert_eq!(world.sessions(), [("w1".to_string(), 0)], "the line stands");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_hosts_no_more_than_it_wants_to_and_waiting_runs_make_room() {
+    let world = World::new().await;
+    let worker = Worker { sessions_max: 2, ..world.worker("w1") };
+    let _link = Link::new(&world.engine, &worker);
+    until("it is there", async || world.engine.workers().len() == 1).await;
+    let mut runs = Vec::new();
+    for index in 0..6 {
+        runs.push(world.start("holds", &format!("room-{index}")).await);
+    }
+    until("two hold", async || (0..6).map(|index| calls(&format!("room-{index}"), "hold")).sum::<u32>() == 2).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!((0..6).map(|index| calls(&format!("room-{index}"), "hold")).sum::<u32>(), 2);
+    (0..6).for_each(|index| let_go(&format!("room-{index}"), "hold", 1));
+    for run in &runs {
+        world.engine.ended(run).await.unwrap();
+    }
+    let (one, two) = (world.start("sleeps", "room-a").await, world.start("sleeps", "room-b").await);
+    until("both are hosted", async || world.sessions() == [("w1".to_string(), 2)]).await;
+    let run = world.start("ten", "room-c").await;
+    world.engine.ended(&run).await.unwrap();
+    assert!(world.view(&one).await.ended.is_none() && world.view(&two).await.ended.is_none());
+    world.engine.ended(&one).await.unwrap();
+    world.engine.ended(&two).await.unwrap();
+    assert_eq!((calls("room-a", "after"), calls("room-b", "after")), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_workers_share_runs_by_what_they_have() {
+    let world = World::new().await;
+    let (one, two) = (world.worker("w1"), Worker { registry: only(&["holds"]), ..world.worker("w2") });
+    let _links = (Link::new(&world.engine, &one), Link::new(&world.engine, &two));
+    until("both are there", async || world.engine.workers().len() == 2).await;
+    let mut runs = Vec::new();
+    for index in 0..4 {
+        runs.push(world.start("holds", &format!("share-{index}")).await);
+    }
+    let waits = world.start("waits", "share-w").await;
+    until("all are hosted", async || world.sessions() == [("w1".to_string(), 3), ("w2".to_string(), 2)]).await;
+    let views = world.engine.workers();
+    assert!(views[0].workflows.len() > 5 && views[1].workflows.len() == 1 && !views[0].draining);
+    assert!(views.iter().all(|view| view.heard_at >= view.since));
+    (0..4).for_each(|index| let_go(&format!("share-{index}"), "hold", 1));
+    for run in &runs {
+        world.engine.ended(run).await.unwrap();
+    }
+    world.engine.signal(&waits, "go", Payload::json("1"), Origin::default()).await.unwrap();
+    world.engine.ended(&waits).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_worker_with_the_version_of_the_definition_is_given_a_run() {
+    let world = World::new().await;
+    let mut hello: Hello = world.worker("w1").hello();
+    hello.offers.iter_mut().for_each(|offer| offer.versions = Some(["abc".to_string()].into()));
+    let (server, there) = Duplex::pair(64);
+    let worker = world.worker("w1");
+    let _gone = tokio::spawn(world.engine.attach(hello, server));
+    tokio::spawn(async move { worker.serve(there, std::future::pending()).await });
+    until("it is there", async || world.engine.workers().len() == 1).await;
+    let run = world.start("ten", "version").await; // it has no version
+    until("it waits", async || world.waits(&run).await == ["NO_WORKER"]).await;
+    assert_eq!(world.sessions(), [("w1".to_string(), 0)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_whose_clock_is_wrong_follows_that_of_the_server() {
+    let world = World::new().await;
+    let wrong = VirtualClock::start_at(steadfast_kernel::Timestamp::from_micros(1_000_000_000_000));
+    let worker = Worker { clock: std::sync::Arc::new(wrong), ..world.worker("w1") };
+    let _link = Link::new(&world.engine, &worker);
+    until("it is there", async || world.engine.workers().len() == 1).await;
+    let (began, run) = (tokio::time::Instant::now(), world.start("sleeps", "skewed").await);
+    world.engine.ended(&run).await.unwrap();
+    let day = Duration::from_secs(24 * 3600);
+    assert!((day..day + Duration::from_secs(2)).contains(&began.elapsed()), "{:?}", began.elapsed());
+    let journal = world.journal(&run).await;
+    assert!(journal.windows(2).all(|pair| pair[0].at <= pair[1].at));
+}

@@ -1,0 +1,10 @@
+//! Runs that are hosted by workers.
+
+mod drain;
+mod lines;
+mod link;
+mod lost;
+mod programs;
+mod same;
+mod waiting;
+mod world;
