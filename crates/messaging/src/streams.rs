@@ -40,8 +40,16 @@ struct Ends {
     credit: Semaphore,
     /// What the other side granted at first: what it counts a long piece by.
     window: AtomicU32,
-    accepted: watch::Sender<bool>,
+    accepted: watch::Sender<Accepted>,
     state: Mutex<State>,
+}
+
+/// Whether the other side has taken a stream. What it does with it then is another matter: it may have ended already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Accepted {
+    NotYet,
+    Yes,
+    No,
 }
 
 struct State {
@@ -145,7 +153,7 @@ impl Streams {
         let ends = Arc::new(Ends {
             credit: Semaphore::new((credit as usize).min(Semaphore::MAX_PERMITS)),
             window: AtomicU32::new(credit),
-            accepted: watch::Sender::new(!id.mine),
+            accepted: watch::Sender::new(if id.mine { Accepted::NotYet } else { Accepted::Yes }),
             state: Mutex::new(state),
         });
         let mut open = self.open.lock();
@@ -190,7 +198,7 @@ impl Streams {
     pub(crate) fn credit(&self, credit: Credit) {
         if let Some((_, ends)) = self.find(credit.stream) {
             let _one_opened_here_has_none_yet = ends.window.compare_exchange(0, credit.chunks, Ordering::Relaxed, Ordering::Relaxed);
-            ends.accepted.send_replace(true);
+            ends.accept(Accepted::Yes);
             let room = Semaphore::MAX_PERMITS - ends.credit.available_permits();
             ends.credit.add_permits((credit.chunks as usize).min(room));
         }
@@ -291,7 +299,13 @@ impl Ends {
             let _nobody_reads = incoming.send(Err(why.clone()));
         }
         self.credit.close();
-        self.accepted.send_replace(true);
+        self.accept(Accepted::No);
+    }
+
+    /// What is said first counts.
+    fn accept(&self, accepted: Accepted) {
+        self.accepted
+            .send_if_modified(|known| *known == Accepted::NotYet && std::mem::replace(known, accepted) != accepted);
     }
 }
 
@@ -304,17 +318,10 @@ impl Stream {
     /// Waits until the other side has taken it.
     pub(crate) async fn accepted(&mut self) -> Result<(), Failure> {
         let mut accepted = self.ends.accepted.subscribe();
-        let _it_lives_as_long_as_this = accepted.wait_for(|accepted| *accepted).await;
-        match self.ends.credit.is_closed() {
-            false => Ok(()),
-            true => Err(self.why_it_ended()),
-        }
-    }
-
-    fn why_it_ended(&mut self) -> Failure {
-        match self.incoming.try_recv() {
-            Ok(Err(failure)) => self.why.insert(failure).clone(),
-            _ => Failure::transient("the stream has ended"),
+        let accepted = accepted.wait_for(|accepted| *accepted != Accepted::NotYet).await.map(|accepted| *accepted);
+        match accepted {
+            Ok(Accepted::Yes) => Ok(()),
+            _ => Err(self.next().await.err().unwrap_or_else(|| Failure::transient("the stream has ended"))),
         }
     }
 

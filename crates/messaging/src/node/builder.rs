@@ -88,6 +88,7 @@ impl Builder {
             letters: self.letters,
             routes: RwLock::default(),
             inbox: Mutex::new(Inbox::new(self.inbox)),
+            deserted: Mutex::default(),
             hasher: DefaultHashBuilder::default(),
             requests: AtomicUsize::new(0),
             requests_bytes: AtomicUsize::new(0),

@@ -17,7 +17,7 @@ use crate::envelope::{Body, Open, Sample};
 use crate::inbox::{self, Counts, Inbox};
 use crate::letters::{Direction, Letter, LetterKind, Letters, MemoryLetters};
 use crate::limits::{Limits, NAME_MAX, TRACE_MAX};
-use crate::receiving::{Incoming, Lane, Route, Routed, SampleHandler, Samples, StreamHandler, Waiter};
+use crate::receiving::{Incoming, Lane, RequestName, Route, Routed, SampleHandler, Samples, StreamHandler, Waiter};
 use crate::sending::{Call, Sending, TIMEOUT, Tell};
 use crate::streams::Stream;
 use crate::time;
@@ -59,6 +59,8 @@ pub(crate) struct Inner {
     pub(crate) letters: Arc<dyn Letters>,
     pub(crate) routes: RwLock<HashMap<Arc<str>, Routed>>,
     pub(crate) inbox: Mutex<Inbox<Waiter>>,
+    /// Calls that run and whose connection is cut, by caller and id: whoever comes again over another one can call them off.
+    pub(crate) deserted: Mutex<HashMap<RequestName, CancellationToken>>,
     pub(crate) hasher: DefaultHashBuilder,
     /// Requests of others that run or wait, and their bytes.
     pub(crate) requests: AtomicUsize,

@@ -8,20 +8,23 @@
 //! ```
 //! A tell is answered as soon as it is taken: from then on it is this side's, which tries it again and keeps it as a dead letter if nothing helps.
 
+mod held;
 mod lane;
 mod route;
 mod samples;
 
+pub(crate) use held::{Held, RequestName, Waiter};
+use held::{Place, Posting, fits};
 pub(crate) use lane::{Job, Lane};
 pub use route::{Caller, Incoming, Route};
 pub(crate) use route::{Routed, SampleHandler, StreamHandler};
 pub(crate) use samples::Samples;
 
-use crate::envelope::{Body, Request};
-use crate::inbox::{Finish, Kind, Seat, Ticket, Verdict};
+use crate::envelope::Request;
+use crate::inbox::{Kind, Seat, Ticket, Verdict};
 use crate::letters::{Direction, Letter, LetterKind};
 use crate::limits::{NAME_MAX, TRACE_MAX};
-use crate::node::{Connection, Inner, Untaken};
+use crate::node::{Connection, Inner};
 use crate::time;
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -29,7 +32,6 @@ use std::any::Any;
 use std::hash::BuildHasher;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use steadfast_kernel::{Class, Code, Failure, Timestamp, Verdict as After};
 use tokio::time::Instant;
@@ -38,33 +40,17 @@ use tokio_util::sync::CancellationToken;
 /// How long somebody waits who was refused because there is too much to do.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
-/// Dead letters that wait to be kept, and their bytes: more come only from somebody who means harm, or if nothing can be kept.
-const POSTING_MAX: usize = 4096;
-const POSTING_BYTES_MAX: usize = 64 << 20;
-
-/// Somebody who waits for an answer.
-#[derive(Clone)]
-pub(crate) struct Waiter {
-    connection: Arc<Connection>,
-    number: u64,
-    attempt: u32,
-}
-
 /// Somebody who is not going to be answered otherwise, and why.
 type Refused = (Waiter, Failure);
-
-impl Waiter {
-    fn answer_now(&self, outcome: Result<Bytes, Failure>) {
-        self.connection.reply_now(self.number, self.attempt, outcome);
-    }
-}
 
 /// A call that runs and that its caller may call off.
 pub(crate) struct Cancellable {
     /// Which attempt of the caller's waits.
     attempt: u32,
+    id: Arc<str>,
     seat: Option<Seat>,
-    called_off: CancellationToken,
+    /// Nothing if it was begun over another connection.
+    called_off: Option<CancellationToken>,
 }
 
 impl Inner {
@@ -97,22 +83,23 @@ impl Inner {
             Kind::Call | Kind::Tell => time::after(Duration::from_micros(request.left_us).min(lane.route.timeout)),
         };
         let called_off = (kind == Kind::Call).then(CancellationToken::new);
+        let id: Arc<str> = request.id.as_str().into();
         let (ticket, first) = match lane.route.once {
             false => {
-                if let Some(called_off) = &called_off {
-                    let call = Cancellable { attempt: request.attempt, seat: None, called_off: called_off.clone() };
+                if called_off.is_some() {
+                    let call = Cancellable { attempt: request.attempt, id: Arc::clone(&id), seat: None, called_off: called_off.clone() };
                     connection.calls.lock().insert(request.number, call);
                 }
                 (None, Some(waiter))
             }
-            true => match self.look_up(&caller, kind, &request, waiter, called_off.as_ref())? {
+            true => match self.look_up(&caller, kind, &request, &id, waiter, called_off.as_ref())? {
                 Some((ticket, taken)) => (Some(ticket), taken),
                 None => return Ok(()),
             },
         };
         let incoming = Incoming {
             route: request.route.into(),
-            id: request.id.into(),
+            id: Arc::clone(&id),
             caller,
             wants_answer: kind == Kind::Call,
             attempt: request.attempt,
@@ -121,13 +108,13 @@ impl Inner {
             trace: request.trace.into(),
             payload: request.payload,
         };
+        let name = (Arc::clone(&incoming.caller.scope), id);
         let mut held =
-            Held { node: Arc::clone(self), kind, taken: false, ticket, waiter: first, called_off, number: request.number, _place: place };
+            Held { node: Arc::clone(self), kind, name, ticket, waiter: first, called_off, number: request.number, _place: place };
         match lane.route.key_of(&incoming) {
             Ok(key) => {
-                if kind == Kind::Tell && !lane.route.taken_when_done {
-                    held.taken = true;
-                    connection.reply_now(request.number, incoming.attempt, Ok(Bytes::new()));
+                if !lane.route.taken_when_done {
+                    held.taken();
                 }
                 lane.run(Job { incoming, held, key });
             }
@@ -162,6 +149,7 @@ impl Inner {
         caller: &Caller,
         kind: Kind,
         request: &Request,
+        id: &Arc<str>,
         waiter: Waiter,
         called_off: Option<&CancellationToken>,
     ) -> Result<Option<(Ticket, Option<Waiter>)>, Refused> {
@@ -172,7 +160,8 @@ impl Inner {
         match inbox.check(&caller.scope, &request.id, kind, digest, waiter, Instant::now()) {
             Verdict::New(ticket, seat) => match called_off {
                 Some(called_off) => {
-                    calls.insert(number, Cancellable { attempt, seat: Some(seat), called_off: called_off.clone() });
+                    let called_off = Some(called_off.clone());
+                    calls.insert(number, Cancellable { attempt, id: Arc::clone(id), seat: Some(seat), called_off });
                     Ok(Some((ticket, None)))
                 }
                 None => Ok(Some((ticket, inbox.leave(seat).map(|left| left.waiter)))),
@@ -185,9 +174,9 @@ impl Inner {
                         inbox.leave(*earlier);
                         called_off.clone()
                     }
-                    _ => CancellationToken::new(), // it was begun over another connection
+                    _ => self.deserted.lock().remove(&(Arc::clone(&caller.scope), Arc::clone(id))),
                 };
-                calls.insert(number, Cancellable { attempt, seat: Some(seat), called_off });
+                calls.insert(number, Cancellable { attempt, id: Arc::clone(id), seat: Some(seat), called_off });
                 Ok(None)
             }
             Verdict::Dropped(waiter) => {
@@ -214,16 +203,21 @@ impl Inner {
             Some(seat) => self.inbox.lock().leave(seat).is_some_and(|left| left.nobody),
             None => true,
         };
-        if nobody {
-            call.called_off.cancel();
+        let name = (connection.caller().scope, call.id);
+        if nobody && let Some(called_off) = call.called_off.or_else(|| self.deserted.lock().remove(&name)) {
+            called_off.cancel();
         }
     }
 
     /// A connection is cut: nobody waits on it any more. What runs goes on, its caller may come again.
     pub(crate) fn nobody_waits(&self, connection: &Connection) {
         let calls = std::mem::take(&mut *connection.calls.lock());
-        for seat in calls.into_values().filter_map(|call| call.seat) {
-            self.inbox.lock().leave(seat);
+        for call in calls.into_values() {
+            let Some(seat) = call.seat else { continue };
+            let mut inbox = self.inbox.lock(); // until it is noted, so that it does not finish in between
+            if let (Some(_it_runs), Some(called_off)) = (inbox.leave(seat), call.called_off) {
+                self.deserted.lock().insert((connection.caller().scope, call.id), called_off);
+            }
         }
     }
 
@@ -291,124 +285,9 @@ fn short(name: &str) -> &str {
     &name[..name.floor_char_boundary(NAME_MAX)]
 }
 
-/// A place among the requests that run or wait; free again when it is dropped.
-pub(crate) struct Place {
-    node: Arc<Inner>,
-    bytes: usize,
-}
-
-impl Place {
-    fn take(node: &Arc<Inner>, bytes: usize) -> Option<Self> {
-        let place = Place { node: Arc::clone(node), bytes };
-        let count = node.requests.fetch_add(1, Ordering::Relaxed);
-        let before = node.requests_bytes.fetch_add(bytes, Ordering::Relaxed);
-        (count < node.limits.requests_max && before + bytes <= node.limits.requests_bytes_max).then_some(place)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.node.requests_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        if self.node.requests.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.node.idle.notify_waiters();
-        }
-    }
-}
-
-/// A dead letter that is being posted.
-struct Posting {
-    node: Arc<Inner>,
-    bytes: usize,
-}
-
-impl Posting {
-    fn begin(node: &Arc<Inner>, bytes: usize) -> Option<Self> {
-        let count = node.posting.fetch_add(1, Ordering::SeqCst);
-        let before = node.posting_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let posting = Posting { node: Arc::clone(node), bytes };
-        (count < POSTING_MAX && before <= POSTING_BYTES_MAX).then_some(posting)
-    }
-}
-
-impl Drop for Posting {
-    fn drop(&mut self) {
-        self.node.posting_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        if self.node.posting.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.node.idle.notify_waiters();
-        }
-    }
-}
-
-/// What is held for a request until it is over. Dropped before that, it is as if the request had never come, and those who wait may try again.
-pub(crate) struct Held {
-    node: Arc<Inner>,
-    kind: Kind,
-    /// It was answered when it was taken.
-    taken: bool,
-    ticket: Option<Ticket>,
-    /// Who waits, if the inbox does not know.
-    waiter: Option<Waiter>,
-    called_off: Option<CancellationToken>,
-    number: u64,
-    _place: Place,
-}
-
-impl Held {
-    /// It is not run after all.
-    fn refuse(mut self, failure: &Failure) {
-        for waiter in self.finish(Finish::Forget) {
-            waiter.answer_now(Err(failure.clone()));
-        }
-    }
-
-    /// The request is over: all who wait are told. If there is no room for that, it keeps its place until there is, but holds up nobody of its route.
-    fn settle(mut self, outcome: Result<Bytes, Failure>) {
-        let waiters = self.finish(Finish::of(&outcome)).into_iter().map(|waiter| {
-            let Waiter { connection, number, attempt } = waiter;
-            let outcome = outcome.clone().and_then(|answer| fits(answer, connection.payload_bytes_max));
-            (connection, Body::Reply(crate::node::reply(number, attempt, outcome)))
-        });
-        let mut late: Vec<_> = waiters
-            .filter(|(connection, reply)| connection.outgoing.try_push(reply) == Err(Untaken::Full))
-            .collect();
-        if !late.is_empty() {
-            tokio::spawn(async move {
-                let _held = self;
-                for (connection, reply) in late.drain(..) {
-                    let _it_comes_again_if_it_is_cut = connection.outgoing.push(&reply).await;
-                }
-            });
-        }
-    }
-
-    fn finish(&mut self, finish: Finish) -> Vec<Waiter> {
-        let mut waiters: Vec<_> = self.waiter.take().into_iter().collect();
-        if let Some(ticket) = self.ticket.take() {
-            waiters.extend(self.node.inbox.lock().finish(ticket, finish, Instant::now()));
-        }
-        if self.taken {
-            waiters.clear();
-        }
-        if self.kind == Kind::Call {
-            for waiter in &waiters {
-                waiter.connection.calls.lock().remove(&waiter.number);
-            }
-        }
-        waiters
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        for waiter in self.finish(Finish::Forget) {
-            waiter.answer_now(Err(Failure::transient(format!("{} let go of request {}", self.node.name, self.number))));
-        }
-    }
-}
-
 /// Runs a request to its end.
 pub(crate) async fn run(route: &Route, incoming: Incoming, held: Held) {
-    match held.taken {
+    match held.kind == Kind::Tell && !route.taken_when_done {
         false => {
             let called_off = held.called_off.clone();
             let longest = held.node.limits.payload_bytes_max;
@@ -428,14 +307,6 @@ pub(crate) async fn run(route: &Route, incoming: Incoming, held: Held) {
             }
             held.settle(Ok(Bytes::new()));
         }
-    }
-}
-
-/// An answer, unless it is longer than it may be: it would be no shorter the next time.
-fn fits(answer: Bytes, longest: usize) -> Result<Bytes, Failure> {
-    match answer.len() <= longest {
-        true => Ok(answer),
-        false => Err(Failure::permanent(format!("the answer has {} bytes, and {longest} are allowed", answer.len()))),
     }
 }
 

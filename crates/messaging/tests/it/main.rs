@@ -4,9 +4,14 @@
 mod calls;
 mod decoding;
 mod inbox;
+mod letters;
 mod network;
 mod proto;
+mod receiving;
+mod samples;
 mod seed;
+mod sending;
+mod streams;
 mod traps;
 mod wires;
 

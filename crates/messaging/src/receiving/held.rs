@@ -1,0 +1,162 @@
+//! What is held while a request runs or waits, and who waits for it: given back however it ends.
+
+use crate::envelope::Body;
+use crate::inbox::{Finish, Kind, Ticket};
+use crate::node::{Connection, Inner, Untaken};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use steadfast_kernel::Failure;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Dead letters that wait to be kept, and their bytes: more come only from somebody who means harm, or if nothing can be kept.
+const POSTING_MAX: usize = 4096;
+const POSTING_BYTES_MAX: usize = 64 << 20;
+
+/// The caller of a request, and its id.
+pub(crate) type RequestName = (Arc<str>, Arc<str>);
+
+/// Somebody who waits for an answer.
+#[derive(Clone)]
+pub(crate) struct Waiter {
+    pub(super) connection: Arc<Connection>,
+    pub(super) number: u64,
+    pub(super) attempt: u32,
+}
+
+impl Waiter {
+    pub(super) fn answer_now(&self, outcome: Result<Bytes, Failure>) {
+        self.connection.reply_now(self.number, self.attempt, outcome);
+    }
+}
+
+/// A place among the requests that run or wait; free again when it is dropped.
+pub(super) struct Place {
+    node: Arc<Inner>,
+    bytes: usize,
+}
+
+impl Place {
+    pub(super) fn take(node: &Arc<Inner>, bytes: usize) -> Option<Self> {
+        let place = Place { node: Arc::clone(node), bytes };
+        let count = node.requests.fetch_add(1, Ordering::Relaxed);
+        let before = node.requests_bytes.fetch_add(bytes, Ordering::Relaxed);
+        (count < node.limits.requests_max && before + bytes <= node.limits.requests_bytes_max).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.node.requests_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        if self.node.requests.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.node.idle.notify_waiters();
+        }
+    }
+}
+
+/// A dead letter that is being posted.
+pub(super) struct Posting {
+    pub(super) node: Arc<Inner>,
+    bytes: usize,
+}
+
+impl Posting {
+    pub(super) fn begin(node: &Arc<Inner>, bytes: usize) -> Option<Self> {
+        let count = node.posting.fetch_add(1, Ordering::SeqCst);
+        let before = node.posting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let posting = Posting { node: Arc::clone(node), bytes };
+        (count < POSTING_MAX && before <= POSTING_BYTES_MAX).then_some(posting)
+    }
+}
+
+impl Drop for Posting {
+    fn drop(&mut self) {
+        self.node.posting_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        if self.node.posting.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.node.idle.notify_waiters();
+        }
+    }
+}
+
+/// What is held for a request until it is over. Dropped before that, it is as if the request had never come, and those who wait may try again.
+pub(crate) struct Held {
+    pub(super) node: Arc<Inner>,
+    pub(super) kind: Kind,
+    pub(super) name: RequestName,
+    pub(super) ticket: Option<Ticket>,
+    /// Who waits, if the inbox does not know.
+    pub(super) waiter: Option<Waiter>,
+    pub(super) called_off: Option<CancellationToken>,
+    pub(super) number: u64,
+    pub(super) _place: Place,
+}
+
+impl Held {
+    /// It is this side's from now on, if it is a tell.
+    pub(super) fn taken(&mut self) {
+        if let Some(waiter) = self.waiter.take_if(|_| self.kind == Kind::Tell) {
+            waiter.answer_now(Ok(Bytes::new()));
+        }
+    }
+
+    /// It is not run after all.
+    pub(super) fn refuse(mut self, failure: &Failure) {
+        for waiter in self.finish(Finish::Forget) {
+            waiter.answer_now(Err(failure.clone()));
+        }
+    }
+
+    /// The request is over: all who wait are told. If there is no room for that, it keeps its place until there is, but holds up nobody of its route.
+    pub(super) fn settle(mut self, outcome: Result<Bytes, Failure>) {
+        let waiters = self.finish(Finish::of(&outcome)).into_iter().map(|waiter| {
+            let Waiter { connection, number, attempt } = waiter;
+            let outcome = outcome.clone().and_then(|answer| fits(answer, connection.payload_bytes_max));
+            (connection, Body::Reply(crate::node::reply(number, attempt, outcome)))
+        });
+        let mut late: Vec<_> = waiters
+            .filter(|(connection, reply)| connection.outgoing.try_push(reply) == Err(Untaken::Full))
+            .collect();
+        if !late.is_empty() {
+            tokio::spawn(async move {
+                let _held = self;
+                for (connection, reply) in late.drain(..) {
+                    let _it_comes_again_if_it_is_cut = connection.outgoing.push(&reply).await;
+                }
+            });
+        }
+    }
+
+    fn finish(&mut self, finish: Finish) -> Vec<Waiter> {
+        let mut waiters: Vec<_> = self.waiter.take().into_iter().collect();
+        if let Some(ticket) = self.ticket.take() {
+            let mut inbox = self.node.inbox.lock();
+            waiters.extend(inbox.finish(ticket, finish, Instant::now()));
+            if self.kind == Kind::Call {
+                self.node.deserted.lock().remove(&self.name);
+            }
+        }
+        if self.kind == Kind::Call {
+            for waiter in &waiters {
+                waiter.connection.calls.lock().remove(&waiter.number);
+            }
+        }
+        waiters
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        for waiter in self.finish(Finish::Forget) {
+            waiter.answer_now(Err(Failure::transient(format!("{} let go of request {}", self.node.name, self.number))));
+        }
+    }
+}
+
+/// An answer, unless it is longer than it may be: it would be no shorter the next time.
+pub(super) fn fits(answer: Bytes, longest: usize) -> Result<Bytes, Failure> {
+    match answer.len() <= longest {
+        true => Ok(answer),
+        false => Err(Failure::permanent(format!("the answer has {} bytes, and {longest} are allowed", answer.len()))),
+    }
+}
