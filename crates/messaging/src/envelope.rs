@@ -109,6 +109,9 @@ pub struct Request {
     /// The bytes.
     #[prost(bytes = "bytes", tag = "7")]
     pub payload: Bytes,
+    /// On whose behalf it is sent, if that is not the node that sends it: ids of requests are told apart by this name then.
+    #[prost(string, tag = "8")]
+    pub behalf: String,
 }
 
 /// What became of a request.

@@ -51,4 +51,4 @@ pub use node::{Builder, Node, NodeCounts, Peer};
 pub use receiving::{Caller, Incoming, Route};
 pub use sending::{Call, Sending, TIMEOUT, Tell};
 pub use steadfast_kernel::{Class, Code, Failure, Policy};
-pub use streams::Stream;
+pub use streams::{Stream, StreamReceiver, StreamSender};

@@ -69,15 +69,32 @@ struct State {
 }
 
 /// A stream of pieces, both ways.
+#[derive(Debug)]
 pub struct Stream {
-    connection: Arc<Connection>,
-    id: StreamId,
-    ends: Arc<Ends>,
+    sender: StreamSender,
+    receiver: StreamReceiver,
+}
+
+/// The half of a stream that sends.
+pub struct StreamSender {
+    mine: Arc<Mine>,
+}
+
+/// The half of a stream that receives.
+pub struct StreamReceiver {
     incoming: mpsc::UnboundedReceiver<Result<Bytes, Failure>>,
     /// What was taken and not yet granted again.
     taken: u32,
     /// Why nothing comes any more, once that was said.
     why: Option<Failure>,
+    mine: Arc<Mine>,
+}
+
+/// What this side has of a stream, until both halves are dropped.
+struct Mine {
+    connection: Arc<Connection>,
+    id: StreamId,
+    ends: Arc<Ends>,
 }
 
 /// The handler of a stream that the other side has opened, as long as it runs.
@@ -87,9 +104,15 @@ pub(crate) struct Handling {
     ends: Arc<Ends>,
 }
 
-impl fmt::Debug for Stream {
+impl fmt::Debug for StreamSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Stream({} with {})", self.id.number, self.connection.caller_name())
+        write!(f, "StreamSender({} to {})", self.mine.id.number, self.mine.connection.caller_name())
+    }
+}
+
+impl fmt::Debug for StreamReceiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StreamReceiver({} from {})", self.mine.id.number, self.mine.connection.caller_name())
     }
 }
 
@@ -128,8 +151,9 @@ impl Streams {
         }
         let stream = self.add(connection, StreamId { number, mine: false }, credit)?;
         self.handlers.fetch_add(1, Ordering::Relaxed);
-        let handling = Handling { connection: Arc::clone(connection), id: stream.id, ends: Arc::clone(&stream.ends) };
-        connection.say(&Body::Credit(Credit { stream: stream.id, chunks: self.window }));
+        let handling =
+            Handling { connection: Arc::clone(connection), id: stream.sender.mine.id, ends: Arc::clone(&stream.sender.mine.ends) };
+        connection.say(&Body::Credit(Credit { stream: handling.id, chunks: self.window }));
         Ok((stream, handling))
     }
 
@@ -164,7 +188,9 @@ impl Streams {
             return Err(Failure::new(Code::FailedPrecondition, "there is a stream of that number already"));
         }
         open.insert(id, Arc::clone(&ends));
-        Ok(Stream { connection: Arc::clone(connection), id, ends, incoming, taken: 0, why: None })
+        let mine = Arc::new(Mine { connection: Arc::clone(connection), id, ends });
+        let sender = StreamSender { mine: Arc::clone(&mine) };
+        Ok(Stream { sender, receiver: StreamReceiver { incoming, taken: 0, why: None, mine } })
     }
 
     /// What the other side means by that.
@@ -312,12 +338,12 @@ impl Ends {
 impl Stream {
     /// Which, as the other side has to be told.
     pub(crate) fn number(&self) -> u64 {
-        self.id.number
+        self.sender.mine.id.number
     }
 
     /// Waits until the other side has taken it.
     pub(crate) async fn accepted(&mut self) -> Result<(), Failure> {
-        let mut accepted = self.ends.accepted.subscribe();
+        let mut accepted = self.sender.mine.ends.accepted.subscribe();
         let accepted = accepted.wait_for(|accepted| *accepted != Accepted::NotYet).await.map(|accepted| *accepted);
         match accepted {
             Ok(Accepted::Yes) => Ok(()),
@@ -327,7 +353,7 @@ impl Stream {
 
     /// What the other end calls itself.
     pub fn peer_name(&self) -> &str {
-        self.connection.caller_name()
+        self.sender.mine.connection.caller_name()
     }
 
     /// Sends a piece, once the other side has room for it.
@@ -335,26 +361,69 @@ impl Stream {
     /// # Errors
     /// If the stream is over, or the piece is too long.
     pub async fn send(&mut self, piece: impl Into<Bytes>) -> Result<(), Failure> {
+        self.sender.send(piece).await
+    }
+
+    /// The next piece. Nothing if the other side has finished.
+    ///
+    /// # Errors
+    /// If the stream has ended otherwise: cut, or given up by the other side.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        self.receiver.next().await
+    }
+
+    /// Says no more; what the other side sends still comes.
+    pub fn finish(&mut self) {
+        self.sender.finish();
+    }
+
+    /// Ends it on both sides, with the reason. So does a handler of streams that has its stream no more and returns a failure; one that returns well
+    /// finishes it.
+    pub fn fail(self, why: &Failure) {
+        let Mine { connection, id, ends } = &*self.sender.mine;
+        connection.streams.abort(connection, *id, ends, why);
+    }
+
+    /// Its two halves, for different tasks. It is let go of when both are dropped.
+    pub fn split(self) -> (StreamSender, StreamReceiver) {
+        (self.sender, self.receiver)
+    }
+}
+
+impl StreamSender {
+    /// Sends a piece, once the other side has room for it.
+    ///
+    /// # Errors
+    /// If the stream is over, or the piece is too long.
+    pub async fn send(&mut self, piece: impl Into<Bytes>) -> Result<(), Failure> {
         let payload = piece.into();
-        let streams = &self.connection.streams;
-        if payload.len() > streams.piece_bytes_max.min(self.connection.payload_bytes_max) {
+        let Mine { connection, id, ends } = &*self.mine;
+        if payload.len() > connection.streams.piece_bytes_max.min(connection.payload_bytes_max) {
             return Err(Failure::new(Code::InvalidArgument, format!("a piece of {} bytes is too long", payload.len())));
         }
         let over = || Failure::transient("the stream has ended").code(Code::Unavailable);
-        if self.ends.state.lock().finished {
+        if ends.state.lock().finished {
             return Err(Failure::new(Code::FailedPrecondition, "the stream was finished on this side"));
         }
-        let cost = cost(payload.len(), self.ends.window.load(Ordering::Relaxed));
-        let credit = self.ends.credit.acquire_many(cost).await.map_err(|_| over())?;
-        let place = self.ends.state.lock().sent;
-        if !self.connection.outgoing.push(&Body::Chunk(Chunk { stream: self.id, place, payload })).await {
+        let cost = cost(payload.len(), ends.window.load(Ordering::Relaxed));
+        let credit = ends.credit.acquire_many(cost).await.map_err(|_| over())?;
+        let place = ends.state.lock().sent;
+        if !connection.outgoing.push(&Body::Chunk(Chunk { stream: *id, place, payload })).await {
             return Err(over());
         }
         credit.forget(); // not before it is spent: whoever calls this off keeps it
-        self.ends.state.lock().sent += 1;
+        ends.state.lock().sent += 1;
         Ok(())
     }
 
+    /// Says no more; what the other side sends still comes.
+    pub fn finish(&mut self) {
+        let Mine { connection, id, ends } = &*self.mine;
+        connection.streams.finish(connection, *id, ends);
+    }
+}
+
+impl StreamReceiver {
     /// The next piece. Nothing if the other side has finished.
     ///
     /// # Errors
@@ -368,29 +437,18 @@ impl Stream {
             Some(Err(why)) => return Err(self.why.insert(why).clone()),
             None => return Ok(None),
         };
-        let streams = &self.connection.streams;
-        self.taken += cost(piece.len(), streams.window);
-        if self.taken >= streams.window / 2 {
+        let Mine { connection, id, ends } = &*self.mine;
+        self.taken += cost(piece.len(), connection.streams.window);
+        if self.taken >= connection.streams.window / 2 {
             let chunks = std::mem::take(&mut self.taken);
-            self.ends.state.lock().granted += u64::from(chunks);
-            self.connection.say(&Body::Credit(Credit { stream: self.id, chunks }));
+            ends.state.lock().granted += u64::from(chunks);
+            connection.say(&Body::Credit(Credit { stream: *id, chunks }));
         }
         Ok(Some(piece))
     }
-
-    /// Says no more; what the other side sends still comes.
-    pub fn finish(&mut self) {
-        self.connection.streams.finish(&self.connection, self.id, &self.ends);
-    }
-
-    /// Ends it on both sides, with the reason. So does a handler of streams that has its stream no more and returns a failure; one that returns well
-    /// finishes it.
-    pub fn fail(self, why: &Failure) {
-        self.connection.streams.abort(&self.connection, self.id, &self.ends, why);
-    }
 }
 
-impl Drop for Stream {
+impl Drop for Mine {
     fn drop(&mut self) {
         let mut state = self.ends.state.lock();
         state.let_go = true;

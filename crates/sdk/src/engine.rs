@@ -118,6 +118,17 @@ pub struct Settings {
     slots: Option<u32>,
 }
 
+#[cfg(feature = "messages")]
+impl Settings {
+    pub(crate) fn recovery(self) -> Recovery {
+        self.recovery
+    }
+
+    pub(crate) fn slots(self) -> Option<u32> {
+        self.slots
+    }
+}
+
 impl Settings {
     /// Nothing special.
     pub fn new() -> Self {

@@ -37,7 +37,7 @@
 //!
 //! # Features
 //! - `embedded`, on by default: the store in a folder, `Engine::open`. It brings SQLite along, which takes a C compiler.
-//! - `messages`: calls and tells between processes, the module `messages`. It brings HTTP/2 and TLS along.
+//! - `messages`: calls and tells between processes, the module `messages`, and runs that are hosted by other processes, the module `worker`. It brings HTTP/2 and TLS along.
 //! - `redis`: tenants that several instances share.
 //! - `testing`: the module `testing`, for the tests of your own workflows. It turns on tokio's `test-util`: ask for it in dev-dependencies.
 
@@ -62,6 +62,8 @@ mod sharing;
 mod signal;
 #[cfg(feature = "testing")]
 pub mod testing;
+#[cfg(feature = "messages")]
+pub mod worker;
 mod workflow;
 
 pub use branches::{Join, Race};

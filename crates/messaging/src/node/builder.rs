@@ -51,6 +51,11 @@ impl Builder {
         self
     }
 
+    /// Whether it can connect to addresses.
+    pub fn has_wire(&self) -> bool {
+        self.wire.is_some()
+    }
+
     /// How it connects to addresses; without one it only answers those who connect to it.
     pub fn wire(mut self, wire: Arc<dyn Wire>) -> Self {
         self.wire = Some(wire);

@@ -65,6 +65,14 @@ impl Connection {
         self.caller.clone()
     }
 
+    /// Who sends something on behalf of that name; on its own behalf if it is empty.
+    pub(crate) fn caller_on_behalf_of(&self, name: &str) -> Caller {
+        if name.is_empty() {
+            return self.caller();
+        }
+        Caller { scope: scope(&name.into(), &self.remote), ..self.caller() }
+    }
+
     /// Answers a request; if there is no room, it comes again.
     pub(crate) fn reply_now(&self, number: u64, attempt: u32, outcome: Result<Bytes, Failure>) {
         let _it_comes_again = self.outgoing.try_push(&Body::Reply(reply(number, attempt, outcome)));
@@ -94,6 +102,15 @@ impl Connection {
 
     fn heard_at(&self) -> Instant {
         self.began_at + Duration::from_micros(self.heard.load(Ordering::Relaxed))
+    }
+}
+
+/// What tells requests of that name from those of others: the name, and what it has proved.
+fn scope(name: &Arc<str>, remote: &Remote) -> Arc<str> {
+    match (&remote.fingerprint, &remote.principal) {
+        (Some(fingerprint), _) => format!("{name}@{fingerprint}").into(),
+        (None, Some(principal)) => format!("{name}@{principal}").into(),
+        (None, None) => Arc::clone(name),
     }
 }
 
@@ -141,11 +158,7 @@ pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>) -> A
     let Greeted { hello, link, rest } = greeted;
     let Link { outgoing, incoming, remote } = link;
     let name: Arc<str> = hello.node.as_str().into();
-    let scope = match (&remote.fingerprint, &remote.principal) {
-        (Some(fingerprint), _) => format!("{}@{fingerprint}", hello.node).into(),
-        (None, Some(principal)) => format!("{}@{principal}", hello.node).into(),
-        (None, None) => Arc::clone(&name),
-    };
+    let scope = scope(&name, &remote);
     let (fingerprint, principal, peer) = (remote.fingerprint, remote.principal.clone(), known.peer.clone());
     let caller = Caller { name, scope, fingerprint, principal, peer };
     let connection = Arc::new(Connection {

@@ -134,6 +134,11 @@ impl Node {
         &self.inner.name
     }
 
+    /// A number by chance, to spread delays with.
+    pub fn draw(&self) -> u64 {
+        self.inner.draw()
+    }
+
     /// How much of everything it takes.
     pub fn limits(&self) -> &Limits {
         &self.inner.limits

@@ -47,7 +47,7 @@ type Refused = (Waiter, Failure);
 pub(crate) struct Cancellable {
     /// Which attempt of the caller's waits.
     attempt: u32,
-    id: Arc<str>,
+    name: RequestName,
     seat: Option<Seat>,
     /// Nothing if it was begun over another connection.
     called_off: Option<CancellationToken>,
@@ -67,7 +67,7 @@ impl Inner {
             Ok(lane) => lane,
             Err(failure) => return Err((waiter, failure)),
         };
-        let caller = connection.caller();
+        let caller = connection.caller_on_behalf_of(&request.behalf);
         if let Err(failure) = lane.route.allows(&caller) {
             return Err((waiter, failure));
         }
@@ -87,7 +87,12 @@ impl Inner {
         let (ticket, first) = match lane.route.once {
             false => {
                 if called_off.is_some() {
-                    let call = Cancellable { attempt: request.attempt, id: Arc::clone(&id), seat: None, called_off: called_off.clone() };
+                    let call = Cancellable {
+                        attempt: request.attempt,
+                        name: (Arc::clone(&caller.scope), Arc::clone(&id)),
+                        seat: None,
+                        called_off: called_off.clone(),
+                    };
                     connection.calls.lock().insert(request.number, call);
                 }
                 (None, Some(waiter))
@@ -130,6 +135,9 @@ impl Inner {
             () if request.id.is_empty() || request.id.len() > NAME_MAX => {
                 return Err(refuse(format!("a request id has 1 to {NAME_MAX} bytes")));
             }
+            () if request.behalf.len() > NAME_MAX || request.behalf.contains('@') => {
+                return Err(refuse(format!("a name has at most {NAME_MAX} bytes and no @")));
+            }
             () if request.trace.len() > TRACE_MAX => return Err(refuse(format!("a trace has at most {TRACE_MAX} bytes"))),
             () if request.payload.len() > self.limits.payload_bytes_max => {
                 return Err(refuse(format!("a payload has at most {} bytes", self.limits.payload_bytes_max)));
@@ -161,7 +169,10 @@ impl Inner {
             Verdict::New(ticket, seat) => match called_off {
                 Some(called_off) => {
                     let called_off = Some(called_off.clone());
-                    calls.insert(number, Cancellable { attempt, id: Arc::clone(id), seat: Some(seat), called_off });
+                    calls.insert(
+                        number,
+                        Cancellable { attempt, name: (Arc::clone(&caller.scope), Arc::clone(id)), seat: Some(seat), called_off },
+                    );
                     Ok(Some((ticket, None)))
                 }
                 None => Ok(Some((ticket, inbox.leave(seat).map(|left| left.waiter)))),
@@ -176,7 +187,10 @@ impl Inner {
                     }
                     _ => self.deserted.lock().remove(&(Arc::clone(&caller.scope), Arc::clone(id))),
                 };
-                calls.insert(number, Cancellable { attempt, id: Arc::clone(id), seat: Some(seat), called_off });
+                calls.insert(
+                    number,
+                    Cancellable { attempt, name: (Arc::clone(&caller.scope), Arc::clone(id)), seat: Some(seat), called_off },
+                );
                 Ok(None)
             }
             Verdict::Dropped(waiter) => {
@@ -203,7 +217,7 @@ impl Inner {
             Some(seat) => self.inbox.lock().leave(seat).is_some_and(|left| left.nobody),
             None => true,
         };
-        let name = (connection.caller().scope, call.id);
+        let name = call.name;
         if nobody && let Some(called_off) = call.called_off.or_else(|| self.deserted.lock().remove(&name)) {
             called_off.cancel();
         }
@@ -216,7 +230,7 @@ impl Inner {
             let Some(seat) = call.seat else { continue };
             let mut inbox = self.inbox.lock(); // until it is noted, so that it does not finish in between
             if let (Some(_it_runs), Some(called_off)) = (inbox.leave(seat), call.called_off) {
-                self.deserted.lock().insert((connection.caller().scope, call.id), called_off);
+                self.deserted.lock().insert(call.name, called_off);
             }
         }
     }

@@ -46,6 +46,7 @@ pub struct Sending<Answer> {
     timeout: Duration,
     policy: Policy,
     trace: String,
+    behalf: String,
     /// It is a dead letter if it is a tell and fails.
     posted: bool,
     answer: PhantomData<fn() -> Answer>,
@@ -60,7 +61,19 @@ pub type Tell = Sending<()>;
 impl<Answer> Sending<Answer> {
     pub(crate) fn new(node: Node, peer: Peer, route: String, payload: Bytes) -> Self {
         let (id, trace) = (None, String::new());
-        Sending { node, peer, route, payload, id, timeout: TIMEOUT, policy: Policy::transient(), trace, posted: true, answer: PhantomData }
+        Sending {
+            node,
+            peer,
+            route,
+            payload,
+            id,
+            timeout: TIMEOUT,
+            policy: Policy::transient(),
+            trace,
+            behalf: String::new(),
+            posted: true,
+            answer: PhantomData,
+        }
     }
 
     /// How long it may take in all: connecting, every attempt, the waits between them. 30 s unless said otherwise.
@@ -87,6 +100,13 @@ impl<Answer> Sending<Answer> {
         self
     }
 
+    /// On whose behalf it is sent: requests of one id and one such name are one request, whichever node they come from. For several nodes that do the same work; if they have to prove
+    /// who they are, they have to prove the same.
+    pub fn on_behalf_of(mut self, name: impl Into<String>) -> Self {
+        self.behalf = name.into();
+        self
+    }
+
     /// It is no dead letter if it fails: whoever sends it keeps it.
     pub fn unposted(mut self) -> Self {
         self.posted = false;
@@ -103,6 +123,9 @@ impl<Answer> Sending<Answer> {
             }
             () if self.route.is_empty() || self.route.len() > NAME_MAX => refuse(format!("a route has 1 to {NAME_MAX} bytes")),
             () if id.is_empty() || id.len() > NAME_MAX => refuse(format!("a request id has 1 to {NAME_MAX} bytes")),
+            () if self.behalf.len() > NAME_MAX || self.behalf.contains('@') => {
+                refuse(format!("a name has at most {NAME_MAX} bytes and no @"))
+            }
             () if self.trace.len() > TRACE_MAX => refuse(format!("a trace has at most {TRACE_MAX} bytes")),
             () if self.timeout.is_zero() => refuse("a timeout of 0 leaves no time for anything".into()),
             () => self.policy.validate().or_else(|error| refuse(error.to_string())),
@@ -127,6 +150,7 @@ impl<Answer> Sending<Answer> {
             left_us: 0,
             trace: self.trace,
             payload: self.payload,
+            behalf: self.behalf,
         };
         let mut errand = Errand {
             attempt_timeout: self.policy.attempt_timeout_for().unwrap_or(share),

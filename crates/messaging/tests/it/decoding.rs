@@ -29,6 +29,7 @@ pub(crate) fn bodies() -> Vec<Body> {
         left_us: 30_000_000,
         trace: "00-ab-cd-01".into(),
         payload: Bytes::from_static(b"\xffamount 3"),
+        behalf: "shop".into(),
     };
     let payload = || Bytes::from_static(&[0xff, 0, 1]);
     vec![

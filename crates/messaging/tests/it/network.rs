@@ -189,5 +189,6 @@ pub(crate) fn request(number: u64, id: &str, route: &str, payload: &str) -> Requ
         left_us: 60_000_000,
         trace: String::new(),
         payload: Bytes::copy_from_slice(payload.as_bytes()),
+        behalf: String::new(),
     }
 }

@@ -112,6 +112,7 @@ fn probes() -> Vec<(&'static str, Vec<u8>, String)> {
         left_us: u64::MAX,
         trace: "TRACE".into(),
         payload: NO_TEXT,
+        behalf: "BEHALF".into(),
     };
     let open = Open { number: u64::MAX, route: "ROUTE".into(), trace: "TRACE".into(), credit: u32::MAX, payload: NO_TEXT };
     let number = Number { number: u64::MAX };
@@ -125,7 +126,7 @@ fn probes() -> Vec<(&'static str, Vec<u8>, String)> {
         (
             "Request",
             request.encode_to_vec(),
-            "{number=max64 attempt=max32 route=ROUTE id=ID left_us=max64 trace=TRACE payload=[255]}".into(),
+            "{number=max64 attempt=max32 route=ROUTE id=ID left_us=max64 trace=TRACE payload=[255] behalf=BEHALF}".into(),
         ),
         (
             "Reply",

@@ -91,10 +91,18 @@ impl Outward {
         let id = self.ctx.idempotency_key().unwrap_or_else(|| unreachable!("this is the attempt of a step"));
         let id = if id.len() > ID_MAX { random::digest(&id) } else { id };
         let (time, policy) = (self.time.get(), Policy::once());
+        let behalf = self.ctx.means.behalf();
         let trace = self.ctx.context().span().map(|span| span.to_string()).unwrap_or_default();
         match self.is_call {
             true => {
-                let answer = node.call(self.peer, self.route, bytes).id(id).timeout(time).policy(policy).trace(trace).await?;
+                let answer = node
+                    .call(self.peer, self.route, bytes)
+                    .id(id)
+                    .timeout(time)
+                    .policy(policy)
+                    .trace(trace)
+                    .on_behalf_of(behalf)
+                    .await?;
                 let answer = Payload::json(answer);
                 decode::<serde::de::IgnoredAny>(&answer, "the answer")?;
                 Ok(answer)
@@ -105,6 +113,7 @@ impl Outward {
                     .timeout(time)
                     .policy(policy)
                     .trace(trace)
+                    .on_behalf_of(behalf)
                     .unposted()
                     .await?;
                 Ok(Payload::json("null"))

@@ -39,7 +39,7 @@ pub(crate) use ctx::Time;
 pub use steadfast_messaging::wire::memory;
 pub use steadfast_messaging::{
     Builder as NodeBuilder, Call, Caller, Direction, Incoming, Letter, LetterKind, Letters, Limits, MemoryLetters, Node, NodeCounts, Peer,
-    Route, Stream, Tell, envelope, inbox, wire,
+    Route, Stream, StreamReceiver, StreamSender, Tell, envelope, inbox, wire,
 };
 
 use crate::means::Means;
@@ -53,13 +53,25 @@ pub(crate) struct Messages {
     node: NodeBuilder,
     /// Routes, and the workflows that answer there.
     answers: Vec<(String, WorkflowName)>,
+    /// Workers may come.
+    workers: bool,
 }
 
 impl EngineBuilder {
     /// Gives the engine a node: its workflows can call others, and others can call them. Give it a name, so that its requests are known again after a restart.
     pub fn messages(mut self, node: NodeBuilder) -> Self {
-        let answers = self.messages.take().map(|messages| messages.answers).unwrap_or_default();
-        self.messages = Some(Messages { node, answers });
+        let (answers, workers) = self.messages.take().map(|messages| (messages.answers, messages.workers)).unwrap_or_default();
+        self.messages = Some(Messages { node, answers, workers });
+        self
+    }
+
+    /// Has [workers](crate::worker) host runs whose code is not here; comes after [`messages`](Self::messages). Whoever may connect to the node may then be given runs, with all that is in
+    /// them.
+    pub fn workers(mut self) -> Self {
+        match &mut self.messages {
+            Some(messages) => messages.workers = true,
+            None => self.wrong = Some(runtime::Error::InvalidSetting("workers need a node to come to: call `messages` first".into())),
+        }
         self
     }
 
@@ -99,6 +111,9 @@ impl Messages {
         let node = self.node.build().map_err(unusable)?;
         let _it_is_the_first = means.node.set(node.clone());
         let inner = engine.start().await?;
+        if self.workers {
+            crate::worker::take_workers(&node, WeakEngine::of(&inner));
+        }
         for (route, workflow) in self.answers {
             node.route_by(&route, durable::route(WeakEngine::of(&inner), workflow));
         }

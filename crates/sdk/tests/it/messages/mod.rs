@@ -2,6 +2,7 @@
 
 mod calls;
 mod durable;
+mod workers;
 
 use std::sync::Arc;
 use steadfast::messages::memory::Memory as Network;

@@ -1,0 +1,49 @@
+//! The line between a worker and a server, over a stream of messages.
+
+use crate::messages::{Stream, StreamReceiver, StreamSender};
+use bytes::Bytes;
+use steadfast_runtime::host::Duplex;
+use tokio::sync::mpsc;
+
+/// How many chunks wait in each direction, beside what the stream itself lets under way.
+const CHUNKS: usize = 8;
+
+/// The route of streams by which workers come.
+pub(crate) const ROUTE: &str = "steadfast.worker";
+
+/// The ends of that stream, for a server or a worker. It ends when either of them does, and the other way round.
+pub(crate) fn duplex(stream: Stream) -> Duplex {
+    let (sender, receiver) = stream.split();
+    let ((outgoing, out), (inward, incoming)) = (mpsc::channel(CHUNKS), mpsc::channel(CHUNKS));
+    tokio::spawn(send(out, sender));
+    tokio::spawn(receive(receiver, inward));
+    Duplex { incoming, outgoing }
+}
+
+async fn send(mut out: mpsc::Receiver<Bytes>, mut stream: StreamSender) {
+    while let Some(chunk) = out.recv().await {
+        if stream.send(chunk).await.is_err() {
+            return;
+        }
+    }
+    stream.finish();
+}
+
+async fn receive(mut stream: StreamReceiver, inward: mpsc::Sender<Bytes>) {
+    loop {
+        let piece = tokio::select! {
+            biased;
+            piece = stream.next() => piece,
+            () = inward.closed() => return,
+        };
+        match piece {
+            Ok(Some(piece)) => {
+                if inward.send(piece).await.is_err() {
+                    return;
+                }
+            }
+            Ok(None) => return,
+            Err(failure) => return tracing::debug!(%failure, "the line between worker and server has ended"),
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Workers: processes that have the code of workflows, and host runs for a server that has the store.
+//!
+//! ```no_run
+//! use steadfast::worker::Worker;
+//! use steadfast::{Ctx, Failure, workflow};
+//!
+//! #[workflow]
+//! async fn ship(ctx: Ctx, order: String) -> Result<String, Failure> {
+//!     ctx.step("send", || async move { Ok::<_, Failure>(format!("sent {order}")) }).await
+//! }
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Failure> {
+//! let worker = Worker::of("http://127.0.0.1:7171").name("shipper-1").register(ship).start().await?;
+//! tokio::signal::ctrl_c().await?;
+//! worker.drain().await; // attempts in flight end and are recorded; the runs go on at another worker
+//! # Ok(()) }
+//! ```
+//!
+//! A run is the same wherever it is hosted: its journal is the server's. A worker that is lost in the middle of a step is noticed within its heartbeat, and its runs are opened
+//! elsewhere from their journals; it lets go of them by itself before that. While no worker has the code of a run, the run waits with the reason `NO_WORKER`.
+
+mod line;
+mod serve;
+
+pub(crate) use serve::take_workers;
+pub use steadfast_runtime::host::{Gone, Parted, WorkerView, Workers};
+
+use crate::means::Means;
+use crate::messages::{Node, NodeBuilder, Peer};
+use crate::workflow::{Hosted, Workflow};
+use crate::{Clock, Engine, Settings};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_kernel::{Class, Code, Failure, Jitter, Policy, WorkflowName};
+use steadfast_runtime as runtime;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// A worker that is being put together.
+#[must_use = "a worker does nothing until it is started"]
+pub struct WorkerBuilder {
+    server: Peer,
+    node: NodeBuilder,
+    worker: runtime::host::Worker,
+    means: Means,
+    wrong: Option<Failure>,
+}
+
+/// A worker that works, until it is drained or dropped.
+#[derive(Debug)]
+pub struct Worker {
+    node: Node,
+    drain: watch::Sender<bool>,
+    working: JoinHandle<Parted>,
+}
+
+impl Worker {
+    /// A worker of the server at that address, which is where its API is.
+    pub fn of(server: impl Into<Peer>) -> WorkerBuilder {
+        WorkerBuilder {
+            server: server.into(),
+            node: Node::builder(),
+            worker: runtime::host::Worker::new(String::new(), runtime::Registry::default()),
+            means: Means::default(),
+            wrong: None,
+        }
+    }
+
+    /// Its node: for routes that it answers, and for calls from outside of workflows.
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// Takes nothing more, waits for attempts in flight for as long as its patience lasts, and ends. How.
+    pub async fn drain(self) -> Parted {
+        self.drain.send_replace(true);
+        self.ended().await
+    }
+
+    /// Waits until it has ended by itself: the server does not want it.
+    pub async fn ended(mut self) -> Parted {
+        let parted = (&mut self.working).await.unwrap_or(Parted::Ended);
+        self.node.close(Duration::ZERO).await;
+        parted
+    }
+}
+
+/// As in a crash: what it hosts goes on elsewhere.
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.working.abort();
+    }
+}
+
+impl WorkerBuilder {
+    /// What it is called: the same after a restart, and no other's. Whoever comes with the name of another takes its place.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        let name = name.into();
+        self.node = self.node.name(name.clone());
+        self.worker.name = name;
+        self
+    }
+
+    /// Adds a workflow.
+    pub fn register<W: Workflow>(self, workflow: W) -> Self {
+        self.register_with(workflow, Settings::default())
+    }
+
+    /// Adds a workflow, with what goes for all runs of it.
+    pub fn register_with<W: Workflow>(mut self, _workflow: W, settings: Settings) -> Self {
+        match (WorkflowName::new(W::NAME), settings.slots()) {
+            (_, Some(0)) => self.wrong = Some(wrong(format!("the limit of workflow {} is 0; it needs at least one slot", W::NAME))),
+            (Ok(name), _) if self.worker.registry.get(&name).is_some() => {
+                self.wrong = Some(wrong(format!("workflow {name} is registered twice")))
+            }
+            (Ok(name), slots) => {
+                let code = Arc::new(Hosted::<W>::new(self.means.clone()));
+                let registered = runtime::Registered { code, recovery: settings.recovery(), slots, is_plan: false };
+                self.worker.registry.insert(name, registered);
+            }
+            (Err(invalid), _) => self.wrong = Some(wrong(invalid.to_string())),
+        }
+        self
+    }
+
+    /// How many runs it hosts at once; 1,000 unless said otherwise.
+    pub fn runs_max(mut self, runs: u32) -> Self {
+        self.worker.sessions_max = runs;
+        self
+    }
+
+    /// How long it may be silent before the server gives its runs to others; 15 s unless said otherwise.
+    pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
+        self.worker.heartbeat = heartbeat;
+        self
+    }
+
+    /// How long [`drain`](Worker::drain) waits for attempts in flight; 30 s unless said otherwise.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.worker.patience = patience;
+        self
+    }
+
+    /// Sets where time comes from; for tests.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.worker.clock = Arc::new(clock);
+        self
+    }
+
+    /// How it connects, with which certificates and tokens; over plain HTTP/2 unless said otherwise.
+    pub fn wire(mut self, wire: Arc<dyn crate::messages::wire::Wire>) -> Self {
+        self.node = self.node.wire(wire);
+        self
+    }
+
+    /// Connects, and hosts what the server gives it. It connects again by itself whenever the line is lost.
+    ///
+    /// # Errors
+    /// If something about it cannot be, or the server does not want it.
+    pub async fn start(mut self) -> Result<Worker, Failure> {
+        if let Some(wrong) = self.wrong {
+            return Err(wrong);
+        }
+        if !self.node.has_wire() {
+            self.node = self.node.wire(Arc::new(crate::messages::wire::http2::Http2::new(Default::default())));
+        }
+        let node = self.node.build()?;
+        if self.worker.name.is_empty() {
+            self.worker.name = node.name().to_owned();
+        }
+        self.worker.hello().check().map_err(|broken| wrong(broken.to_string()))?;
+        let _it_is_the_first = self.means.node.set(node.clone());
+        let (drain, drained) = watch::channel(false);
+        let stream = node.stream(self.server.clone(), line::ROUTE, self.worker.hello().encode()).await;
+        let first = match stream {
+            Err(failure) if failure.class != Class::Transient => return Err(failure),
+            stream => stream,
+        };
+        let work = Work { server: self.server, node: node.clone(), worker: self.worker, means: self.means, drained };
+        let working = tokio::spawn(work.run(first));
+        Ok(Worker { node, drain, working })
+    }
+}
+
+fn wrong(message: String) -> Failure {
+    Failure::new(Code::InvalidArgument, message)
+}
+
+/// What a worker does as long as it is there.
+struct Work {
+    server: Peer,
+    node: Node,
+    worker: runtime::host::Worker,
+    means: Means,
+    drained: watch::Receiver<bool>,
+}
+
+impl Work {
+    async fn run(self, mut stream: Result<crate::messages::Stream, Failure>) -> Parted {
+        let pauses = Policy::exponential(Duration::from_millis(100))
+            .max_delay(Duration::from_secs(5))
+            .jitter(Jitter::Equal);
+        let mut attempt = 0;
+        loop {
+            match stream {
+                Ok(stream) => {
+                    attempt = 0;
+                    self.means.set_behalf(stream.peer_name());
+                    let parted = self.worker.serve(line::duplex(stream), self.draining()).await;
+                    if !parted.may_come_again() || *self.drained.borrow() {
+                        return parted;
+                    }
+                }
+                Err(failure) => tracing::warn!(server = %self.server, %failure, "the server cannot be reached; trying again"),
+            }
+            attempt += 1;
+            let pause = pauses.delay(attempt, self.node.draw());
+            tokio::select! {
+                biased;
+                () = self.draining() => return Parted::Drained,
+                () = self.worker.clock.sleep(pause) => {}
+            }
+            stream = self.node.stream(self.server.clone(), line::ROUTE, self.worker.hello().encode()).await;
+        }
+    }
+
+    /// Ends when it is to drain, or is gone.
+    fn draining(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let mut drained = self.drained.clone();
+        Box::pin(async move { drop(drained.wait_for(|drained| *drained).await) })
+    }
+}
+
+impl Engine {
+    /// The workers that are connected, by name.
+    pub fn workers(&self) -> Vec<WorkerView> {
+        self.inner.workers()
+    }
+}
