@@ -3,6 +3,8 @@
 #[cfg(feature = "http2")]
 pub mod http2;
 pub mod memory;
+#[cfg(feature = "http2")]
+pub mod tls;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;

@@ -5,7 +5,7 @@ use super::errors::{causes, failure, io_failure};
 use super::link::{Ending, LINGER, Outgoing, Side, link};
 use super::watched::{Seen, Watched};
 use super::{FRAME_BYTES, PATH, Settings};
-use crate::wire::{Link, Remote, Wire, until};
+use crate::wire::{Link, Remote, Wire, tls, until};
 use futures_util::future::BoxFuture;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, InvalidHeaderValue, TE};
 use http::uri::{Authority, Scheme};
@@ -30,6 +30,7 @@ pub struct Http2 {
     settings: Settings,
     /// Marked as sensitive, so that it is not shown.
     authorization: Option<HeaderValue>,
+    tls: Option<tls::Client>,
 }
 
 impl Http2 {
@@ -50,12 +51,26 @@ impl Http2 {
         Ok(self)
     }
 
+    /// Connects to `https://` addresses with this.
+    #[must_use]
+    pub fn tls(mut self, tls: tls::Client) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
     async fn open(self, address: String) -> Result<Link, Failure> {
         let target = Target::parse(&address)?;
         let cannot_connect = |error| io_failure(&address, &error);
         let stream = TcpStream::connect((target.host(), target.port)).await.map_err(cannot_connect)?;
         stream.set_nodelay(true).map_err(cannot_connect)?;
-        let remote = Remote { address: address.clone(), ..Remote::default() };
+        let mut remote = Remote { address: address.clone(), ..Remote::default() };
+        if target.scheme == Scheme::HTTP {
+            return self.link(stream, &target, remote).await;
+        }
+        let without =
+            || Failure::permanent(format!("cannot connect to {address}: it is not said whom to trust; give the wire TLS settings"));
+        let stream = self.tls.as_ref().ok_or_else(without)?.connect(&address, target.host(), stream).await?;
+        remote.fingerprint = tls::shown(stream.get_ref().1.peer_certificates());
         self.link(stream, &target, remote).await
     }
 
@@ -197,6 +212,9 @@ fn refusal(address: &str, refused: &Status) -> Failure {
 fn unlinked(address: &str, seen: &Seen, error: &hyper::Error) -> Failure {
     if let Some(speaks) = seen.speaks() {
         return Failure::permanent(format!("cannot connect to {address}: it speaks {speaks}"));
+    }
+    if let Some(error) = &seen.tls {
+        return tls::refused(address, error);
     }
     causes(Failure::transient(format!("cannot connect to {address}: {error}")), error)
 }

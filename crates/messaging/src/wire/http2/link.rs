@@ -3,6 +3,7 @@
 //! Whoever drops a half, or ends a stream, ends the link: nothing more is taken, what was sent before still goes out, and the other end sees the end behind it.
 
 use super::errors::{failure, status};
+use super::queue::Queue;
 use crate::wire::{Link, Remote, too_long};
 use bytes::Bytes;
 use futures_util::Stream;
@@ -14,14 +15,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use steadfast_kernel::Failure;
 use tokio::sync::mpsc;
-use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::Status;
 use tonic::codec::Streaming;
 
-/// How many packets wait at either end of a direction.
-const QUEUE: usize = 16;
+/// How many packets wait to go out. The connection takes all that are there at once.
+const OUTGOING_MAX: usize = 32;
 
 /// How long the other end has to take what was sent before the end, and to end as well.
 pub(super) const LINGER: Duration = Duration::from_secs(1);
@@ -66,7 +66,7 @@ pub(super) struct Outgoing {
 
 impl Outgoing {
     pub(super) fn new(side: Side, packet_bytes_max: usize) -> (mpsc::Sender<Bytes>, Self) {
-        let (sender, packets) = mpsc::channel(QUEUE);
+        let (sender, packets) = mpsc::channel(OUTGOING_MAX);
         let ending = Arc::new(Ending::default());
         let ended = Box::pin(ending.token.clone().cancelled_owned());
         (sender, Outgoing { packets, ended, ending, packet_bytes_max, side })
@@ -121,18 +121,20 @@ impl Drop for Outgoing {
 
 /// Puts a link together; a task passes on what comes in until the link ends.
 pub(super) fn link(outgoing: mpsc::Sender<Bytes>, packets: Streaming<Bytes>, ending: Arc<Ending>, remote: Remote) -> Link {
-    let (to, incoming) = mpsc::channel(QUEUE);
-    drop(tokio::spawn(pass_on(packets, to, ending)));
+    let (queue, incoming) = Queue::new();
+    drop(tokio::spawn(pass_on(packets, queue, ending)));
     Link { outgoing, incoming, remote }
 }
 
-async fn pass_on(mut packets: Streaming<Bytes>, to: mpsc::Sender<Result<Bytes, Failure>>, ending: Arc<Ending>) {
+async fn pass_on(mut packets: Streaming<Bytes>, mut queue: Queue, ending: Arc<Ending>) {
+    let to = queue.sender();
     let reason = tokio::select! {
         biased;
-        reason = read(&mut packets, &to) => reason,
+        reason = read(&mut packets, &mut queue) => reason,
         () = ending.ended() => None,
         () = to.closed() => None,
     };
+    drop(queue);
     ending.end(reason);
     let reason = ending.reason.lock().take();
     let tell = async move {
@@ -146,16 +148,11 @@ async fn pass_on(mut packets: Streaming<Bytes>, to: mpsc::Sender<Result<Bytes, F
 }
 
 /// Reads until the other end has ended; says why if it was not by its own will.
-async fn read(packets: &mut Streaming<Bytes>, to: &mpsc::Sender<Result<Bytes, Failure>>) -> Option<Failure> {
+async fn read(packets: &mut Streaming<Bytes>, queue: &mut Queue) -> Option<Failure> {
     loop {
-        let packet = match packets.message().await {
-            Ok(packet) => packet?,
+        match packets.message().await {
+            Ok(packet) => queue.send(packet?).await.ok()?,
             Err(status) => return Some(failure(&status)),
-        };
-        match to.try_send(Ok(packet)) {
-            Ok(()) => {}
-            Err(TrySendError::Full(packet)) => to.send(packet).await.ok()?,
-            Err(TrySendError::Closed(_)) => return None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::errors::io_failure;
 use super::service::{Authorize, Service};
 use super::{FRAME_BYTES, Settings};
-use crate::wire::{Link, Remote, until};
+use crate::wire::{Link, Remote, tls, until};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::server::conn::http2::Builder;
@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use steadfast_kernel::Failure;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::Status;
 use tonic::body::Body;
@@ -27,6 +27,9 @@ use tower_service::Service as _;
 
 /// How long no connection is taken after one could not be: usually too many files are open.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+
+/// How long somebody who was refused has to see why.
+const REFUSED: Duration = Duration::from_secs(1);
 
 /// What a port for links takes.
 #[derive(Clone)]
@@ -40,7 +43,9 @@ pub struct ListenSettings {
     pub headers_bytes_max: u32,
     /// How long a connection may be there without a link.
     pub idle_timeout: Duration,
-    /// Who may make a link; without it everybody.
+    /// Whether TLS is spoken, and how.
+    pub tls: Option<tls::Server>,
+    /// Who may make a link; without it everybody who gets so far.
     pub authorize: Option<Authorize>,
 }
 
@@ -51,6 +56,7 @@ impl Default for ListenSettings {
             connections_max: 1024,
             headers_bytes_max: 16 << 10,
             idle_timeout: Duration::from_secs(5),
+            tls: None,
             authorize: None,
         }
     }
@@ -70,6 +76,7 @@ impl fmt::Debug for ListenSettings {
             .field("connections_max", &self.connections_max)
             .field("headers_bytes_max", &self.headers_bytes_max)
             .field("idle_timeout", &self.idle_timeout)
+            .field("tls", &self.tls)
             .finish_non_exhaustive()
     }
 }
@@ -157,8 +164,19 @@ impl Port {
 
     async fn connection(self: Arc<Self>, stream: TcpStream, from: SocketAddr, _place: OwnedSemaphorePermit) {
         let _it_is_slower_without = stream.set_nodelay(true);
-        let remote = Remote { address: from.to_string(), ..Remote::default() };
-        self.serve(stream, remote).await;
+        let mut remote = Remote { address: from.to_string(), ..Remote::default() };
+        let Some(tls) = &self.settings.tls else { return self.serve(stream, remote).await };
+        match timeout(self.settings.idle_timeout, tls.accept(stream)).await {
+            Ok(Ok(stream)) => {
+                remote.fingerprint = tls::shown(stream.get_ref().1.peer_certificates());
+                self.serve(stream, remote).await;
+            }
+            Ok(Err((error, stream))) => {
+                tracing::info!(%from, %error, "a connection was refused");
+                let _it_is_gone = timeout(REFUSED, drain(stream)).await;
+            }
+            Err(_) => tracing::debug!(%from, "a connection without TLS was cut"),
+        }
     }
 
     /// Serves a connection until it ends, has been idle for too long, or the port is closed.
@@ -178,6 +196,14 @@ impl Port {
             () = idle(&busy, self.settings.idle_timeout) => tracing::debug!(from = remote.address, "a connection without a link was cut"),
         }
     }
+}
+
+/// Reads what is still coming from somebody who was refused: if the connection was closed before, they might not see why.
+async fn drain(mut stream: TcpStream) -> std::io::Result<()> {
+    stream.shutdown().await?;
+    let mut bytes = [0; 1024];
+    while stream.read(&mut bytes).await? > 0 {}
+    Ok(())
 }
 
 /// Ends once a connection has been without a stream twice in a row, half of that time apart.

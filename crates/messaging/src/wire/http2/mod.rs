@@ -9,6 +9,7 @@ mod codec;
 mod errors;
 mod link;
 mod listen;
+mod queue;
 mod service;
 mod watched;
 

@@ -4,3 +4,5 @@ mod contract;
 #[cfg(feature = "http2")]
 mod http2;
 mod memory;
+#[cfg(feature = "http2")]
+mod tls;

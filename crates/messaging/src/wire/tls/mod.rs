@@ -1,0 +1,213 @@
+//! TLS for wires: who an end is (a certificate from files, or one of its own making), and whom it trusts (authorities, or a closed group by fingerprints).
+//!
+//! ```
+//! # use steadfast_messaging::wire::tls::{Client, Identity, Pins, Server, Trust};
+//! # fn main() -> Result<(), steadfast_kernel::Failure> {
+//! let (here, there) = (Identity::self_made(&["here"])?, Identity::self_made(&["there"])?);
+//! let group = Pins::new([here.fingerprint(), there.fingerprint()]);
+//! let listens = Server::new(&here, Some(Trust::Pinned(group.clone())))?; // whoever connects shows a certificate of the group
+//! let connects = Client::new(Trust::Pinned(group), Some(&there))?;
+//! # let _both = (listens, connects);
+//! # Ok(())
+//! # }
+//! ```
+
+mod identity;
+mod pins;
+
+pub use identity::Identity;
+pub use pins::Pins;
+
+use super::Fingerprint;
+use pins::Pinned;
+use rustls::client::Resumption;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use steadfast_kernel::{Code, Failure};
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
+
+/// What is spoken above TLS.
+const ALPN: &[u8] = b"h2";
+
+/// Whom an end trusts.
+#[derive(Clone, Debug)]
+pub enum Trust {
+    /// Whoever has a certificate of these authorities, and of the name that was connected to.
+    Authorities(Arc<RootCertStore>),
+    /// Whoever has one of these certificates: neither its name nor its dates matter.
+    Pinned(Pins),
+}
+
+impl Trust {
+    /// Trusts the authorities in a file of certificates in PEM.
+    ///
+    /// # Errors
+    /// Permanent if the file is missing or has no certificate.
+    pub fn file(path: &Path) -> Result<Self, Failure> {
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(path)? {
+            roots.add(certificate).map_err(|error| unusable(path, &error))?;
+        }
+        Ok(Trust::Authorities(Arc::new(roots)))
+    }
+}
+
+/// TLS for an end that connects.
+#[derive(Clone)]
+pub struct Client(TlsConnector);
+
+impl Client {
+    /// Connects to whom it trusts, and shows its own certificate if it has one.
+    ///
+    /// # Errors
+    /// Permanent if there is nobody to trust, or the certificate cannot be used.
+    pub fn new(trust: Trust, identity: Option<&Identity>) -> Result<Self, Failure> {
+        let provider = provider();
+        let verifier: Arc<dyn ServerCertVerifier> = match trust {
+            Trust::Authorities(roots) => rustls::client::WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
+                .build()
+                .map_err(|error| Failure::permanent(format!("these authorities cannot be used: {error}")))?,
+            Trust::Pinned(pins) => Arc::new(Pinned::new(pins, &provider)),
+        };
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| misfit(&error))?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
+        let mut config = match identity {
+            Some(identity) => config.with_client_auth_cert(identity.chain(), identity.key()).map_err(|error| misfit(&error))?,
+            None => config.with_no_client_auth(),
+        };
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.resumption = Resumption::disabled();
+        Ok(Client(TlsConnector::from(Arc::new(config))))
+    }
+
+    /// Speaks TLS on a connection.
+    pub(super) async fn connect(&self, address: &str, host: &str, stream: TcpStream) -> Result<client::TlsStream<TcpStream>, Failure> {
+        let unfit = |_| Failure::new(Code::InvalidArgument, format!("{host} is no name that a certificate can have"));
+        let name = ServerName::try_from(host.to_owned()).map_err(unfit)?;
+        self.0.connect(name, stream).await.map_err(|error| failure(address, &error))
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Client")
+    }
+}
+
+/// TLS for an end that listens.
+#[derive(Clone)]
+pub struct Server(TlsAcceptor);
+
+impl Server {
+    /// Shows its certificate; asks those who connect for theirs if it is told whom of them to trust, and refuses those who have none.
+    ///
+    /// # Errors
+    /// Permanent if there is nobody to trust, or the certificate cannot be used.
+    pub fn new(identity: &Identity, clients: Option<Trust>) -> Result<Self, Failure> {
+        let provider = provider();
+        let verifier: Arc<dyn ClientCertVerifier> = match clients {
+            None => WebPkiClientVerifier::no_client_auth(),
+            Some(Trust::Authorities(roots)) => WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider))
+                .build()
+                .map_err(|error| Failure::permanent(format!("these authorities cannot be used: {error}")))?,
+            Some(Trust::Pinned(pins)) => Arc::new(Pinned::new(pins, &provider)),
+        };
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| misfit(&error))?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(identity.chain(), identity.key())
+            .map_err(|error| misfit(&error))?;
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        // Whoever resumes a session shows no certificate: somebody who was removed from a group would come back that way.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Server(TlsAcceptor::from(Arc::new(config))))
+    }
+
+    /// Speaks TLS on a connection; gives it back if the other side cannot, or may not.
+    pub(super) async fn accept(&self, stream: TcpStream) -> Result<server::TlsStream<TcpStream>, (io::Error, TcpStream)> {
+        self.0.accept(stream).into_fallible().await
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Server")
+    }
+}
+
+/// The fingerprint of what the other side has shown.
+pub(super) fn shown(certificates: Option<&[CertificateDer<'_>]>) -> Option<Fingerprint> {
+    certificates?.first().map(fingerprint)
+}
+
+fn fingerprint(certificate: &CertificateDer<'_>) -> Fingerprint {
+    Fingerprint(Sha256::digest(certificate.as_ref()).into())
+}
+
+/// Why TLS has failed: what somebody has to mend is permanent.
+pub(super) fn failure(address: &str, error: &io::Error) -> Failure {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(error) => refused(address, error),
+        None => Failure::transient(format!("cannot connect to {address}: {error}")),
+    }
+}
+
+/// The same for what TLS itself says.
+pub(super) fn refused(address: &str, error: &rustls::Error) -> Failure {
+    let permanent = |code: Code, why: String| Failure::new(code, format!("cannot connect to {address}: {why}"));
+    match error {
+        rustls::Error::InvalidCertificate(CertificateError::Other(error)) => permanent(Code::PermissionDenied, error.to_string()),
+        rustls::Error::InvalidCertificate(why @ (CertificateError::Expired | CertificateError::ExpiredContext { .. })) => {
+            permanent(Code::PermissionDenied, format!("its certificate has expired ({why})"))
+        }
+        rustls::Error::InvalidCertificate(why) => permanent(Code::PermissionDenied, format!("its certificate is not trusted: {why}")),
+        rustls::Error::AlertReceived(alert) => {
+            permanent(Code::PermissionDenied, format!("it refuses our certificate, or that we have none: {alert:?}"))
+        }
+        rustls::Error::InvalidMessage(_) => permanent(Code::FailedPrecondition, "it does not speak TLS: use http://".to_owned()),
+        error => permanent(Code::FailedPrecondition, error.to_string()),
+    }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let all = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| unusable(path, &error))?;
+    if all.is_empty() {
+        return Err(unusable(path, &"there is no certificate in it"));
+    }
+    Ok(all)
+}
+
+fn unusable(path: &Path, why: &dyn fmt::Display) -> Failure {
+    Failure::permanent(format!("{} cannot be used: {why}", path.display()))
+}
+
+fn misfit(error: &rustls::Error) -> Failure {
+    match error {
+        rustls::Error::InconsistentKeys(_) => {
+            Failure::permanent("the key does not match the certificate: give the two that were made together")
+        }
+        error => Failure::permanent(format!("the certificate cannot be used: {error}")),
+    }
+}
