@@ -2,6 +2,7 @@
 //! also when the test fails. A program that is missing fails the test and says how to install it; nothing is passed over.
 
 mod certificates;
+mod losses;
 mod monitor;
 mod proxy;
 mod redis;
@@ -11,6 +12,7 @@ mod server;
 mod wait;
 
 pub use certificates::Certificates;
+pub use losses::Losses;
 pub use monitor::Monitor;
 pub use proxy::Proxy;
 pub use redis::{RedisOptions, RedisServer};

@@ -1,8 +1,11 @@
-//! Something between a client and a server that holds back answers and cuts connections.
+//! Something between a client and a server that holds back or loses what they say, and cuts connections.
 
+use crate::losses::{Fate, Losses};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Passes on what comes; ends with this value.
 #[derive(Debug)]
@@ -22,12 +25,31 @@ struct Shared {
 struct State {
     /// Answers wait.
     holding: bool,
+    /// Answers vanish.
+    swallowing_answers: bool,
+    /// What is asked vanishes.
+    swallowing_requests: bool,
     /// Every connection is cut at once.
     refusing: bool,
     ended: bool,
+    losses: Option<Losses>,
+    /// How often all connections were cut.
+    cuts: u64,
     /// How many connections there were.
     connections: u64,
     open: Vec<TcpStream>,
+}
+
+/// A connection that is passed on.
+#[derive(Debug)]
+struct Connection {
+    began: Instant,
+    fate: Fate,
+    /// How often all connections had been cut when it began.
+    cuts: u64,
+    /// Something of it has vanished: nothing more is passed on in that direction, as what comes later would not fit.
+    lost_requests: AtomicBool,
+    lost_answers: AtomicBool,
 }
 
 impl Proxy {
@@ -59,10 +81,27 @@ impl Proxy {
         self.shared.lock().holding = true;
     }
 
-    /// Passes on what was held, and all that comes.
+    /// From now on what the server answers vanishes, while connections stay open and the server gets all that it is asked.
+    pub fn swallow_answers(&self) {
+        self.shared.lock().swallowing_answers = true;
+    }
+
+    /// From now on everything vanishes, in both directions, that an end has gone included: connections are half-open.
+    pub fn swallow(&self) {
+        let mut state = self.shared.lock();
+        (state.swallowing_answers, state.swallowing_requests) = (true, true);
+    }
+
+    /// Passes on what was held, and all that comes. Connections of which something has vanished stay as they are until they are cut.
     pub fn let_go(&self) {
-        self.shared.lock().holding = false;
+        let mut state = self.shared.lock();
+        (state.holding, state.swallowing_answers, state.swallowing_requests) = (false, false, false);
         self.shared.changed.notify_all();
+    }
+
+    /// From now on this becomes of every new connection.
+    pub fn lose(&self, losses: Option<Losses>) {
+        self.shared.lock().losses = losses;
     }
 
     /// Cuts all connections.
@@ -100,6 +139,7 @@ impl Shared {
         for stream in state.open.drain(..) {
             let _it_is_cut_already = stream.shutdown(Shutdown::Both);
         }
+        state.cuts += 1;
         self.changed.notify_all();
     }
 
@@ -118,27 +158,68 @@ impl Shared {
         }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "real sockets live by the real clock")]
     fn join(self: Arc<Self>, client: TcpStream) -> std::io::Result<()> {
         let server = TcpStream::connect(("127.0.0.1", self.server))?;
-        let (to_server, to_client) = ((client.try_clone()?, server.try_clone()?), (server.try_clone()?, client.try_clone()?));
-        self.lock().open.extend([client, server]);
-        let answers = self.clone();
-        std::thread::spawn(move || self.pass_on(to_server.0, to_server.1, false));
-        std::thread::spawn(move || answers.pass_on(to_client.0, to_client.1, true));
+        let _they_are_slower_without = (client.set_nodelay(true), server.set_nodelay(true));
+        let ends = || Ok::<_, std::io::Error>((client.try_clone()?, server.try_clone()?));
+        let (requests, answers, both) = (ends()?, ends()?, ends()?);
+        let mut state = self.lock();
+        let fate = state.losses.as_ref().map(|losses| losses.fate(state.connections)).unwrap_or_default();
+        let lost = || AtomicBool::new(false);
+        let connection =
+            Arc::new(Connection { began: Instant::now(), fate, cuts: state.cuts, lost_requests: lost(), lost_answers: lost() });
+        state.open.extend([client, server]);
+        drop(state);
+        if let Some(life) = connection.fate.cut {
+            let (shared, connection) = (Arc::clone(&self), Arc::clone(&connection));
+            std::thread::spawn(move || {
+                shared.wait(&connection, life);
+                let _it_is_cut_already = (both.0.shutdown(Shutdown::Both), both.1.shutdown(Shutdown::Both));
+            });
+        }
+        let (shared, same) = (Arc::clone(&self), Arc::clone(&connection));
+        std::thread::spawn(move || shared.pass_on(requests.0, requests.1, &same, false));
+        std::thread::spawn(move || self.pass_on(answers.1, answers.0, &connection, true));
         Ok(())
     }
 
-    fn pass_on(&self, mut from: TcpStream, mut to: TcpStream, answers: bool) {
+    fn pass_on(&self, mut from: TcpStream, mut to: TcpStream, connection: &Connection, answers: bool) {
         let mut bytes = vec![0; 1 << 16];
         while let Ok(length @ 1..) = from.read(&mut bytes) {
-            if answers {
-                let held = |state: &mut State| state.holding && !state.ended;
-                drop(self.changed.wait_while(self.lock(), held));
-            }
-            if to.write_all(&bytes[..length]).is_err() {
+            let passes = self.passes(connection, answers);
+            if passes && to.write_all(&bytes[..length]).is_err() {
                 break;
             }
         }
+        // That an end has gone is not passed on either where everything vanishes.
+        let _is_this_lost = self.passes(connection, answers);
+        if connection.lost_requests.load(Ordering::Acquire) || connection.lost_answers.load(Ordering::Acquire) {
+            self.wait(connection, connection.fate.cut.unwrap_or(Duration::MAX));
+        }
         let _it_is_cut_already = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+    }
+
+    /// Waits until this may go on; says whether it is passed on or vanishes.
+    fn passes(&self, connection: &Connection, answers: bool) -> bool {
+        if let Some(stall) = connection.fate.stall.as_ref().filter(|stall| stall.contains(&connection.began.elapsed())) {
+            self.wait(connection, *stall.end());
+        }
+        let lost = if answers { &connection.lost_answers } else { &connection.lost_requests };
+        let held = |state: &mut State| answers && state.holding && !state.ended;
+        let state = self.changed.wait_while(self.lock(), held).unwrap_or_else(PoisonError::into_inner);
+        let swallows = if answers { state.swallowing_answers } else { state.swallowing_requests };
+        let fated = answers && connection.fate.swallow.is_some_and(|from| connection.began.elapsed() >= from);
+        lost.fetch_or(swallows || fated, Ordering::AcqRel);
+        !lost.load(Ordering::Acquire)
+    }
+
+    /// Waits until a connection has that age, or is cut.
+    fn wait(&self, connection: &Connection, age: Duration) {
+        let lives = |state: &mut State| !state.ended && state.cuts == connection.cuts;
+        let rest = age.saturating_sub(connection.began.elapsed());
+        // A year is for ever.
+        let rest = rest.min(Duration::from_secs(365 * 86_400));
+        drop(self.changed.wait_timeout_while(self.lock(), rest, lives));
     }
 }

@@ -162,11 +162,11 @@ async fn group_changes_while_it_is_used() {
     let group = Pins::default();
     let server = Server::new(&here, Some(Trust::Pinned(group.clone()))).unwrap();
     let mut port = port(server, Client::new(pinned(&[&here]), Some(&there)).unwrap()).await;
-    refused_by(&port, &port.address).await;
+    assert_eq!(refused_by(&port, &port.address).await.code, Code::PermissionDenied);
     group.add(there.fingerprint());
     port.link().await;
     group.remove(&there.fingerprint());
-    refused_by(&port, &port.address).await;
+    assert_eq!(refused_by(&port, &port.address).await.code, Code::PermissionDenied);
 }
 
 #[tokio::test]
