@@ -177,7 +177,7 @@ impl<F: Future<Output: Send> + Send + 'static> Executor<F> for Tasks {
 
 /// Cuts the connection with all that belongs to it once the link has been over for long enough.
 async fn cut_after(ending: Arc<Ending>, sender: SendRequest<Body>, tasks: Tasks) {
-    ending.ended().await;
+    ending.ended_or_dropped().await;
     drop(sender); // The connection closes when its stream has come to its end.
     until(Some(Instant::now() + LINGER)).await;
     tasks.0.cancel();

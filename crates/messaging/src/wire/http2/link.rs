@@ -33,6 +33,8 @@ pub(super) struct Ending {
     /// What the token says, without a lock.
     over: AtomicBool,
     reason: Mutex<Option<Failure>>,
+    /// The connection takes nothing more.
+    dropped: CancellationToken,
 }
 
 impl Ending {
@@ -43,8 +45,17 @@ impl Ending {
         }
     }
 
-    pub(super) async fn ended(&self) {
+    async fn ended(&self) {
         self.token.cancelled().await;
+    }
+
+    /// Waits until the link is over, or its connection takes nothing more.
+    pub(super) async fn ended_or_dropped(&self) {
+        tokio::select! {
+            biased;
+            () = self.token.cancelled() => {}
+            () = self.dropped.cancelled() => {}
+        }
     }
 }
 
@@ -114,8 +125,9 @@ impl Stream for Outgoing {
 }
 
 impl Drop for Outgoing {
+    /// The connection has no use for this any more. What has come by then is still read; the end of the link, and why, is found behind it.
     fn drop(&mut self) {
-        self.ending.end(None);
+        self.ending.dropped.cancel();
     }
 }
 

@@ -119,12 +119,15 @@ pub(super) async fn reader_that_does_not_read_stops_the_writer(mut links: impl L
 }
 
 pub(super) async fn what_was_sent_before_the_end_arrives(mut links: impl Links) {
-    let (near, mut far) = links.link().await;
-    for number in 0..4 {
-        near.outgoing.send(packet(number)).await.unwrap();
+    for swap in [false, true] {
+        let (near, far) = links.link().await;
+        let (one, mut other) = if swap { (far, near) } else { (near, far) };
+        for number in 0..4 {
+            one.outgoing.send(packet(number)).await.unwrap();
+        }
+        drop(one);
+        assert_eq!(end(&mut other).await, ((0..4).map(packet).collect::<Vec<_>>(), None));
     }
-    drop(near);
-    assert_eq!(end(&mut far).await.0, (0..4).map(packet).collect::<Vec<_>>());
 }
 
 pub(super) async fn dropping_what_goes_out_ends_all(mut links: impl Links) {

@@ -3,6 +3,8 @@
 mod contract;
 #[cfg(feature = "http2")]
 mod http2;
+#[cfg(feature = "http2")]
+mod lossy;
 mod memory;
 #[cfg(feature = "http2")]
 mod tls;
