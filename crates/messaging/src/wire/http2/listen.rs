@@ -65,7 +65,7 @@ impl Default for ListenSettings {
 impl ListenSettings {
     /// Whether somebody who connects has to prove who it is.
     pub(crate) fn asks_who_connects(&self) -> bool {
-        self.authorize.is_some()
+        self.authorize.is_some() || self.tls.as_ref().is_some_and(tls::Server::asks_who_connects)
     }
 }
 

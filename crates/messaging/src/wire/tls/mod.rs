@@ -110,7 +110,10 @@ impl fmt::Debug for Client {
 
 /// TLS for an end that listens.
 #[derive(Clone)]
-pub struct Server(TlsAcceptor);
+pub struct Server {
+    acceptor: TlsAcceptor,
+    asks_who_connects: bool,
+}
 
 impl Server {
     /// Shows its certificate; asks those who connect for theirs if it is told whom of them to trust, and refuses those who have none.
@@ -118,7 +121,7 @@ impl Server {
     /// # Errors
     /// Permanent if there is nobody to trust, or the certificate cannot be used.
     pub fn new(identity: &Identity, clients: Option<Trust>) -> Result<Self, Failure> {
-        let provider = provider();
+        let (provider, asks_who_connects) = (provider(), clients.is_some());
         let verifier: Arc<dyn ClientCertVerifier> = match clients {
             None => WebPkiClientVerifier::no_client_auth(),
             Some(Trust::Authorities(roots)) => WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider))
@@ -136,12 +139,17 @@ impl Server {
         // Whoever resumes a session shows no certificate: somebody who was removed from a group would come back that way.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        Ok(Server(TlsAcceptor::from(Arc::new(config))))
+        Ok(Server { acceptor: TlsAcceptor::from(Arc::new(config)), asks_who_connects })
+    }
+
+    /// Whether those who connect have to show a certificate.
+    pub(super) fn asks_who_connects(&self) -> bool {
+        self.asks_who_connects
     }
 
     /// Speaks TLS on a connection; gives it back if the other side cannot, or may not.
     pub(super) async fn accept(&self, stream: TcpStream) -> Result<server::TlsStream<TcpStream>, (io::Error, TcpStream)> {
-        self.0.accept(stream).into_fallible().await
+        self.acceptor.accept(stream).into_fallible().await
     }
 }
 
