@@ -43,6 +43,7 @@ cargo xtask bench plans [SCENARIO] [--json] [--quick]
     restart-and-retry                      from the start after a crash until every interrupted task is listed and retried
 cargo xtask bench messages [SCENARIO] [--json] [--quick]
     inbox                                  how many messages the memory inbox takes with little and with much in it, and what each leaves behind
+    echo                                   packets of 250 bytes there and back over a bare link, and as a call of gRPC each
 docs/performance.md says how to read them.
 ";
 

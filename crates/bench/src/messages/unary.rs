@@ -20,7 +20,7 @@ use tonic::body::Body;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
 /// Calls again and again, so that always so many calls are on their way; gives how many are answered per second.
-pub(crate) async fn echo(packet: Bytes, in_flight: usize, time: Duration) -> Result<f64, Box<dyn std::error::Error>> {
+pub(crate) async fn echo(packet: Bytes, in_flight: usize, time: Duration) -> anyhow::Result<f64> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let stream = TcpStream::connect(listener.local_addr()?).await?;
     stream.set_nodelay(true)?;
