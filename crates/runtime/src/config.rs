@@ -78,7 +78,7 @@ impl Config {
                 .retention
                 .validate()
                 .and_then(|()| self.callbacks.validate())
-                .and_then(|()| self.workers.validate(self.payload_bytes_max)),
+                .and_then(|()| self.workers.validate()),
         }
     }
 }

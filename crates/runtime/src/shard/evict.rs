@@ -49,17 +49,19 @@ impl Shard {
         self.make_room();
     }
 
-    /// Of those that have stayed for long enough at a worker that has no room for that workflow, the one that was not touched for longest leaves.
-    pub(super) fn leave_room(&mut self, workflow: &WorkflowName) {
+    /// Of those that have stayed for long enough at a worker that has no room for that workflow, so many leave, the one that was not touched for longest first.
+    pub(super) fn leave_room(&mut self, workflow: &WorkflowName, runs: usize) {
         let now = self.clock.now();
         let takes_room = |id: &EntityId| {
             let session = self.state.seats.get(id).and_then(|seat| seat.session.as_ref());
             session.is_some_and(|session| session.line.takes_room_of(workflow))
         };
-        let mut stayed = self.state.idle.iter().take_while(|(_, (_, at))| at.saturating_add(STAY_MIN) <= now);
-        let found = stayed.find(|(_, (id, _))| takes_room(id)).map(|(place, _)| *place);
-        if let Some((longest, _)) = found.and_then(|place| self.state.idle.remove(&place)) {
-            self.ask_to_leave(&longest);
+        let stayed = self.state.idle.iter().take_while(|(_, (_, at))| at.saturating_add(STAY_MIN) <= now);
+        let found: Vec<u64> = stayed.filter(|(_, (id, _))| takes_room(id)).map(|(place, _)| *place).take(runs).collect();
+        for place in found {
+            if let Some((longest, _)) = self.state.idle.remove(&place) {
+                self.ask_to_leave(&longest);
+            }
         }
     }
 

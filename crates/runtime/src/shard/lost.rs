@@ -12,6 +12,9 @@ use steadfast_kernel::{EntityId, Run, Wait, WorkflowName};
 /// Runs that wait for room are looked at this often, beside when there is room.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// At most so many make room at once.
+const LEAVE_MAX: usize = 100;
+
 impl Shard {
     /// The worker that hosted a run is gone.
     pub(super) fn lost(&mut self, id: &EntityId) {
@@ -56,20 +59,20 @@ impl Shard {
         let room = self.host.room(workflow);
         let mut blocked = self.state.seats.iter().filter(|(_, seat)| waits(seat)).map(|(id, _)| id.clone());
         let first: Vec<EntityId> = blocked.by_ref().take(room).collect();
-        let are_more = blocked.next().is_some();
+        let left = blocked.count();
         for id in first {
             self.seat(&id).blocked = None;
             self.host_soon(id);
         }
-        if are_more {
-            self.wait_for_room(workflow);
+        if left > 0 {
+            self.wait_for_room(workflow, left);
         }
     }
 
-    /// Nobody has room for a run of that workflow: those that only wait and take it up are let go, and it is looked for again.
-    pub(super) fn wait_for_room(&mut self, workflow: &WorkflowName) {
+    /// Nobody has room for so many runs of that workflow: those that only wait and take it up are let go, and it is looked for again.
+    pub(super) fn wait_for_room(&mut self, workflow: &WorkflowName, runs: usize) {
         self.host.want(workflow);
-        self.leave_room(workflow);
+        self.leave_room(workflow, runs.min(LEAVE_MAX));
         if !self.state.looks_for_room {
             self.state.looks_for_room = true;
             self.state.tasks.push(self.clock.sleep(LOOK_EVERY).map(|()| Done::RoomAgain).boxed());

@@ -189,7 +189,7 @@ impl Shard {
             Err(nobody) => {
                 self.block(id, Wait::NoWorker { workflow: workflow.clone(), version });
                 if nobody == Nobody::HasRoom {
-                    self.wait_for_room(&workflow);
+                    self.wait_for_room(&workflow, 1);
                 }
             }
         }

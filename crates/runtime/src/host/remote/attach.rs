@@ -47,7 +47,7 @@ impl Pool {
         let ended = peer.ended();
         peer.send(Down::Welcome(Welcome {
             payload_bytes_max: self.payload_bytes_max,
-            message_bytes_max: self.settings.message_bytes_max,
+            message_bytes_max: self.message_bytes_max(),
             heartbeat_every: self.heartbeat_every,
             now: self.clock.now(),
         }));
@@ -63,7 +63,7 @@ impl Pool {
     }
 
     async fn read(&self, peer: &Peer, incoming: &mut mpsc::Receiver<Bytes>) -> Gone {
-        let (mut frames, reader) = (Frames::new(self.settings.message_bytes_max), Reader::new(self.payload_bytes_max));
+        let (mut frames, reader) = (Frames::new(self.message_bytes_max()), Reader::new(self.payload_bytes_max));
         let units = (self.settings.queued_bytes_max / UNIT).clamp(1, Semaphore::MAX_PERMITS);
         let room = Arc::new(Semaphore::new(units));
         let mut silence = self.clock.sleep(peer.heartbeat);

@@ -33,6 +33,9 @@ use tokio::sync::mpsc;
 /// How many names of workflows are remembered of workers that were here.
 const KNOWN_MAX: usize = 100_000;
 
+/// What goes with a payload in a message is not longer.
+const BESIDE_A_PAYLOAD: usize = 64 << 10;
+
 /// One end of a line between a server and a worker: bytes in both directions, in order. Where a chunk ends means nothing. The end of either direction is the end of the line.
 pub struct Duplex {
     /// What the other side says.
@@ -56,7 +59,7 @@ pub struct Workers {
     pub workflows: BTreeSet<WorkflowName>,
     /// How many runs one worker hosts at most, whatever it says itself.
     pub sessions_max: usize,
-    /// How long a message may be: it has to have room for a payload.
+    /// How long a message may be. There is always room for a payload and what goes with it.
     pub message_bytes_max: usize,
     /// How much may wait to be sent to a worker. One that takes so long to read that there is more is given up.
     pub queued_bytes_max: usize,
@@ -70,13 +73,9 @@ impl Default for Workers {
 
 impl Workers {
     /// Checks that every limit lets something through.
-    pub(crate) fn validate(&self, payload_bytes_max: usize) -> Result<(), String> {
-        let least = payload_bytes_max.saturating_add(64 << 10);
+    pub(crate) fn validate(&self) -> Result<(), String> {
         match () {
             () if self.sessions_max == 0 => Err("workers.sessions_max is 0, which lets nothing through; it must be at least 1".into()),
-            () if self.message_bytes_max < least => {
-                Err(format!("workers.message_bytes_max has no room for a payload and what goes with it; it must be at least {least}"))
-            }
             () if self.queued_bytes_max == 0 => {
                 Err("workers.queued_bytes_max is 0, which lets nothing through; it must be at least 1".into())
             }
@@ -139,6 +138,11 @@ pub(crate) struct Inner {
 }
 
 impl Pool {
+    /// How long a message may be.
+    fn message_bytes_max(&self) -> usize {
+        self.settings.message_bytes_max.max(self.payload_bytes_max.saturating_add(BESIDE_A_PAYLOAD))
+    }
+
     /// Gives a run to a worker.
     pub(super) fn open(self: &Arc<Self>, session: SessionId, opening: Opening) -> Result<There, Nobody> {
         if opening.task.is_some() {

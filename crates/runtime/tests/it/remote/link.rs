@@ -112,7 +112,7 @@ async fn pass(mut chunk: Bytes, to: &mpsc::Sender<Bytes>, passed: &AtomicUsize, 
 }
 
 /// The first message of a chunk, with its length.
-fn message(chunk: &mut Bytes) -> Bytes {
+pub(crate) fn message(chunk: &mut Bytes) -> Bytes {
     let head = 1 + chunk.iter().take_while(|byte| *byte & 0x80 != 0).count();
     let length = chunk[..head].iter().rev().fold(0_usize, |length, byte| length << 7 | usize::from(byte & 0x7f));
     chunk.split_to((head + length).min(chunk.len()))

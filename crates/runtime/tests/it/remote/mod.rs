@@ -5,6 +5,7 @@ mod lines;
 mod link;
 mod lost;
 mod programs;
+mod rate;
 mod same;
 mod waiting;
 mod world;
