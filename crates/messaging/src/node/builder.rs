@@ -4,6 +4,7 @@ use super::{Inner, Node, is_name};
 use crate::inbox::{self, Inbox};
 use crate::letters::Letters;
 use crate::limits::{Limits, NAME_MAX};
+use crate::receiving::Load;
 use crate::wire::Wire;
 use hashbrown::DefaultHashBuilder;
 use parking_lot::{Mutex, RwLock};
@@ -95,8 +96,7 @@ impl Builder {
             inbox: Mutex::new(Inbox::new(self.inbox)),
             deserted: Mutex::default(),
             hasher: DefaultHashBuilder::default(),
-            requests: AtomicUsize::new(0),
-            requests_bytes: AtomicUsize::new(0),
+            load: Load::default(),
             idle: Notify::new(),
             connections: Mutex::default(),
             greeting: AtomicUsize::new(0),

@@ -5,7 +5,7 @@ use super::outgoing::Outgoing;
 use super::peer::Known;
 use crate::envelope::{self, Body, Hello, Number, Reply};
 use crate::limits::FRAME_OVERHEAD;
-use crate::receiving::{Caller, Cancellable};
+use crate::receiving::{Caller, Cancellable, Load};
 use crate::streams::Streams;
 use crate::time;
 use crate::wire::{Link, Remote};
@@ -39,6 +39,8 @@ pub(crate) struct Connection {
     pub(crate) streams: Streams,
     /// Calls of the other side that run and can be called off.
     pub(crate) calls: Mutex<HashMap<u64, Cancellable>>,
+    /// Requests of the other side that run or wait.
+    pub(crate) load: Load,
     /// The longest payload that the other side takes.
     pub(crate) payload_bytes_max: usize,
     ping_after: Duration,
@@ -169,6 +171,7 @@ pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>) -> A
         known,
         streams: Streams::new(&node.limits),
         calls: Mutex::default(),
+        load: Load::default(),
         payload_bytes_max: usize::try_from(hello.frame_bytes_max).unwrap_or(usize::MAX).saturating_sub(FRAME_OVERHEAD),
         ping_after: node.limits.ping_after.clamp(Duration::from_millis(1), LONG),
         dead_after: node.limits.dead_after.clamp(Duration::from_millis(1), LONG),

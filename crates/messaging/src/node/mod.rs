@@ -17,7 +17,7 @@ use crate::envelope::{Body, Open, Sample};
 use crate::inbox::{self, Counts, Inbox};
 use crate::letters::{Direction, Letter, LetterKind, Letters, MemoryLetters};
 use crate::limits::{Limits, NAME_MAX, TRACE_MAX};
-use crate::receiving::{Incoming, Lane, RequestName, Route, Routed, SampleHandler, Samples, StreamHandler, Waiter};
+use crate::receiving::{Incoming, Lane, Load, RequestName, Route, Routed, SampleHandler, Samples, StreamHandler, Waiter};
 use crate::sending::{Call, Sending, TIMEOUT, Tell};
 use crate::streams::Stream;
 use crate::time;
@@ -62,9 +62,8 @@ pub(crate) struct Inner {
     /// Calls that run and whose connection is cut, by caller and id: whoever comes again over another one can call them off.
     pub(crate) deserted: Mutex<HashMap<RequestName, CancellationToken>>,
     pub(crate) hasher: DefaultHashBuilder,
-    /// Requests of others that run or wait, and their bytes.
-    pub(crate) requests: AtomicUsize,
-    pub(crate) requests_bytes: AtomicUsize,
+    /// Requests of others that run or wait.
+    pub(crate) load: Load,
     /// Nothing of others runs or waits any more, or no letter is being posted.
     pub(crate) idle: Notify,
     /// Dead letters that are being posted, and their bytes.
@@ -150,7 +149,7 @@ impl Node {
         let connections: Vec<_> = inner.connections.lock().values().cloned().collect();
         NodeCounts {
             connections: connections.len(),
-            requests: inner.requests.load(Ordering::Relaxed),
+            requests: inner.load.count(),
             calls: inner.peers.lock().values().map(|known| known.open()).sum(),
             streams: connections.iter().map(|connection| connection.streams.count()).sum(),
             outgoing_bytes: connections.iter().map(|connection| connection.outgoing.bytes()).sum(),
@@ -228,6 +227,10 @@ impl Node {
         }
         let opening = async {
             let connection = self.inner.know(&peer)?.connection().await?;
+            if payload.len() > connection.payload_bytes_max {
+                let message = format!("{peer} takes payloads of at most {} bytes", connection.payload_bytes_max);
+                return Err(Failure::new(Code::InvalidArgument, message));
+            }
             let mut stream = connection.streams.begin(&connection)?;
             let (number, credit) = (stream.number(), connection.streams.window());
             let open = Body::Open(Open { number, route, trace: String::new(), credit, payload });
@@ -349,7 +352,7 @@ impl Inner {
     }
 
     fn is_idle(&self) -> bool {
-        self.requests.load(Ordering::SeqCst) == 0 && self.posting.load(Ordering::SeqCst) == 0
+        self.load.count() == 0 && self.posting.load(Ordering::SeqCst) == 0
     }
 
     /// A number of this node's own.

@@ -5,7 +5,7 @@ use crate::inbox::{Finish, Kind, Ticket};
 use crate::node::{Connection, Inner, Untaken};
 use bytes::Bytes;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use steadfast_kernel::Failure;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -31,27 +31,63 @@ impl Waiter {
     }
 }
 
+/// What one connection may have, as a multiple of what is free: alone it gets four fifths, and whoever comes later always finds some.
+const SHARE: usize = 4;
+
 /// A place among the requests that run or wait; free again when it is dropped.
-pub(super) struct Place {
+pub(crate) struct Place {
     node: Arc<Inner>,
+    connection: Arc<Connection>,
     bytes: usize,
 }
 
 impl Place {
-    pub(super) fn take(node: &Arc<Inner>, bytes: usize) -> Option<Self> {
-        let place = Place { node: Arc::clone(node), bytes };
-        let count = node.requests.fetch_add(1, Ordering::Relaxed);
-        let before = node.requests_bytes.fetch_add(bytes, Ordering::Relaxed);
-        (count < node.limits.requests_max && before + bytes <= node.limits.requests_bytes_max).then_some(place)
+    pub(super) fn take(node: &Arc<Inner>, connection: &Arc<Connection>, bytes: usize) -> Option<Self> {
+        let place = Place { node: Arc::clone(node), connection: Arc::clone(connection), bytes };
+        let (all, mine) = (node.load.add(bytes), connection.load.add(bytes));
+        let (count_max, bytes_max) = (node.limits.requests_max, node.limits.requests_bytes_max);
+        let fits = all.count < count_max && all.bytes.saturating_add(bytes) <= bytes_max;
+        let is_fair =
+            mine.count <= SHARE * count_max.saturating_sub(all.count) && mine.bytes <= SHARE * bytes_max.saturating_sub(all.bytes);
+        (fits && is_fair).then_some(place)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.node.requests_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        if self.node.requests.fetch_sub(1, Ordering::SeqCst) == 1 {
+        self.connection.load.sub(self.bytes);
+        if self.node.load.sub(self.bytes) == 1 {
             self.node.idle.notify_waiters();
         }
+    }
+}
+
+/// Requests that run or wait, and their bytes.
+#[derive(Default)]
+pub(crate) struct Load {
+    count: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// What there was before.
+struct Before {
+    count: usize,
+    bytes: usize,
+}
+
+impl Load {
+    pub(crate) fn count(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    fn add(&self, bytes: usize) -> Before {
+        Before { count: self.count.fetch_add(1, Ordering::SeqCst), bytes: self.bytes.fetch_add(bytes, Ordering::Relaxed) }
+    }
+
+    /// How many there were before.
+    fn sub(&self, bytes: usize) -> usize {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.count.fetch_sub(1, Ordering::SeqCst)
     }
 }
 

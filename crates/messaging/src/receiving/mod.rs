@@ -13,7 +13,7 @@ mod lane;
 mod route;
 mod samples;
 
-pub(crate) use held::{Held, RequestName, Waiter};
+pub(crate) use held::{Held, Load, RequestName, Waiter};
 use held::{Place, Posting, fits};
 pub(crate) use lane::{Job, Lane};
 pub use route::{Caller, Incoming, Route};
@@ -74,7 +74,7 @@ impl Inner {
         if request.left_us == 0 {
             return Err((waiter, Failure::new(Code::DeadlineExceeded, "its time was over when it came")));
         }
-        let Some(place) = Place::take(self, request.payload.len()) else {
+        let Some(place) = Place::take(self, connection, request.payload.len()) else {
             let failure = Failure::new(Code::ResourceExhausted, "too many requests run or wait here");
             return Err((waiter, failure.retry_after(RETRY_AFTER)));
         };

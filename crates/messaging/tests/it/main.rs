@@ -3,10 +3,12 @@
 
 mod calls;
 mod decoding;
+mod hostile;
 mod inbox;
 mod letters;
 mod network;
 mod proto;
+mod random;
 mod receiving;
 mod samples;
 mod seed;

@@ -43,6 +43,25 @@ async fn a_route_that_nobody_has_and_one_that_takes_something_else_are_refused()
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_trace_travels_and_a_route_that_does_not_mind_runs_every_time() {
+    let (_network, a, b) = two(1);
+    b.route("trace", |incoming| async move { Ok(incoming.trace.to_string()) });
+    assert_eq!(a.call("b", "trace", "").trace("00-1-2-3").await.unwrap(), "00-1-2-3");
+    assert_eq!(a.call("b", "trace", "").trace("x".repeat(257)).await.unwrap_err().code, Code::InvalidArgument);
+    let runs = Count::default();
+    let run = runs.clone();
+    let route = Route::new(move |_| {
+        let run = run.add();
+        async move { Ok(run.to_string()) }
+    });
+    b.route_by("read", route.every_time());
+    for expected in ["1", "2", "3"] {
+        assert_eq!(a.call("b", "read", "").id("x").await.unwrap(), expected);
+    }
+    assert_eq!(b.counts().inbox.finished, 1, "only the trace");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_guard_refuses_by_the_caller_and_one_that_panics_refuses_as_well() {
     let (network, a, b) = two(1);
     let c = node(&network, "c");
