@@ -80,6 +80,14 @@ codes! {
     SHARED_FOREIGN = "SF0134",
     /// A definition that this instance does not have.
     DEFINITION_NOT_HERE = "SF0135",
+    /// A route has as many dead letters as it may have.
+    TOO_MANY_LETTERS = "SF0136",
+    /// Somebody is trying a dead letter again just now.
+    LETTER_BUSY = "SF0137",
+    /// A message was sent or handled again, and failed again.
+    NOT_DELIVERED = "SF0138",
+    /// Nobody here can send or handle messages again.
+    NO_REDELIVERY = "SF0139",
     /// Too much is waiting already.
     BUSY = "SF0201",
     /// The engine is stopping or has stopped.

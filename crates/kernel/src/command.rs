@@ -5,8 +5,8 @@ use crate::plan::PlanCreated;
 use crate::random::Seed;
 use crate::run::Verb;
 use crate::{
-    Attempt, Envelope, Epoch, Event, Failure, InstanceId, KeyName, LetterId, Origin, Payload, Policy, Revision, RunId, RunOptions, Seq,
-    StepId, TenantId, TimerName, Timestamp, WorkflowName,
+    Attempt, Envelope, Epoch, Event, Failure, InstanceId, KeyName, Letter, LetterId, Origin, Payload, Policy, Revision, RunId, RunOptions,
+    Seq, StepId, TenantId, TimerName, Timestamp, WorkflowName,
 };
 use std::time::Duration;
 
@@ -80,8 +80,12 @@ pub enum Command {
     Hear(Box<Envelope>),
     /// Throw a dead letter away.
     DropLetter(DropLetter),
-    /// Tell of an expiry again that nobody will tell of by itself.
+    /// Something that nobody will try again by itself is tried again: of a key, or of a message that was delivered after all.
     RedriveLetter(RedriveLetter),
+    /// Of a route: keep a message that nobody will try again by itself.
+    AddLetter(Box<Letter>),
+    /// Of a route: a letter was tried again, and failed again.
+    FailLetter(FailLetter),
     /// Give a key a value.
     PutKey(PutKey),
     /// Give a key another time.
@@ -337,7 +341,16 @@ pub struct DropLetter {
     pub origin: Origin,
 }
 
-/// Tell of an expiry again that nobody will tell of by itself.
+/// A letter was tried again, and failed again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailLetter {
+    /// The sequence of its arrival.
+    pub letter: Seq,
+    /// Why.
+    pub failure: Failure,
+}
+
+/// Something that nobody will try again by itself is tried again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RedriveLetter {
     /// The sequence of its arrival.

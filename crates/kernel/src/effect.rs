@@ -128,6 +128,11 @@ pub enum Answer {
     Dropped,
     /// The letter is tried again.
     Redriven,
+    /// The letter is there.
+    Kept {
+        /// The sequence of its arrival.
+        letter: Seq,
+    },
     /// It is on record what is wanted of the plan.
     Operated,
     /// It is on record that what the task did is undone.

@@ -1,7 +1,7 @@
-//! What has a journal and a state of its own: a run, a limit, a letter box, a key, a plan, a lock.
+//! What has a journal and a state of its own: a run, a limit, a letter box, a key, a plan, a lock, a route.
 
 use crate::id::check;
-use crate::{InvalidId, KeyName, PlanId, RunId, Seq, TenantId, WorkflowName};
+use crate::{InvalidId, KeyName, PlanId, RouteName, RunId, Seq, TenantId, WorkflowName};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
@@ -24,6 +24,8 @@ pub enum EntityId {
     Plan(PlanId),
     /// The lock of a tenant, with its holder and those who wait for it.
     Lock(TenantId),
+    /// The dead letters of a route.
+    Route(RouteName),
 }
 
 impl EntityId {
@@ -36,6 +38,7 @@ impl EntityId {
             Some(("key", key)) => KeyName::new(key).ok().map(EntityId::Key),
             Some(("plan", plan)) => PlanId::new(plan).ok().map(EntityId::Plan),
             Some(("lock", tenant)) => TenantId::new(tenant).ok().map(EntityId::Lock),
+            Some(("route", route)) => RouteName::new(route).ok().map(EntityId::Route),
             Some(_) => None,
         }
     }
@@ -44,7 +47,7 @@ impl EntityId {
     pub fn run(&self) -> Option<&RunId> {
         match self {
             EntityId::Run(run) => Some(run),
-            EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) | EntityId::Plan(_) | EntityId::Lock(_) => None,
+            _ => None,
         }
     }
 
@@ -52,7 +55,7 @@ impl EntityId {
     pub fn key(&self) -> Option<&KeyName> {
         match self {
             EntityId::Key(key) => Some(key),
-            EntityId::Run(_) | EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Plan(_) | EntityId::Lock(_) => None,
+            _ => None,
         }
     }
 
@@ -65,6 +68,7 @@ impl EntityId {
             EntityId::Key(key) => ("key:", key.as_str()),
             EntityId::Plan(plan) => ("plan:", plan.as_str()),
             EntityId::Lock(tenant) => ("lock:", tenant.as_str()),
+            EntityId::Route(route) => ("route:", route.as_str()),
         }
     }
 }
@@ -111,7 +115,7 @@ impl From<&RunId> for EntityId {
     }
 }
 
-/// The stored form: `RUN`, `limit:KEY`, `letters:WORKFLOW`, `key:KEY`, `plan:PLAN` or `lock:TENANT`.
+/// The stored form: `RUN`, `limit:KEY`, `letters:WORKFLOW`, `key:KEY`, `plan:PLAN`, `lock:TENANT` or `route:ROUTE`.
 impl fmt::Display for EntityId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, name) = self.parts();
@@ -173,21 +177,24 @@ impl fmt::Debug for LimitKey {
     }
 }
 
-/// Where a dead letter is kept, and on what record: in the box of a workflow, or with the key whose callback it is.
+/// Where a dead letter is kept, and on what record: in the box of a workflow or of a route, or with the key whose callback it is.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum LetterHome {
     /// Steps of runs of that workflow.
     Workflow(WorkflowName),
     /// Callbacks of that key.
     Key(KeyName),
+    /// Messages of that route.
+    Route(RouteName),
 }
 
 impl LetterHome {
-    /// Reads the shown form: `WORKFLOW` or `key:KEY`.
+    /// Reads the shown form: `WORKFLOW`, `key:KEY` or `route:ROUTE`.
     pub fn parse(text: &str) -> Option<Self> {
-        match text.strip_prefix("key:") {
-            Some(key) => KeyName::new(key).ok().map(LetterHome::Key),
-            None => WorkflowName::new(text).ok().map(LetterHome::Workflow),
+        match text.split_once(':') {
+            Some(("key", key)) => KeyName::new(key).ok().map(LetterHome::Key),
+            Some(("route", route)) => RouteName::new(route).ok().map(LetterHome::Route),
+            _ => WorkflowName::new(text).ok().map(LetterHome::Workflow),
         }
     }
 
@@ -196,6 +203,7 @@ impl LetterHome {
         match self {
             LetterHome::Workflow(workflow) => EntityId::Letters(workflow.clone()),
             LetterHome::Key(key) => EntityId::Key(key.clone()),
+            LetterHome::Route(route) => EntityId::Route(route.clone()),
         }
     }
 
@@ -204,6 +212,7 @@ impl LetterHome {
         match entity {
             EntityId::Letters(workflow) => Some(LetterHome::Workflow(workflow.clone())),
             EntityId::Key(key) => Some(LetterHome::Key(key.clone())),
+            EntityId::Route(route) => Some(LetterHome::Route(route.clone())),
             EntityId::Run(_) | EntityId::Limit(_) | EntityId::Plan(_) | EntityId::Lock(_) => None,
         }
     }
@@ -226,11 +235,12 @@ impl fmt::Display for LetterHome {
         match self {
             LetterHome::Workflow(workflow) => write!(f, "{workflow}"),
             LetterHome::Key(key) => write!(f, "key:{key}"),
+            LetterHome::Route(route) => write!(f, "route:{route}"),
         }
     }
 }
 
-/// The id of a dead letter: its home, and the place of its arrival in the journal there. Shown as `WORKFLOW.SEQ` or `key:KEY.SEQ`.
+/// The id of a dead letter: its home, and the place of its arrival in the journal there. Shown as `WORKFLOW.SEQ`, `key:KEY.SEQ` or `route:ROUTE.SEQ`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LetterId {
     /// Where it is kept.
@@ -281,6 +291,7 @@ mod tests {
             EntityId::Key(KeyName::new("session:42/cart").unwrap()),
             EntityId::Plan(PlanId::new("switch/17").unwrap()),
             EntityId::Lock(TenantId::new("acme.eu").unwrap()),
+            EntityId::Route(RouteName::new("mail/send.v2").unwrap()),
         ];
         for id in &ids {
             assert_eq!(EntityId::from_stored(&id.to_string()).as_ref(), Some(id));
@@ -293,8 +304,8 @@ mod tests {
         by_id.sort();
         let by_text = sorted(ids.iter().map(ToString::to_string).collect());
         assert_eq!(by_id.iter().map(ToString::to_string).collect::<Vec<_>>(), by_text, "they are in the order of their text");
-        for bad in ["", "other:x", "limit:x", "limit:key/", "letters:", "limit:key/a b", "key:", "key:a//b", "key:a b", "plan:", "lock:a b"]
-        {
+        let others = ["key:", "key:a//b", "key:a b", "plan:", "lock:a b", "route:", "route:a:b"];
+        for bad in ["", "other:x", "limit:x", "limit:key/", "letters:", "limit:key/a b"].into_iter().chain(others) {
             assert_eq!(EntityId::from_stored(bad), None, "{bad}");
         }
     }
@@ -307,7 +318,11 @@ mod tests {
         let id = LetterId { home: LetterHome::Key(KeyName::new("session:42/a.b").unwrap()), seq: 3 };
         assert_eq!(id.to_string(), "key:session:42/a.b.3");
         assert_eq!(LetterId::parse("key:session:42/a.b.3"), Some(id));
-        for bad in ["", "17", "checkout", "checkout.", "checkout.0", "checkout.+1", ".5", "a b.1"] {
+        let id = LetterId { home: LetterHome::Route(RouteName::new("mail/send.v2").unwrap()), seq: 5 };
+        assert_eq!(id.to_string(), "route:mail/send.v2.5");
+        assert_eq!(LetterId::parse("route:mail/send.v2.5"), Some(id));
+        for bad in ["route:.5", "route:a b.1", "routes:a.1", "", "17", "checkout", "checkout.", "checkout.0", "checkout.+1", ".5", "a b.1"]
+        {
             assert_eq!(LetterId::parse(bad), None, "{bad}");
         }
     }

@@ -304,6 +304,15 @@ pub enum Event {
         /// Who, and why.
         origin: Origin,
     },
+    /// Of a route: a message of a letter came again, or was tried again, and failed again.
+    LetterFailed {
+        /// The sequence of its arrival.
+        letter: Seq,
+        /// How many attempts there were in all.
+        attempt: Attempt,
+        /// Why the last one failed.
+        failure: Failure,
+    },
     /// Of a key: it has this value.
     KeyPut(Box<Held>),
     /// Of a key: it ends later, or sooner.
@@ -406,6 +415,7 @@ impl Event {
             Event::LetterAdded(_) => "LETTER_ADDED",
             Event::LetterRedriven { .. } => "LETTER_REDRIVEN",
             Event::LetterDropped { .. } => "LETTER_DROPPED",
+            Event::LetterFailed { .. } => "LETTER_FAILED",
             Event::KeyPut(_) => "KEY_PUT",
             Event::KeyRenewed { .. } => "KEY_RENEWED",
             Event::KeyDeleted { .. } => "KEY_DELETED",
@@ -453,6 +463,7 @@ impl Event {
             | Event::LetterAdded(_)
             | Event::LetterRedriven { .. }
             | Event::LetterDropped { .. }
+            | Event::LetterFailed { .. }
             | Event::KeyPut(_)
             | Event::KeyRenewed { .. }
             | Event::KeyDeleted { .. }

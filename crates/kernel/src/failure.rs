@@ -34,6 +34,11 @@ impl Class {
             Class::Poison => "poison",
         }
     }
+
+    /// The class of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Class::Transient, Class::Permanent, Class::Poison].into_iter().find(|class| class.as_str() == name)
+    }
 }
 
 macro_rules! codes {

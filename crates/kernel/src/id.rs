@@ -138,6 +138,13 @@ id!(
     ALLOWED
 );
 id!(
+    /// The name under which messages are taken: what they are for.
+    RouteName,
+    "route",
+    "._-/",
+    ALLOWED
+);
+id!(
     /// The name of a key. Slashes make it a path: a directory has the keys below it.
     KeyName,
     "key",
@@ -155,6 +162,16 @@ impl KeyName {
     pub fn below(&self) -> String {
         format!("{self}/")
     }
+}
+
+/// Checks what somebody else calls itself or something: a peer, or a request of one.
+///
+/// # Errors
+/// [`InvalidId`] if it is empty, longer than 256 bytes, or has anything but visible ASCII characters.
+pub fn check_foreign(what: &'static str, value: &str) -> Result<(), InvalidId> {
+    const ALLOWED: &str = "use 1 to 256 visible ASCII characters, without spaces";
+    let fits = (1..=2 * LENGTH_MAX).contains(&value.len()) && value.bytes().all(|b| b.is_ascii_graphic());
+    if fits { Ok(()) } else { Err(InvalidId { what, value: value.chars().take(LENGTH_MAX + 8).collect(), why: ALLOWED }) }
 }
 
 /// Checks what the names of keys are to begin with; nothing stands for all of them.

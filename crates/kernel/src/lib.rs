@@ -30,6 +30,7 @@ mod policy;
 pub mod random;
 pub mod record;
 mod refusal;
+pub mod route;
 pub mod run;
 pub mod snapshot;
 mod task;
@@ -38,15 +39,18 @@ mod timer;
 mod wait;
 
 pub use command::{
-    AdoptRun, CancelRun, Claimed, Command, CreatePlan, DeleteKey, DropLetter, EndKey, ExpireKey, FireTimer, HandOver, OperatePlan,
-    Proposal, PutKey, RecordHeartbeat, RedriveLetter, RenewKey, ReportCallback, ReportFailure, RetryFrom, RetryRun, SendSignal,
-    SettleClaim, StartRun, TakeTurn,
+    AdoptRun, CancelRun, Claimed, Command, CreatePlan, DeleteKey, DropLetter, EndKey, ExpireKey, FailLetter, FireTimer, HandOver,
+    OperatePlan, Proposal, PutKey, RecordHeartbeat, RedriveLetter, RenewKey, ReportCallback, ReportFailure, RetryFrom, RetryRun,
+    SendSignal, SettleClaim, StartRun, TakeTurn,
 };
 pub use effect::{Answer, Completion, Effect};
 pub use entity::{EntityId, LetterHome, LetterId, LimitKey};
 pub use event::{Entry, Event, Heard, Retried};
 pub use failure::{Class, Code, Failure, FailureError, MaxRetriesExceeded};
-pub use id::{InstanceId, InvalidId, KeyName, PlanId, RunId, StepId, TenantId, WorkflowName, check_prefix, check_signal, check_tenant};
+pub use id::{
+    InstanceId, InvalidId, KeyName, PlanId, RouteName, RunId, StepId, TenantId, WorkflowName, check_foreign, check_prefix, check_signal,
+    check_tenant,
+};
 pub use key::{Callback, Held, Key, Target};
 pub use lock::{Lock, LockEvent};
 pub use machine::{Decision, Entity, IllegalTransition};
@@ -58,6 +62,7 @@ pub use plan::{Plan, PlanCreated, PlanEvent, PlanStatus};
 pub use policy::{GaveUp, InvalidPolicy, Jitter, Policy, Strategy, Verdict};
 pub use record::Record;
 pub use refusal::Refusal;
+pub use route::{Direction, MessageKind, RouteBox};
 pub use run::{Run, Status};
 pub use snapshot::Snapshot;
 pub use task::{Checkpoint, Conflict, Lease, OnFailure, TaskEvent, TaskOptions, TaskStatus, task_id};

@@ -1,6 +1,6 @@
 //! What all machines have in common: decide on a command, advance by an entry, and what is told to others on the way.
 //!
-//! A machine is a run, a limit, a letter box, a key, a plan or a lock. [`decide`] looks at the state of one entity and answers with entries and effects. [`advance`] folds an
+//! A machine is a run, a limit, a letter box, a key, a plan, a lock or a route. [`decide`] looks at the state of one entity and answers with entries and effects. [`advance`] folds an
 //! entry into the state and tells what it says to other entities: the outbox is a fold of the journal too.
 
 use crate::key::{self, Key};
@@ -8,6 +8,7 @@ use crate::letter::{self, LetterBox};
 use crate::limit::{self, Limit};
 use crate::lock::{self, Lock};
 use crate::plan::{self, Plan};
+use crate::route::{self, RouteBox};
 use crate::{Answer, Command, Effect, EntityId, Entry, Envelope, Message, Refusal, Run, Seq, Timestamp, run};
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,8 @@ pub enum Entity {
     Plan(Box<Plan>),
     /// A lock.
     Lock(Box<Lock>),
+    /// The dead letters of a route.
+    Route(Box<RouteBox>),
 }
 
 impl Entity {
@@ -87,6 +90,7 @@ impl Entity {
             (Entity::Key(key), EntityId::Key(name)) => key.name == *name,
             (Entity::Plan(plan), EntityId::Plan(id)) => plan.id == *id,
             (Entity::Lock(lock), EntityId::Lock(tenant)) => lock.tenant == *tenant,
+            (Entity::Route(letters), EntityId::Route(route)) => letters.route == *route,
             (_, _) => false,
         }
     }
@@ -100,6 +104,7 @@ impl Entity {
             Entity::Key(key) => key.seq,
             Entity::Plan(plan) => plan.seq,
             Entity::Lock(lock) => lock.seq,
+            Entity::Route(letters) => letters.seq,
         }
     }
 }
@@ -136,6 +141,8 @@ pub fn decide(id: &EntityId, state: Option<&Entity>, command: Command, now: Time
         (EntityId::Plan(id), Some(Entity::Plan(plan))) => plan::decide(id, Some(plan), command, now),
         (EntityId::Lock(tenant), None) => lock::decide(tenant, None, command, now),
         (EntityId::Lock(tenant), Some(Entity::Lock(lock))) => lock::decide(tenant, Some(lock), command, now),
+        (EntityId::Route(route), None) => route::decide(route, None, command, now),
+        (EntityId::Route(route), Some(Entity::Route(letters))) => route::decide(route, Some(letters), command, now),
         (_, Some(_)) => Ok(Decision::default()), // a state is kept under the id of its own kind
     }
 }
@@ -165,6 +172,10 @@ pub fn advance(id: &EntityId, state: Option<Entity>, entry: &Entry) -> Result<(E
         (EntityId::Lock(tenant), None) => lock::advance(tenant, None, entry).map(|(lock, said)| (Entity::Lock(Box::new(lock)), said)),
         (EntityId::Lock(tenant), Some(Entity::Lock(lock))) => {
             lock::advance(tenant, Some(*lock), entry).map(|(lock, said)| (Entity::Lock(Box::new(lock)), said))
+        }
+        (EntityId::Route(route), None) => route::evolve(route, None, entry).map(|letters| (Entity::Route(letters), Vec::new())),
+        (EntityId::Route(route), Some(Entity::Route(letters))) => {
+            route::evolve(route, Some(letters), entry).map(|letters| (Entity::Route(letters), Vec::new()))
         }
         (_, Some(_)) => Err(illegal(id, entry, "the state is that of another kind of entity")),
     }

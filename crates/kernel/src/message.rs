@@ -6,8 +6,8 @@ pub(crate) use stored::PayloadBody;
 
 use crate::random::Seed;
 use crate::{
-    Attempt, EntityId, Epoch, Failure, KeyName, Lease, Origin, Payload, PlanId, Revision, RunId, RunOptions, Seq, StepId, TaskStatus,
-    WorkflowName, run::Verb,
+    Attempt, Direction, EntityId, Epoch, Failure, KeyName, Lease, MessageKind, Origin, Payload, PlanId, Revision, RouteName, RunId,
+    RunOptions, Seq, StepId, TaskStatus, WorkflowName, run::Verb,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -199,7 +199,7 @@ pub struct Letter {
     pub tenant: Option<String>,
     /// Why.
     pub failure: Failure,
-    /// What the run was given, or the value of the key.
+    /// What the run was given, the value of the key, or the exact bytes of the message.
     pub payload: Payload,
 }
 
@@ -220,6 +220,19 @@ pub enum LetterAbout {
         /// The revision that expired.
         revision: Revision,
     },
+    /// A message.
+    Message {
+        /// What it was for.
+        route: RouteName,
+        /// Whether it came or went.
+        direction: Direction,
+        /// What it was.
+        kind: MessageKind,
+        /// Who sent it, or was to have it.
+        peer: String,
+        /// The id that the one who sent it gave it.
+        request: String,
+    },
 }
 
 impl LetterAbout {
@@ -227,7 +240,7 @@ impl LetterAbout {
     pub fn run(&self) -> Option<&RunId> {
         match self {
             LetterAbout::Step { run, .. } => Some(run),
-            LetterAbout::Expiry { .. } => None,
+            LetterAbout::Expiry { .. } | LetterAbout::Message { .. } => None,
         }
     }
 
@@ -235,17 +248,20 @@ impl LetterAbout {
     pub fn step(&self) -> Option<&StepId> {
         match self {
             LetterAbout::Step { step, .. } => Some(step),
-            LetterAbout::Expiry { .. } => None,
+            LetterAbout::Expiry { .. } | LetterAbout::Message { .. } => None,
         }
     }
 }
 
-/// For people: `step STEP of RUN`, or `expiry of KEY, revision REVISION`.
+/// For people: `step STEP of RUN`, `expiry of KEY, revision REVISION`, or `call REQUEST on ROUTE from PEER`.
 impl fmt::Display for LetterAbout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LetterAbout::Step { run, step } => write!(f, "step {step} of {run}"),
             LetterAbout::Expiry { key, revision } => write!(f, "expiry of {key}, revision {revision}"),
+            LetterAbout::Message { route, direction, kind, peer, request } => {
+                write!(f, "{} {request} on {route} {} {peer}", kind.as_str(), direction.word())
+            }
         }
     }
 }

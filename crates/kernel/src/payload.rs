@@ -10,6 +10,8 @@ use std::fmt;
 pub enum Encoding {
     /// JSON text.
     Json,
+    /// Bytes of which nothing is known.
+    Bytes,
 }
 
 impl Encoding {
@@ -17,12 +19,13 @@ impl Encoding {
     pub fn as_str(self) -> &'static str {
         match self {
             Encoding::Json => "json",
+            Encoding::Bytes => "bytes",
         }
     }
 
     /// The encoding of that stored name.
     pub fn parse(name: &str) -> Option<Self> {
-        (name == "json").then_some(Encoding::Json)
+        [Encoding::Json, Encoding::Bytes].into_iter().find(|encoding| encoding.as_str() == name)
     }
 }
 
@@ -67,6 +70,11 @@ impl Payload {
         Payload { encoding: Encoding::Json, bytes: bytes.into() }
     }
 
+    /// A payload of which nothing is known: what a message brought, readable or not.
+    pub fn bytes(bytes: impl Into<Bytes>) -> Self {
+        Payload { encoding: Encoding::Bytes, bytes: bytes.into() }
+    }
+
     /// The number of bytes.
     pub fn len(&self) -> usize {
         self.bytes.len()
@@ -92,5 +100,21 @@ mod tests {
     #[test]
     fn debug_output_does_not_show_the_content() {
         assert_eq!(format!("{:?}", Payload::json("\"secret\"")), "Payload(json, 8 bytes)");
+        assert_eq!(format!("{:?}", Payload::bytes("secret")), "Payload(bytes, 6 bytes)");
+    }
+
+    #[test]
+    fn an_encoding_is_known_by_its_name() {
+        for encoding in [Encoding::Json, Encoding::Bytes] {
+            assert_eq!(Encoding::parse(encoding.as_str()), Some(encoding));
+        }
+        assert_eq!(Encoding::parse("text"), None);
+    }
+
+    #[test]
+    fn every_byte_survives_being_saved() {
+        let payload = Payload::bytes((0..=255).collect::<Vec<u8>>());
+        let saved = serde_json::to_string(&payload).unwrap();
+        assert_eq!(serde_json::from_str::<Payload>(&saved).unwrap(), payload);
     }
 }

@@ -35,8 +35,13 @@ impl fmt::Debug for Seed {
 
 /// A short name for a text that is too long: 32 hexadecimal digits, the same for ever.
 pub fn digest(text: &str) -> String {
+    digest_of(text.as_bytes())
+}
+
+/// A short name for bytes: 32 hexadecimal digits, the same for ever.
+pub fn digest_of(bytes: &[u8]) -> String {
     use sha2::Digest;
-    Sha256::digest(text.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A stream of numbers that belongs to one branch of one run and has a name.

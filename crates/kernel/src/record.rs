@@ -10,7 +10,7 @@ mod read;
 
 use keys::HeldBody;
 use parts::{ApprovalBody, CutBody, SuppliedBody};
-pub(crate) use parts::{FailureBody, OptionsBody};
+pub(crate) use parts::{FailureBody, MessageBody, OptionsBody};
 
 use crate::{
     Attempt, EntityId, Entry, Epoch, Event, Heard, Letter, LetterAbout, Origin, Payload, Retried, Seq, StepId, TimerName, Timestamp,
@@ -148,6 +148,8 @@ struct Body {
     lock: Option<Vec<u8>>,
     #[prost(uint32, optional, tag = "44")]
     held_back: Option<u32>,
+    #[prost(message, optional, tag = "45")]
+    message: Option<MessageBody>,
 }
 
 impl From<&Entry> for Record {
@@ -263,6 +265,7 @@ impl From<&Entry> for Record {
                 match about {
                     LetterAbout::Step { run, step } => (body.run, body.step) = (Some(run.to_string()), Some(step.to_string())),
                     LetterAbout::Expiry { key, revision } => (body.key, body.revision) = (Some(key.to_string()), Some(*revision)),
+                    LetterAbout::Message { .. } => body.message = MessageBody::of(about),
                 }
                 body.tenant.clone_from(tenant);
                 body.failure = Some(failure.into());
@@ -270,6 +273,11 @@ impl From<&Entry> for Record {
             Event::LetterRedriven { letter, origin } | Event::LetterDropped { letter, origin } => {
                 body.signal = Some(*letter);
                 set_origin(&mut record, &mut body, origin);
+            }
+            Event::LetterFailed { letter, attempt, failure } => {
+                record.attempt = Some(*attempt);
+                record.reason = Some(failure.message.clone());
+                (body.signal, body.failure) = (Some(*letter), Some(failure.into()));
             }
             Event::RunCompensating { failure } => {
                 record.reason = failure.as_ref().map(|failure| failure.message.clone());

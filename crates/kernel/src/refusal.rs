@@ -1,7 +1,7 @@
 //! Bad input or an impossible request: answered, and leaves no trace.
 
 use crate::plan::PlanStatus;
-use crate::{KeyName, LetterId, PlanId, Revision, RunId, Status, StepId, TaskStatus, TenantId, code};
+use crate::{KeyName, LetterId, PlanId, Revision, RouteName, RunId, Status, StepId, TaskStatus, TenantId, code};
 
 /// Why a command was not carried out. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,6 +75,14 @@ pub enum Refusal {
     LetterNotFound {
         /// The letter.
         letter: LetterId,
+    },
+    /// A route has as many letters as it may have.
+    #[error("route {route} has {max} dead letters, which is all it may have; redrive or drop some of them first")]
+    TooManyLetters {
+        /// The route.
+        route: RouteName,
+        /// How many there may be.
+        max: usize,
     },
     /// No such key, or its time is over.
     #[error("there is no key {key}; it has expired, was deleted, or never was")]
@@ -184,6 +192,7 @@ impl Refusal {
             Refusal::WrongStatus { .. } | Refusal::TaskStatus { .. } => code::WRONG_STATUS,
             Refusal::StepNotFound { .. } => code::STEP_NOT_FOUND,
             Refusal::LetterNotFound { .. } => code::LETTER_NOT_FOUND,
+            Refusal::TooManyLetters { .. } => code::TOO_MANY_LETTERS,
             Refusal::KeyNotFound { .. } => code::KEY_NOT_FOUND,
             Refusal::KeyOwned { .. } => code::KEY_OWNED,
             Refusal::KeyChanged { .. } => code::KEY_CHANGED,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::{EntityId, InstanceId, InvalidId, Refusal, TenantId, code};
+use steadfast_kernel::{Code, EntityId, Failure, InstanceId, InvalidId, LetterId, Refusal, TenantId, code};
 use steadfast_store::CommonsError;
 
 /// Why a request was not carried out.
@@ -99,6 +99,26 @@ pub enum Error {
         /// Which of that name.
         hash: String,
     },
+    /// Somebody is trying that dead letter again just now.
+    #[error("dead letter {letter} is being tried again just now; look at it when that is over")]
+    LetterBusy {
+        /// The letter.
+        letter: LetterId,
+    },
+    /// A message was sent or handled again, and failed again.
+    #[error("the message of dead letter {letter} was not delivered, and the letter is still there: {failure}")]
+    NotDelivered {
+        /// The letter.
+        letter: LetterId,
+        /// Why.
+        failure: Failure,
+    },
+    /// Nobody here can send or handle messages again.
+    #[error("dead letter {letter} is a message, and nothing here can send or handle messages; redrive it where that is done")]
+    NoRedelivery {
+        /// The letter.
+        letter: LetterId,
+    },
     /// Too much is waiting already.
     #[error("too much is waiting already ({what}); try again in {retry_after:?}")]
     Busy {
@@ -151,6 +171,9 @@ impl Error {
             Error::SharingAway { .. } => code::SHARING_AWAY,
             Error::SharedForeign { .. } => code::SHARED_FOREIGN,
             Error::DefinitionNotHere { .. } => code::DEFINITION_NOT_HERE,
+            Error::LetterBusy { .. } => code::LETTER_BUSY,
+            Error::NotDelivered { .. } => code::NOT_DELIVERED,
+            Error::NoRedelivery { .. } => code::NO_REDELIVERY,
             Error::Busy { .. } => code::BUSY,
             Error::Stopped => code::STOPPED,
             Error::Unavailable { source, .. } => source.as_ref().map_or(code::STORE_UNAVAILABLE, |source| source.code()),
@@ -171,6 +194,20 @@ impl Error {
             Error::SharingAway { .. } => Some(SHARING_RETRY_AFTER),
             _ => None,
         }
+    }
+
+    /// The same as a failure of whoever asked: transient if it may pass, with the code that fits.
+    pub fn to_failure(&self) -> Failure {
+        let code = match self {
+            Error::Refused(Refusal::TooManyLetters { .. }) | Error::PayloadTooLarge { .. } | Error::Busy { .. } => Code::ResourceExhausted,
+            Error::NotDelivered { failure, .. } => return failure.clone(),
+            Error::InvalidId(_) | Error::InvalidSetting(_) | Error::InvalidInput { .. } => Code::InvalidArgument,
+            error if error.is_retryable() => Code::Unavailable,
+            Error::Stopped => Code::Unavailable,
+            Error::Refused(_) | Error::LetterBusy { .. } | Error::NoRedelivery { .. } => Code::FailedPrecondition,
+            _ => Code::Internal,
+        };
+        Failure::new(code, self.to_string())
     }
 
     pub(crate) fn busy(what: &'static str) -> Self {

@@ -6,6 +6,7 @@
 //! - the committer merges what is waiting into durable commits;
 //! - the timer keeper says when something is due;
 //! - callbacks tell of the ends of keys, a lane per target;
+//! - [`Redeliver`] is who can send or handle messages of dead letters again;
 //! - [`host`] polls the futures of workflow code, by turns;
 //! - a [`Worker`] does that in another process, for an engine that it is attached to;
 //! - the commons' worker shares plans, tasks and locks with other instances;
@@ -28,6 +29,7 @@ pub mod host;
 pub mod measure;
 pub mod metrics;
 mod outbox;
+mod redeliver;
 mod retention;
 mod shard;
 mod timers;
@@ -35,12 +37,16 @@ mod timers;
 pub use callbacks::{Call, Callbacks, Caller, Expired, Handler, Handlers};
 pub use commons::{Fallback, Sharing, SharingHealth, SharingState};
 pub use config::Config;
-pub use engine::{Builder, CreatePlan, Elsewhere, ElsewherePlan, Engine, Found, FoundPlan, Put, Start, Wanted, WeakEngine};
+pub use engine::{
+    Builder, CreatePlan, Elsewhere, ElsewherePlan, Engine, Found, FoundPlan, Put, RedriveLetters, RedrivenLetters, Start, Wanted,
+    WeakEngine,
+};
 pub use error::Error;
 pub use feed::{Fed, Feed, Follow, Position};
 pub use health::Health;
 pub use host::{Attempted, Code, Observer, PlanSpec, Registered, Registry, Replayed, RunEnded, Span, Terms};
 pub use host::{Broken, Duplex, Gone, Hello, Offer, Parted, Worker, WorkerView, Workers};
+pub use redeliver::{MessageLetter, Redeliver};
 pub use retention::Retention;
 pub use shard::{RunView, TaskView};
 pub use steadfast_kernel::run::{StepKind, StepStatus, StepView, Try};

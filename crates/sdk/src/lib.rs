@@ -78,7 +78,7 @@ pub use keys::{
     CallbackPage, Change, DeleteKey, Expired, HeldKey, KeyPage, KeyStamp, ListKeys, PutKey, RenewKey, Watch, WatchKeys, Watched,
 };
 pub use lease::{AcquireLease, Lease, Lost};
-pub use letters::{DeadLetter, LetterPage};
+pub use letters::{DeadLetter, LetterPage, RedriveAll, Redriven};
 pub use list::{ListRuns, RunPage};
 pub use operate::{Act, Retry};
 pub use plans::{CreatePlan, Plan, PlanHandle, PlanInfo, Task, TaskInfo};
@@ -87,17 +87,17 @@ pub use steadfast_kernel::limit::Limit;
 pub use steadfast_kernel::plan::{Cause, StopWhen};
 pub use steadfast_kernel::run::{Ended, Preview, RetryContext};
 pub use steadfast_kernel::{
-    Checkpoint, Class, Code, Conflict, EntityId, Entry, Event, Failure, FailureError, Jitter, KeyName, LimitKey, MaxRetriesExceeded,
-    OnFailure, PlanId, PlanStatus, Policy, Recovery, Revision, RunId, Status, StepId, Strategy, Target, TaskEvent, TaskStatus, TenantId,
-    Timestamp, Wait,
+    Checkpoint, Class, Code, Conflict, Direction, EntityId, Entry, Event, Failure, FailureError, Jitter, KeyName, LetterAbout, LetterHome,
+    LetterId, LimitKey, MaxRetriesExceeded, MessageKind, OnFailure, Payload, PlanId, PlanStatus, Policy, Recovery, Revision, RunId, Status,
+    StepId, Strategy, Target, TaskEvent, TaskStatus, TenantId, Timestamp, Wait,
 };
 pub use steadfast_macros::workflow;
 pub use steadfast_runtime::clock::{Clock, SystemClock, VirtualClock};
 pub use steadfast_runtime::{
-    Call, Callbacks, Caller, Config, Fallback, Fed, Feed, Follow, Health, Position, Replayed, Retention, Role, RunView, Sharing,
-    SharingHealth, SharingState, StepKind, StepStatus, StepView, Try,
+    Call, Callbacks, Caller, Config, Fallback, Fed, Feed, Follow, Health, MessageLetter, Position, Redeliver, Replayed, Retention, Role,
+    RunView, Sharing, SharingHealth, SharingState, StepKind, StepStatus, StepView, Try,
 };
-pub use steadfast_store::{CallbackRow, LetterRow, LockRow, RunRow, Store, memory};
+pub use steadfast_store::{CallbackRow, LetterFilter, LetterKind, LetterRow, LockRow, RunRow, Store, memory};
 #[cfg(feature = "redis")]
 pub use steadfast_store_redis::Settings as RedisSettings;
 pub use workflow::{Workflow, WorkflowResult};

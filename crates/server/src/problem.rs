@@ -123,11 +123,16 @@ fn status(code: &str) -> StatusCode {
         | code::TENANTS_LOCKED
         | code::ELSEWHERE
         | code::SHARED_FOREIGN
+        | code::LETTER_BUSY
+        | code::NOT_DELIVERED
+        | code::NO_REDELIVERY
         | code::DEFINITION_NOT_HERE => StatusCode::CONFLICT,
         code::PAYLOAD_TOO_LARGE => StatusCode::PAYLOAD_TOO_LARGE,
         code::MEDIA_TYPE => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         code::STEP_NOT_FOUND | code::INVALID_INPUT | code::INVALID_PLAN | code::CALLBACK_NOT_ALLOWED => StatusCode::UNPROCESSABLE_ENTITY,
-        code::TOO_MANY_SIGNALS | code::TOO_MANY_ENDS | code::BUSY | code::TOO_MANY_REQUESTS => StatusCode::TOO_MANY_REQUESTS,
+        code::TOO_MANY_SIGNALS | code::TOO_MANY_ENDS | code::TOO_MANY_LETTERS | code::BUSY | code::TOO_MANY_REQUESTS => {
+            StatusCode::TOO_MANY_REQUESTS
+        }
         code::INTERNAL | code::JOURNAL_BROKEN => StatusCode::INTERNAL_SERVER_ERROR,
         _ => StatusCode::SERVICE_UNAVAILABLE, // the store, the engine, a time that is over: all of them may pass
     }

@@ -32,8 +32,9 @@ use std::path::Path;
 use std::sync::Arc;
 use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, PlanId, Record, RunId, Seq, Snapshot, TenantId, Timer};
 use steadfast_store::{
-    Batch, CallbackCursor, CallbackFilter, CallbackRow, Commit, Definition, Error, Fed, Head, KeyRow, LetterCursor, LetterRow, LockRow,
-    PlanCursor, PlanFilter, PlanRow, Position, RunCursor, RunFilter, RunRow, ShardId, Store, Sweep, Swept, TaskCount, TimerKey,
+    Batch, CallbackCursor, CallbackFilter, CallbackRow, Commit, Definition, Error, Fed, Head, KeyRow, LetterCursor, LetterFilter,
+    LetterRow, LockRow, PlanCursor, PlanFilter, PlanRow, Position, RunCursor, RunFilter, RunRow, ShardId, Store, Sweep, Swept, TaskCount,
+    TimerKey,
 };
 use tables::{callbacks, definitions, events, feed, keys, letters, locks, outbox, plans, runs, shards, snapshots, sweep, tasks, timers};
 use writer::Writer;
@@ -137,9 +138,25 @@ impl Store for Embedded {
         self.0.readers.read("read a dead letter", move |db| letters::get(db, &letter)).await
     }
 
-    async fn letters(&self, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error> {
-        let after = after.cloned();
-        self.0.readers.read("list dead letters", move |db| letters::list(db, after.as_ref(), limit)).await
+    async fn letters(&self, filter: &LetterFilter, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error> {
+        let (filter, after) = (filter.clone(), after.cloned());
+        self.0
+            .readers
+            .read("list dead letters", move |db| letters::list(db, &filter, letters::Order::NewestFirst, after.as_ref(), limit))
+            .await
+    }
+
+    async fn oldest_letters(&self, filter: &LetterFilter, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error> {
+        let (filter, after) = (filter.clone(), after.cloned());
+        self.0
+            .readers
+            .read("list dead letters", move |db| letters::list(db, &filter, letters::Order::OldestFirst, after.as_ref(), limit))
+            .await
+    }
+
+    async fn letters_count(&self, filter: &LetterFilter) -> Result<u64, Error> {
+        let filter = filter.clone();
+        self.0.readers.read("count dead letters", move |db| letters::count_of(db, &filter)).await
     }
 
     async fn keys(&self, names: &[KeyName]) -> Result<Vec<KeyRow>, Error> {

@@ -156,10 +156,10 @@ pub enum OutboxChange {
     },
 }
 
-/// What lists need to know of a dead letter; its bytes are in the journal of its box or key.
+/// What lists need to know of a dead letter; its bytes are in the journal of its box, route or key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LetterRow {
-    /// The shard of its box or key.
+    /// The shard of its box, route or key.
     pub shard: ShardId,
     /// Its id.
     pub letter: LetterId,
@@ -178,12 +178,14 @@ pub struct LetterRow {
 pub enum LetterChange {
     /// It is there.
     Put(LetterRow),
+    /// If it is there, that is why now.
+    Fail(LetterId, Failure),
     /// It is gone.
     Remove(LetterId),
 }
 
 impl LetterChange {
-    /// What an entry of a letter box or a key changes.
+    /// What an entry of a letter box, a route or a key changes.
     pub fn of(shard: ShardId, entity: &EntityId, entry: &Entry) -> Option<Self> {
         let home = LetterHome::of(entity)?;
         let id = |seq| LetterId { home: home.clone(), seq };
@@ -197,6 +199,7 @@ impl LetterChange {
                 added_at: entry.at,
             })),
             Event::LetterRedriven { letter, .. } | Event::LetterDropped { letter, .. } => Some(LetterChange::Remove(id(*letter))),
+            Event::LetterFailed { letter, failure, .. } => Some(LetterChange::Fail(id(*letter), failure.clone())),
             _ => None,
         }
     }

@@ -11,6 +11,7 @@ mod error;
 mod feed;
 mod filter;
 mod keys;
+mod letters;
 pub mod memory;
 mod plans;
 mod sweep;
@@ -23,6 +24,7 @@ pub use error::Error;
 pub use feed::{Fed, Position};
 pub use filter::{RunCursor, RunFilter};
 pub use keys::{CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, EndedBelow, KeyChange, KeyRow, key_changes};
+pub use letters::{LetterCursor, LetterFilter, LetterKind};
 pub use plans::{LockChange, LockRow, PlanCursor, PlanFilter, PlanRow, TaskCount, TaskRow};
 pub use sweep::{Sweep, Swept};
 
@@ -111,9 +113,15 @@ pub trait Store: Send + Sync + 'static {
     /// A dead letter.
     async fn letter(&self, letter: &LetterId) -> Result<Option<LetterRow>, Error>;
 
-    /// Dead letters, newest first: by the time of their arrival and then by id (home as text, then sequence), all descending. From the one after
-    /// `after`, at most `limit`.
-    async fn letters(&self, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error>;
+    /// Dead letters that the filter lets through, newest first: by the time of their arrival and then by id (home as text, then sequence), all descending.
+    /// From the one after `after`, at most `limit`.
+    async fn letters(&self, filter: &LetterFilter, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error>;
+
+    /// The same, oldest first: in exactly the other order.
+    async fn oldest_letters(&self, filter: &LetterFilter, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error>;
+
+    /// How many dead letters the filter lets through.
+    async fn letters_count(&self, filter: &LetterFilter) -> Result<u64, Error>;
 
     /// The rows of those keys that there are, in the order of their names. One that is named twice is there once.
     async fn keys(&self, names: &[KeyName]) -> Result<Vec<KeyRow>, Error>;
@@ -183,20 +191,5 @@ pub struct TimerKey {
 impl From<&Timer> for TimerKey {
     fn from(timer: &Timer) -> Self {
         TimerKey { due: timer.due, entity: timer.entity.clone(), name: timer.name.clone() }
-    }
-}
-
-/// The place of a dead letter in lists.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LetterCursor {
-    /// When it arrived.
-    pub added_at: Timestamp,
-    /// Its id.
-    pub letter: LetterId,
-}
-
-impl From<&LetterRow> for LetterCursor {
-    fn from(row: &LetterRow) -> Self {
-        LetterCursor { added_at: row.added_at, letter: row.letter.clone() }
     }
 }

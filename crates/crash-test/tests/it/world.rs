@@ -136,7 +136,7 @@ async fn read(store: &Embedded, before: &World) -> World {
     world.rows = store.runs(&RunFilter::default(), None, ALL).await.unwrap();
     world.timers = store.timers(SHARD, None, ALL).await.unwrap();
     world.outbox = store.outbox(SHARD, None, ALL).await.unwrap();
-    world.letters = store.letters(None, ALL).await.unwrap();
+    world.letters = store.letters(&steadfast_store::LetterFilter::default(), None, ALL).await.unwrap();
     let mut ids: Vec<EntityId> = (0..RUNS).map(|n| EntityId::Run(RunId::new(shapes::id(n)).unwrap())).collect();
     ids.extend(world.rows.iter().map(|row| EntityId::from(&row.run)));
     ids.extend(before.entities.keys().cloned());

@@ -87,7 +87,7 @@ fn change(key: &mut Key, entry: &Entry) -> Result<(), &'static str> {
             }
         }
         Event::LetterAdded(letter) => {
-            let LetterAbout::Expiry { revision, .. } = &letter.about else { return Err("the letter belongs to a run") };
+            let LetterAbout::Expiry { revision, .. } = &letter.about else { return Err("the letter belongs to something else") };
             let callback = key.callbacks.remove(revision).ok_or("there is no such callback")?;
             key.letters.insert(entry.seq, Callback { attempt: 1, failed: None, ..callback });
         }

@@ -82,6 +82,8 @@ pub fn decide(name: &KeyName, key: Option<&Key>, command: Command, now: Timestam
         | Command::AdoptRun(_)
         | Command::HandOverRun(_)
         | Command::AlertPlan { .. }
+        | Command::AddLetter(_)
+        | Command::FailLetter(_)
         | Command::Hear(_) => Ok(Decision::answer(Answer::Heard)),
     }
 }

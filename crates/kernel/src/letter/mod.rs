@@ -98,7 +98,7 @@ pub fn evolve(workflow: &WorkflowName, state: Option<LetterBox>, entry: &Entry) 
     match &entry.event {
         Event::LetterAdded(letter) => {
             let number = entry.heard.as_ref().map_or(0, |heard| heard.seq);
-            let LetterAbout::Step { run, step } = &letter.about else { return Err(wrong("the letter belongs to a key")) };
+            let LetterAbout::Step { run, step } = &letter.about else { return Err(wrong("the letter belongs to something else")) };
             letters.letters.insert(entry.seq, (run.clone(), step.clone(), number));
         }
         Event::LetterRedriven { letter, .. } => drop(letters.letters.remove(letter).ok_or_else(|| wrong("there is no such letter"))?),

@@ -2,7 +2,7 @@
 
 use super::{Letter, LetterAbout, Message, StartChild, TaskChanged, Wants};
 use crate::random::Seed;
-use crate::record::{FailureBody, OptionsBody};
+use crate::record::{FailureBody, MessageBody, OptionsBody};
 use crate::{Encoding, KeyName, Origin, Payload, PlanId, RunId, StepId, TaskStatus, WorkflowName};
 use bytes::Bytes;
 use prost::Message as _;
@@ -36,6 +36,7 @@ impl Message {
                 match about {
                     LetterAbout::Step { run, step } => (body.run, body.step) = (Some(run.to_string()), Some(step.to_string())),
                     LetterAbout::Expiry { key, revision } => (body.key, body.revision) = (Some(key.to_string()), Some(*revision)),
+                    LetterAbout::Message { .. } => body.message = MessageBody::of(about),
                 }
                 body.attempt = Some(*attempt);
                 body.tenant.clone_from(tenant);
@@ -102,6 +103,7 @@ impl Message {
             }
             "POST_LETTER" => Message::PostLetter(Letter {
                 about: match &body.key {
+                    _ if body.message.is_some() => body.message.as_ref()?.read()?,
                     Some(key) => LetterAbout::Expiry { key: KeyName::new(key).ok()?, revision: body.revision? },
                     None => LetterAbout::Step { run: RunId::new(body.run.as_deref()?).ok()?, step: step()? },
                 },
@@ -202,6 +204,8 @@ struct Body {
     holder: Option<String>,
     #[prost(uint64, optional, tag = "27")]
     fence: Option<u64>,
+    #[prost(message, optional, tag = "28")]
+    message: Option<MessageBody>,
 }
 
 /// A payload inside another message.

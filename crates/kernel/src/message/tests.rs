@@ -74,6 +74,8 @@ fn every_message() -> Vec<Message> {
     let letter = |about, tenant| Letter { about, attempt: 3, tenant, failure: failure(), payload: Payload::json("17") };
     let of_step = || LetterAbout::Step { run: run(), step: step() };
     let of_key = LetterAbout::Expiry { key: KeyName::new("session:7/a").unwrap(), revision: 1 << 60 };
+    let (route, direction, kind) = (RouteName::new("mail").unwrap(), Direction::Sent, MessageKind::Tell);
+    let of_message = LetterAbout::Message { route, direction, kind, peer: "b".into(), request: "7".into() };
     let origin = Origin { by: Some("ada".into()), why: Some("ordered twice".into()), command: Some("c-1".into()) };
     vec![
         Message::RequestSlot { epoch: 2, slots: 5 },
@@ -89,6 +91,7 @@ fn every_message() -> Vec<Message> {
         Message::PostLetter(letter(of_step(), Some("acme".into()))),
         Message::PostLetter(letter(of_step(), None)),
         Message::PostLetter(letter(of_key, None)),
+        Message::PostLetter(letter(of_message, None)),
         Message::SettleLetter { step: step(), after: 1 << 60 },
     ]
 }

@@ -2,7 +2,9 @@
 
 use super::micros;
 use crate::message::PayloadBody;
-use crate::{Class, Code, Failure, LimitKey, Limiting, Parent, Recovery, RunId, RunOptions, StepId};
+use crate::{
+    Class, Code, Direction, Failure, LetterAbout, LimitKey, Limiting, MessageKind, Parent, Recovery, RouteName, RunId, RunOptions, StepId,
+};
 use bytes::Bytes;
 use prost::Message;
 use std::time::Duration;
@@ -78,6 +80,40 @@ pub(crate) struct FailureBody {
     attempts: u32,
     #[prost(uint32, optional, tag = "7")]
     max_attempts: Option<u32>,
+}
+
+/// What a letter of a message is about.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct MessageBody {
+    #[prost(string, tag = "1")]
+    route: String,
+    #[prost(string, tag = "2")]
+    direction: String,
+    #[prost(string, tag = "3")]
+    kind: String,
+    #[prost(string, tag = "4")]
+    peer: String,
+    #[prost(string, tag = "5")]
+    request: String,
+}
+
+impl MessageBody {
+    /// Nothing if the letter is about something else.
+    pub(crate) fn of(about: &LetterAbout) -> Option<Self> {
+        let LetterAbout::Message { route, direction, kind, peer, request } = about else { return None };
+        let (direction, kind) = (direction.as_str().to_string(), kind.as_str().to_string());
+        Some(MessageBody { route: route.to_string(), direction, kind, peer: peer.clone(), request: request.clone() })
+    }
+
+    pub(crate) fn read(&self) -> Option<LetterAbout> {
+        Some(LetterAbout::Message {
+            route: RouteName::new(&self.route).ok()?,
+            direction: Direction::parse(&self.direction)?,
+            kind: MessageKind::parse(&self.kind)?,
+            peer: self.peer.clone(),
+            request: self.request.clone(),
+        })
+    }
 }
 
 impl RunOptions {

@@ -1,7 +1,7 @@
 //! An event out of its stored form.
 
 use super::parts::SuppliedBody;
-use super::{Body, FailureBody, OptionsBody, Record, plans};
+use super::{Body, FailureBody, MessageBody, OptionsBody, Record, plans};
 use crate::random::Seed;
 use crate::{Event, KeyName, Letter, LetterAbout, LimitKey, Origin, Retried, RunId, RunOptions, StepId, Timestamp, WorkflowName};
 use std::time::Duration;
@@ -91,6 +91,7 @@ pub(super) fn event(record: &Record, body: Body) -> Result<Event, &'static str> 
         "SLOT_RELEASED" => Event::SlotReleased { run: run()? },
         "LETTER_ADDED" => Event::LetterAdded(Box::new(Letter {
             about: match body.key {
+                _ if body.message.is_some() => body.message.as_ref().and_then(MessageBody::read).ok_or("message")?,
                 Some(_) => LetterAbout::Expiry { key: key(&body.key)?.ok_or("key")?, revision: revision()? },
                 None => LetterAbout::Step { run: run()?, step: body.step.as_deref().map(StepId::from_stored).ok_or("step")? },
             },
@@ -100,6 +101,7 @@ pub(super) fn event(record: &Record, body: Body) -> Result<Event, &'static str> 
             payload: payload()?,
         })),
         "LETTER_REDRIVEN" => Event::LetterRedriven { letter: body.signal.ok_or("signal")?, origin: origin() },
+        "LETTER_FAILED" => Event::LetterFailed { letter: body.signal.ok_or("signal")?, attempt: attempt()?, failure: failure()? },
         "KEY_PUT" => Event::KeyPut(Box::new(held()?)),
         "KEY_RENEWED" => Event::KeyRenewed {
             revision: revision()?,

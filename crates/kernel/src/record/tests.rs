@@ -4,7 +4,10 @@ mod plans;
 
 use super::*;
 use crate::random::Seed;
-use crate::{Code, Failure, Held, KeyName, LimitKey, Limiting, Parent, Recovery, RunId, RunOptions, Target, WorkflowName};
+use crate::{
+    Code, Direction, Failure, Held, KeyName, LimitKey, Limiting, MessageKind, Parent, Recovery, RouteName, RunId, RunOptions, Target,
+    WorkflowName,
+};
 use plans::{every_event_of_plans, task_options};
 
 fn step() -> StepId {
@@ -74,6 +77,21 @@ fn every_event_of_keys() -> Vec<Event> {
         Event::CallbackSettled { revision: 3, attempt: 2, run: None },
         Event::CallbackSettled { revision: 3, attempt: 2, run: Some(run()) },
         Event::LetterAdded(Box::new(letter)),
+    ]
+}
+
+/// Every event of a route.
+fn every_event_of_routes() -> Vec<Event> {
+    let letter = |direction, kind, tenant| {
+        let (route, peer, request) = (RouteName::new("mail/send.v2").unwrap(), "10.0.0.7:7373".into(), "r/1?a=b".into());
+        let about = LetterAbout::Message { route, direction, kind, peer, request };
+        Event::LetterAdded(Box::new(Letter { about, attempt: 3, tenant, failure: failure(), payload: Payload::bytes(&b"\xff\0"[..]) }))
+    };
+    vec![
+        letter(Direction::Received, MessageKind::Call, None),
+        letter(Direction::Sent, MessageKind::Tell, Some("acme".into())),
+        letter(Direction::Received, MessageKind::Frame, None),
+        Event::LetterFailed { letter: 1 << 40, attempt: u32::MAX, failure: failure() },
     ]
 }
 
@@ -177,18 +195,19 @@ fn every_event() -> Vec<Event> {
 }
 
 /// How many types of events there are.
-const TYPES: usize = 69;
+const TYPES: usize = 70;
 
 #[test]
 fn every_event_survives_being_stored() {
     let heard = [None, Some(Heard { from: run().into(), seq: 3 }), Some(Heard { from: EntityId::Letters(workflow()), seq: 1 })];
     let mut kinds = std::collections::BTreeSet::new();
-    for ((in_flight, heard), event) in [None, Some(0), Some(3)]
-        .into_iter()
-        .zip(heard)
-        .cycle()
-        .zip(every_event().into_iter().chain(every_event_of_keys()).chain(every_event_of_plans()))
-    {
+    for ((in_flight, heard), event) in [None, Some(0), Some(3)].into_iter().zip(heard).cycle().zip(
+        every_event()
+            .into_iter()
+            .chain(every_event_of_keys())
+            .chain(every_event_of_plans())
+            .chain(every_event_of_routes()),
+    ) {
         let entry = Entry {
             seq: 4,
             epoch: 2,

@@ -70,6 +70,8 @@ pub fn decide(id: &RunId, state: Option<&Run>, command: Command, now: Timestamp)
             Some(_),
             Command::DropLetter(_)
             | Command::RedriveLetter(_)
+            | Command::AddLetter(_)
+            | Command::FailLetter(_)
             | Command::PutKey(_)
             | Command::RenewKey(_)
             | Command::DeleteKey(_)

@@ -2,6 +2,7 @@
 
 pub(crate) mod keys;
 pub(crate) mod plans;
+pub(crate) mod routes;
 
 use std::time::Duration;
 use steadfast_kernel::random::Seed;

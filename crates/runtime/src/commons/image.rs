@@ -59,7 +59,7 @@ impl Image {
             Entity::Run(run) => TaskImage::of(run).map(Box::new).map(Image::Task),
             Entity::Plan(plan) => Some(Image::Plan(Box::new(PlanImage::of(plan)))),
             Entity::Lock(lock) => Some(Image::Lock(Box::new(LockImage::of(lock)))),
-            Entity::Limit(_) | Entity::Letters(_) | Entity::Key(_) => None,
+            Entity::Limit(_) | Entity::Letters(_) | Entity::Key(_) | Entity::Route(_) => None,
         }
     }
 }

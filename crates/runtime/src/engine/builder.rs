@@ -12,6 +12,7 @@ use crate::feed::Followers;
 use crate::health::Health;
 use crate::host::{Host, Observer, Pool, Registry};
 use crate::metrics::{OfCommits, OfShard, OfWorkers};
+use crate::redeliver::{Post, Redeliver};
 use crate::retention::Sweeper;
 use crate::shard::{Ports, Shard, State, unsettled};
 use crate::timers::{Leadership, Limits, Role, TimerKeeper};
@@ -43,6 +44,8 @@ pub struct Builder {
     pub caller: Option<Arc<dyn Caller>>,
     /// How tenants are shared with other instances; with nobody if there is nothing.
     pub sharing: Option<Sharing>,
+    /// Who can send and handle messages; without one, no dead letter of a message can be redriven.
+    pub redeliver: Option<Arc<dyn Redeliver>>,
 }
 
 impl Builder {
@@ -59,6 +62,7 @@ impl Builder {
             handlers: Handlers::default(),
             caller: None,
             sharing: None,
+            redeliver: None,
         }
     }
 
@@ -134,6 +138,7 @@ impl Builder {
             caller: self.caller.clone(),
             pool,
             common: shared.as_ref().map(|(common, _, _)| common.clone()),
+            post: Post::new(self.redeliver),
             tasks: tokio::sync::Mutex::new(None),
         };
         let engine = Engine { control, requests: requests.clone(), parts: Arc::new(parts) };

@@ -1,4 +1,4 @@
-//! The engine: the handle that others ask through. `builder.rs` starts it, `look.rs` is what can be seen of runs and limits, `letters.rs` what can be done about dead letters, `keys.rs` what can be done with keys, `plans.rs` with plans, their tasks and locks, `elsewhere.rs` is what can be seen of those that other instances have, `adopt.rs` how a task goes from one to another, `workers.rs` is about other processes that host runs.
+//! The engine: the handle that others ask through. `builder.rs` starts it, `look.rs` is what can be seen of runs and limits, `letters.rs` what can be done about dead letters, `redrive.rs` about many of them, `keys.rs` what can be done with keys, `plans.rs` with plans, their tasks and locks, `elsewhere.rs` is what can be seen of those that other instances have, `adopt.rs` how a task goes from one to another, `workers.rs` is about other processes that host runs.
 
 mod adopt;
 mod builder;
@@ -7,6 +7,7 @@ mod keys;
 mod letters;
 mod look;
 mod plans;
+mod redrive;
 mod weak;
 mod workers;
 
@@ -15,6 +16,7 @@ pub use builder::Builder;
 pub use elsewhere::{Elsewhere, ElsewherePlan, Found, FoundPlan};
 pub use keys::Put;
 pub use plans::CreatePlan;
+pub use redrive::{RedriveLetters, RedrivenLetters};
 pub use weak::WeakEngine;
 
 use crate::callbacks::{Caller, Handlers};
@@ -26,6 +28,7 @@ use crate::error::Error;
 use crate::feed::Followers;
 use crate::health::Health;
 use crate::host::{self, Pool, Registered, Registry, Terms};
+use crate::redeliver::Post;
 use crate::shard::{Control, Reply, Request, RunView, Waiter};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -68,6 +71,8 @@ struct Parts {
     pool: Arc<Pool>,
     /// What is shared with other instances.
     common: Option<Common>,
+    /// What is known of letters that are being tried again.
+    post: Post,
     tasks: tokio::sync::Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
 

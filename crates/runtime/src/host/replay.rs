@@ -180,6 +180,7 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
         | Event::LetterAdded(_)
         | Event::LetterRedriven { .. }
         | Event::LetterDropped { .. }
+        | Event::LetterFailed { .. }
         | Event::KeyPut(_)
         | Event::KeyRenewed { .. }
         | Event::KeyDeleted { .. }

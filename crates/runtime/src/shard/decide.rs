@@ -196,7 +196,7 @@ pub(super) fn not_found(id: &EntityId) -> Error {
     match id {
         EntityId::Run(run) => Refusal::RunNotFound { run: run.clone() }.into(),
         EntityId::Plan(plan) => Refusal::PlanNotFound { plan: plan.clone() }.into(),
-        EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) | EntityId::Lock(_) => {
+        EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) | EntityId::Lock(_) | EntityId::Route(_) => {
             Error::JournalBroken { entity: id.clone(), why: "it is no run".into() }
         }
     }
@@ -235,6 +235,8 @@ impl Ask {
                 | Command::RecordHeartbeat(_)
                 | Command::DropLetter(_)
                 | Command::RedriveLetter(_)
+                | Command::AddLetter(_)
+                | Command::FailLetter(_)
                 | Command::BreakElsewhere { .. }
                 | Command::Shared(_)
                 | Command::SettleClaim(_)

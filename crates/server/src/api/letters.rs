@@ -33,7 +33,7 @@ pub(super) struct Asked {
 pub(super) async fn list(State(app): State<Arc<App>>, Query(asked): Query<Asked>) -> Result<Json<Page<Letter>>, Problem> {
     let limit = within("limit", asked.limit, 1..=1000, 50)? as usize;
     let after: Option<LetterCursor> = asked.cursor.as_deref().map(|text| cursor::decode("cursor", text)).transpose()?;
-    let mut rows = app.engine.letters(after.as_ref(), limit + 1).await?;
+    let mut rows = app.engine.letters(&steadfast_store::LetterFilter::default(), after.as_ref(), limit + 1).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next_cursor = rows.last().filter(|_| more).map(|last| cursor::encode(&LetterCursor::from(last)));
@@ -42,7 +42,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, Query(asked): Query<Asked>
 
 /// A dead letter, with its bytes.
 #[utoipa::path(get, path = "/v1/letters/{id}", tag = "letters",
-    params(("id" = String, Path, description = "WORKFLOW.NUMBER, or key:KEY.NUMBER", example = "checkout.17")), responses(
+    params(("id" = String, Path, description = "WORKFLOW.NUMBER, key:KEY.NUMBER or route:ROUTE.NUMBER", example = "checkout.17")), responses(
     (status = 200, description = "The letter.", body = Letter),
     (status = 400, description = "No letter can have that id."),
     (status = 404, description = "There is no such letter."),
@@ -53,7 +53,7 @@ pub(super) async fn show(State(app): State<Arc<App>>, LetterPath(letter): Letter
 
 /// Has a dead letter tried again: the run of a step is retried from there, and an expiry is told anew.
 #[utoipa::path(post, path = "/v1/letters/{id}/redrive", tag = "letters", request_body = Option<Reason>, params(
-    ("id" = String, Path, description = "WORKFLOW.NUMBER, or key:KEY.NUMBER", example = "checkout.17"),
+    ("id" = String, Path, description = "WORKFLOW.NUMBER, key:KEY.NUMBER or route:ROUTE.NUMBER", example = "checkout.17"),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
 ), responses(
     (status = 204, description = "It is tried again."),
@@ -83,7 +83,7 @@ pub(super) struct Why {
 
 /// Throws a dead letter away.
 #[utoipa::path(delete, path = "/v1/letters/{id}", tag = "letters", params(
-    ("id" = String, Path, description = "WORKFLOW.NUMBER, or key:KEY.NUMBER", example = "checkout.17"),
+    ("id" = String, Path, description = "WORKFLOW.NUMBER, key:KEY.NUMBER or route:ROUTE.NUMBER", example = "checkout.17"),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
     Why,
 ), responses(

@@ -116,7 +116,11 @@ impl<S: Sync> FromRequestParts<S> for LetterPath {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let id = part(parts, "id").await?;
-        let wrong = || Problem::bad_request("the id of a dead letter is WORKFLOW.NUMBER or key:KEY.NUMBER, for example checkout.17");
+        let wrong = || {
+            Problem::bad_request(
+                "the id of a dead letter is WORKFLOW.NUMBER, key:KEY.NUMBER or route:ROUTE.NUMBER, for example checkout.17",
+            )
+        };
         LetterId::parse(&id).map(LetterPath).ok_or_else(wrong)
     }
 }

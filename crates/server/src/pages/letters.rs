@@ -26,7 +26,7 @@ pub(super) struct Asked {
 pub(super) async fn page(State(app): State<Arc<App>>, Query(asked): Query<Asked>) -> Result<Response, Problem> {
     let limit = within("limit", asked.limit, 1..=200, 50)? as usize;
     let after: Option<LetterCursor> = asked.cursor.as_deref().map(|text| cursor::decode("cursor", text)).transpose()?;
-    let mut rows = app.engine.letters(after.as_ref(), limit + 1).await?;
+    let mut rows = app.engine.letters(&steadfast_store::LetterFilter::default(), after.as_ref(), limit + 1).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(|last| cursor::encode(&LetterCursor::from(last)));
@@ -58,6 +58,10 @@ fn letter(row: &LetterRow, now: Timestamp) -> Markup {
                     LetterAbout::Step { run, step } => { "Step " code { (step_name(step)) } " of run " a href={ "/runs/" (run) } { (run) } }
                     LetterAbout::Expiry { key, revision } => {
                         "Nobody was told that the key " a href={ "/keys/" (key) } { (key) } " has expired (revision " (revision) ")"
+                    }
+                    LetterAbout::Message { route, direction, kind, peer, request } => {
+                        (words::sentence(kind.as_str())) " " code { (request) } " on route " code { (route) } " "
+                        (direction.word()) " " code { (peer) }
                     }
                 }
                 @if let Some(tenant) = &row.tenant { " for " (tenant) } ": "

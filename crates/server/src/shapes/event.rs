@@ -116,6 +116,16 @@ payload! {
     supplied: Vec<String>,
     /// The sequence of a letter's arrival in its box.
     letter: u64,
+    /// What a message was for.
+    route: String,
+    /// Whether a message was `received` or `sent`.
+    direction: String,
+    /// What a message was: a `call`, a `tell`, or a `frame` that nobody could read.
+    message_kind: String,
+    /// Who sent a message, or was to have it.
+    peer: String,
+    /// The id that the one who sent a message gave it.
+    request: String,
     /// The revision of a key: the one from here on, or the one that ended.
     revision: u64,
     /// The value of a key.
@@ -279,10 +289,19 @@ impl EventPayload {
                     LetterAbout::Expiry { key, revision } => {
                         EventPayload { key: Some(key.to_string()), revision: Some(*revision), ..none() }
                     }
+                    LetterAbout::Message { route, direction, kind, peer, request } => EventPayload {
+                        route: Some(route.to_string()),
+                        direction: Some(direction.as_str().into()),
+                        message_kind: Some(kind.as_str().into()),
+                        peer: Some(peer.clone()),
+                        request: Some(request.clone()),
+                        ..none()
+                    },
                 };
                 let (tenant, payload) = (letter.tenant.clone(), Some((&letter.payload).into()));
                 EventPayload { tenant, payload, ..about.failed(&letter.failure) }
             }
+            E::LetterFailed { letter, failure, .. } => EventPayload { letter: Some(*letter), ..none().failed(failure) },
             E::KeyPut(held) => Self::held(held),
             E::KeyRenewed { revision, ttl, expires_at, .. } => {
                 EventPayload { revision: Some(*revision), ttl_ms: Some(millis(*ttl)), expires_at: Some(Time(*expires_at)), ..none() }

@@ -32,9 +32,11 @@ impl Change {
             EntityId::Plan(plan) => ("plan", plan.to_string()),
             EntityId::Lock(tenant) => ("lock", tenant.to_string()),
             EntityId::Key(key) if !is_of_letter(&entry.event) => ("key", key.to_string()),
-            EntityId::Letters(_) | EntityId::Key(_) => {
+            EntityId::Letters(_) | EntityId::Key(_) | EntityId::Route(_) => {
                 let seq = match &entry.event {
-                    kernel::Event::LetterRedriven { letter, .. } | kernel::Event::LetterDropped { letter, .. } => *letter,
+                    kernel::Event::LetterRedriven { letter, .. }
+                    | kernel::Event::LetterDropped { letter, .. }
+                    | kernel::Event::LetterFailed { letter, .. } => *letter,
                     _ => entry.seq,
                 };
                 ("letter", LetterId { home: LetterHome::of(entity)?, seq }.to_string())
@@ -45,6 +47,7 @@ impl Change {
             kernel::Event::LetterAdded(letter) => match &letter.about {
                 LetterAbout::Step { run, .. } => run.to_string(),
                 LetterAbout::Expiry { key, .. } => key.to_string(),
+                LetterAbout::Message { route, .. } => route.to_string(),
             },
             _ => id.clone(),
         };

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use steadfast_server::{Config, Parts};
+use steadfast_store::LetterFilter;
 use steadfast_store::memory::Fault;
 use steadfast_test_servers::RedisServer;
 
@@ -147,7 +148,7 @@ async fn furnished(config: Config) -> Site {
     site.task_is("acme", "FAILED").await;
     site.task_is("calm", "WAITING").await;
     site.plan_is("ended", "COMPLETED").await;
-    until("two letters are there", async || site.engine.letters(None, 2).await.unwrap().len() == 2).await;
+    until("two letters are there", async || site.engine.letters(&LetterFilter::default(), None, 2).await.unwrap().len() == 2).await;
     site
 }
 

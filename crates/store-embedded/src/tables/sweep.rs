@@ -111,7 +111,7 @@ fn may_go(db: &Connection, shard: ShardId, sweep: &Sweep) -> rusqlite::Result<Op
                 Ok(is_over(row, is_final)? && !row.get::<_, bool>("has_tasks")?)
             })
             .optional(),
-        EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) | EntityId::Lock(_) => Ok(Some(false)),
+        EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) | EntityId::Lock(_) | EntityId::Route(_) => Ok(Some(false)),
     }
 }
 
@@ -119,7 +119,7 @@ fn remove_row(db: &Connection, entity: &EntityId) -> rusqlite::Result<()> {
     match entity {
         EntityId::Run(run) => db.prepare_cached("DELETE FROM runs WHERE run = ?1")?.execute([run.as_str()]).map(drop),
         EntityId::Plan(plan) => db.prepare_cached("DELETE FROM plans WHERE plan = ?1")?.execute([plan.as_str()]).map(drop),
-        EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) | EntityId::Lock(_) => Ok(()),
+        EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) | EntityId::Lock(_) | EntityId::Route(_) => Ok(()),
     }
 }
 

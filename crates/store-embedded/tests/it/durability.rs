@@ -28,7 +28,7 @@ async fn a_killed_store_has_everything_that_was_announced() {
     assert_eq!(found.run(&run("order-17")).await.unwrap(), store.run(&run("order-17")).await.unwrap());
     assert_eq!(found.timers(0, None, 9).await.unwrap(), store.timers(0, None, 9).await.unwrap());
     assert_eq!(found.outbox(0, None, 9).await.unwrap().len(), 1);
-    assert_eq!(found.letters(None, 9).await.unwrap().len(), 1);
+    assert_eq!(found.letters(&steadfast_store::LetterFilter::default(), None, 9).await.unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use crate::{
     Append, Batch, CallbackChange, CallbackFilter, CallbackRow, Commit, Error, Fence, Forgotten, Head, KeyChange, KeyRow, LetterChange,
-    LetterRow, LockChange, LockRow, OutboxChange, PlanFilter, PlanRow, RunRow, ShardId, Store, TaskRow, TimerChange,
+    LetterFilter, LetterRow, LockChange, LockRow, OutboxChange, PlanFilter, PlanRow, RunRow, ShardId, Store, TaskRow, TimerChange,
 };
 use bytes::Bytes;
 use std::time::Duration;
@@ -329,7 +329,7 @@ pub(super) async fn all_messages(store: &impl Store, shard: ShardId) -> Vec<Enve
 }
 
 pub(super) async fn all_letters(store: &impl Store) -> Vec<LetterRow> {
-    store.letters(None, usize::MAX).await.unwrap()
+    store.letters(&LetterFilter::default(), None, usize::MAX).await.unwrap()
 }
 
 pub(super) async fn all_keys(store: &impl Store) -> Vec<KeyRow> {

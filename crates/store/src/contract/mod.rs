@@ -203,12 +203,15 @@ macro_rules! contract_tests {
                 a_letter_comes_back,
                 letters_of_boxes_are_apart,
                 letters_of_keys_come_back,
+                letters_of_messages_come_back,
+                a_newer_failure_takes_the_place_of_the_older_one,
                 a_letter_is_replaced,
                 letters_come_newest_first,
                 pages_of_letters_meet,
                 what_is_removed_is_gone,
                 removing_what_is_not_there_is_fine,
                 letters_of_one_batch_change_in_order,
+                letters_are_found_by_what_is_asked_for,
                 letters_stand_and_fall_with_their_events,
             }
             keys {

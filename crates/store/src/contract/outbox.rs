@@ -105,6 +105,7 @@ pub async fn every_message_comes_back(harness: &impl Harness) {
         entity("b"),
         EntityId::Limit(LimitKey::of_workflow(&workflow("bill"))),
         EntityId::Letters(workflow("team/bill")),
+        EntityId::Route(steadfast_kernel::RouteName::new("team/mail").unwrap()),
         EntityId::Plan(plan_id("switch-17")),
         EntityId::Lock(tenant("acme/eu")),
     ];

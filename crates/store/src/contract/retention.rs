@@ -85,7 +85,7 @@ pub async fn everything_of_a_swept_run_is_gone(harness: &impl Harness) {
     assert!(store.journal(&entity("a"), 0, 9).await.unwrap().is_empty());
     assert_eq!(store.journal(&entity("a-1"), 0, 9).await.unwrap().len(), 2);
     assert_eq!(store.timers(0, None, 9).await.unwrap().len(), 1);
-    assert_eq!(store.letters(None, 9).await.unwrap().len(), 1);
+    assert_eq!(store.letters(&crate::LetterFilter::default(), None, 9).await.unwrap().len(), 1);
     assert_eq!(store.snapshot(&entity("a")).await.unwrap(), None);
     assert_eq!(store.snapshot(&entity("a-1")).await.unwrap(), Some(snapshot("a-1", 2)));
     assert!(store.half_swept(0).await.unwrap().is_empty());

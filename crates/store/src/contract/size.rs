@@ -7,8 +7,8 @@ use super::fixture::{
     plans, put_callback, put_key, put_lock, record, row, rows, run, snapshot, step, task_row, tenant, timer, workflow,
 };
 use crate::{
-    Append, Batch, CallbackCursor, CallbackFilter, KeyRow, LetterChange, LetterCursor, LockRow, PlanCursor, PlanFilter, PlanRow, RunCursor,
-    RunFilter, RunRow, Store, TimerKey,
+    Append, Batch, CallbackCursor, CallbackFilter, KeyRow, LetterChange, LetterCursor, LetterFilter, LockRow, PlanCursor, PlanFilter,
+    PlanRow, RunCursor, RunFilter, RunRow, Store, TimerKey,
 };
 use steadfast_kernel::{Held, Lease, Letter, LetterAbout, Message, Payload, Record, StepId, TimerName};
 
@@ -81,7 +81,7 @@ pub async fn a_page_is_full_if_there_is_more(harness: &impl Harness) {
     assert_eq!(store.to_recover(0, None, PAGE).await.unwrap().len(), PAGE);
     assert_eq!(store.timers(0, None, PAGE).await.unwrap().len(), PAGE);
     assert_eq!(store.outbox(0, None, PAGE).await.unwrap().len(), PAGE);
-    assert_eq!(store.letters(None, PAGE).await.unwrap().len(), PAGE);
+    assert_eq!(store.letters(&LetterFilter::default(), None, PAGE).await.unwrap().len(), PAGE);
     assert_eq!(store.keys_below("run-", None, PAGE).await.unwrap().len(), PAGE);
     assert_eq!(store.callbacks(&CallbackFilter::default(), None, PAGE).await.unwrap().len(), PAGE);
     assert_eq!(store.plans(&PlanFilter::default(), None, PAGE).await.unwrap().len(), PAGE);
@@ -179,7 +179,7 @@ pub async fn the_longest_ids_come_back(harness: &impl Harness) {
     let senders: Vec<_> = all_messages(&store, 0).await.iter().map(|message| message.from.to_string()).collect();
     assert_eq!(senders, ids.clone().map(|id| format!("letters:{id}")));
     let after = LetterCursor::from(&letter(&ids[1], 1, 5));
-    assert_eq!(store.letters(Some(&after), 9).await.unwrap(), [letter(&ids[0], 1, 5)]);
+    assert_eq!(store.letters(&LetterFilter::default(), Some(&after), 9).await.unwrap(), [letter(&ids[0], 1, 5)]);
     assert_eq!(store.keys_below(&ids[0][..127], Some(&key_row(&ids[0]).key), 9).await.unwrap(), [key_row(&ids[1])]);
     assert_eq!(store.keys_below(&ids[1], None, 9).await.unwrap(), [key_row(&ids[1])]);
     assert_eq!(

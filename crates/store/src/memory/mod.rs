@@ -10,8 +10,9 @@ mod tables;
 pub use faults::{Fault, Faults, Gate};
 
 use crate::{
-    Batch, CallbackCursor, CallbackFilter, CallbackRow, Commit, Definition, Error, Fed, Head, KeyRow, LetterCursor, LetterRow, LockRow,
-    PlanCursor, PlanFilter, PlanRow, Position, RunCursor, RunFilter, RunRow, ShardId, Store, Sweep, Swept, TaskCount, TimerKey,
+    Batch, CallbackCursor, CallbackFilter, CallbackRow, Commit, Definition, Error, Fed, Head, KeyRow, LetterCursor, LetterFilter,
+    LetterRow, LockRow, PlanCursor, PlanFilter, PlanRow, Position, RunCursor, RunFilter, RunRow, ShardId, Store, Sweep, Swept, TaskCount,
+    TimerKey,
 };
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -232,9 +233,19 @@ impl Store for Memory {
         Ok(self.tables.lock().letter(letter))
     }
 
-    async fn letters(&self, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error> {
+    async fn letters(&self, filter: &LetterFilter, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error> {
         self.alive()?;
-        Ok(self.tables.lock().letters(after, limit))
+        Ok(self.tables.lock().letters(filter, after, limit))
+    }
+
+    async fn oldest_letters(&self, filter: &LetterFilter, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().oldest_letters(filter, after, limit))
+    }
+
+    async fn letters_count(&self, filter: &LetterFilter) -> Result<u64, Error> {
+        self.alive()?;
+        Ok(self.tables.lock().letters_count(filter))
     }
 
     async fn keys(&self, names: &[KeyName]) -> Result<Vec<KeyRow>, Error> {

@@ -48,7 +48,7 @@ impl Tables {
                 match entity {
                     EntityId::Run(run) => drop(self.runs.remove(run)),
                     EntityId::Plan(plan) => drop(self.plans.remove(plan)),
-                    EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) | EntityId::Lock(_) => {}
+                    EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) | EntityId::Lock(_) | EntityId::Route(_) => {}
                 }
                 self.timers.retain(|(of, _), _| of != entity);
                 self.snapshots.remove(entity);
@@ -81,7 +81,7 @@ impl Tables {
                 let row = self.plans.get(plan)?;
                 row.shard == shard && sweep.fits_plan(row) && !has_tasks(plan)
             }
-            EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) | EntityId::Lock(_) => false,
+            EntityId::Limit(_) | EntityId::Letters(_) | EntityId::Key(_) | EntityId::Lock(_) | EntityId::Route(_) => false,
         };
         Some(is_over && !self.speaks(&sweep.entity))
     }

@@ -2,8 +2,8 @@
 
 use crate::{
     Batch, CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, Definition, Error, Fed, Fence, Forgotten, Head, KeyChange, KeyRow,
-    LetterChange, LetterCursor, LetterRow, LockChange, LockRow, OutboxChange, PlanCursor, PlanFilter, PlanRow, Position, RunCursor,
-    RunFilter, RunRow, ShardId, TaskCount, TimerChange, TimerKey,
+    LetterChange, LetterCursor, LetterFilter, LetterRow, LockChange, LockRow, OutboxChange, PlanCursor, PlanFilter, PlanRow, Position,
+    RunCursor, RunFilter, RunRow, ShardId, TaskCount, TimerChange, TimerKey,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -75,6 +75,9 @@ impl Tables {
         for change in &batch.letters {
             match change {
                 LetterChange::Put(row) => drop(self.letters.insert(row.letter.clone(), row.clone())),
+                LetterChange::Fail(letter, failure) => {
+                    self.letters.entry(letter.clone()).and_modify(|row| row.failure = failure.clone());
+                }
                 LetterChange::Remove(letter) => drop(self.letters.remove(letter)),
             }
         }
@@ -218,12 +221,24 @@ impl Tables {
         self.letters.get(letter).cloned()
     }
 
-    pub(super) fn letters(&self, after: Option<&LetterCursor>, limit: usize) -> Vec<LetterRow> {
+    pub(super) fn letters(&self, filter: &LetterFilter, after: Option<&LetterCursor>, limit: usize) -> Vec<LetterRow> {
         let follows = |row: &&LetterRow| after.is_none_or(|after| LetterCursor::from(*row) < *after);
-        let mut rows: Vec<_> = self.letters.values().filter(follows).cloned().collect();
+        let mut rows: Vec<_> = self.letters.values().filter(|row| filter.lets_through(row)).filter(follows).cloned().collect();
         rows.sort_by_key(|row| std::cmp::Reverse(LetterCursor::from(row)));
         rows.truncate(limit);
         rows
+    }
+
+    pub(super) fn oldest_letters(&self, filter: &LetterFilter, after: Option<&LetterCursor>, limit: usize) -> Vec<LetterRow> {
+        let follows = |row: &&LetterRow| after.is_none_or(|after| LetterCursor::from(*row) > *after);
+        let mut rows: Vec<_> = self.letters.values().filter(|row| filter.lets_through(row)).filter(follows).cloned().collect();
+        rows.sort_by_key(|row| LetterCursor::from(row));
+        rows.truncate(limit);
+        rows
+    }
+
+    pub(super) fn letters_count(&self, filter: &LetterFilter) -> u64 {
+        self.letters.values().filter(|row| filter.lets_through(row)).count() as u64
     }
 
     pub(super) fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Vec<Timer> {

@@ -33,6 +33,7 @@ fn letters(now: &World) {
         for change in history.journal.iter().filter_map(|entry| LetterChange::of(SHARD, id, entry)) {
             match change {
                 LetterChange::Put(row) => drop(letters.insert(row.letter.clone(), row)),
+                LetterChange::Fail(letter, failure) => drop(letters.entry(letter).and_modify(|row| row.failure = failure)),
                 LetterChange::Remove(letter) => drop(letters.remove(&letter)),
             }
         }

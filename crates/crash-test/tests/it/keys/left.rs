@@ -89,7 +89,7 @@ async fn read(store: &Embedded, process: u32, read_at: Timestamp, names: Vec<Key
         read_at,
         rows: store.keys_below("", None, ALL).await.unwrap(),
         callbacks: store.callbacks(&CallbackFilter::default(), None, ALL).await.unwrap(),
-        letters: store.letters(None, ALL).await.unwrap(),
+        letters: store.letters(&steadfast_store::LetterFilter::default(), None, ALL).await.unwrap(),
         timers: store.timers(0, None, ALL).await.unwrap(),
         runs: store.runs(&RunFilter::default(), None, ALL).await.unwrap(),
         journals,

@@ -9,6 +9,7 @@ use crate::facts::scenario::scenario;
 use crate::facts::{keys, plans, play, society};
 use crate::support::keys::session;
 use crate::support::plans::{plan_named, tenant};
+use crate::support::routes::mail;
 use crate::support::*;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -41,6 +42,7 @@ fn machine(id: &EntityId, entity: Option<&Entity>) -> &'static str {
         EntityId::Key(_) => "key",
         EntityId::Plan(_) => "plan",
         EntityId::Lock(_) => "lock",
+        EntityId::Route(_) => "letters of a route",
     }
 }
 
@@ -55,6 +57,8 @@ fn state(entity: Option<&Entity>) -> &'static str {
         Some(Entity::Limit(_)) => "FULL",
         Some(Entity::Letters(letters)) if letters.letters.is_empty() => "EMPTY",
         Some(Entity::Letters(_)) => "HOLDING",
+        Some(Entity::Route(letters)) if letters.letters.is_empty() => "EMPTY",
+        Some(Entity::Route(_)) => "HOLDING",
         Some(Entity::Key(key)) => match (key.held.is_some(), key.callbacks.is_empty() && key.letters.is_empty()) {
             (true, true) => "HELD",
             (true, false) => "HELD_OWING",
@@ -115,10 +119,10 @@ impl Seen {
 
     /// Asks everything of the states that are kept, and of those that came of it; all that was asked.
     fn ask_everything(&mut self) -> Vec<Sample> {
-        let of_plans = [EntityId::Plan(plan_named("p-9")), EntityId::Lock(tenant("acme"))];
+        let others = [EntityId::Plan(plan_named("p-9")), EntityId::Lock(tenant("acme")), EntityId::Route(mail())];
         [run_id().into(), limit_id("a"), EntityId::Letters(workflow("checkout")), EntityId::Key(session())]
             .iter()
-            .chain(&of_plans)
+            .chain(&others)
             .for_each(|id| self.keep(id, None));
         let mut asked = BTreeMap::new();
         for round in 0.. {
@@ -170,6 +174,7 @@ fn kind(entity: Option<&Entity>) -> String {
         Some(Entity::Run(run)) => format!("{status} {}", kind_of_run(run)),
         Some(Entity::Limit(limit)) => format!("{status} {} {} {}", limit.held().min(4), limit.line.len().min(3), limit.slots.min(4)),
         Some(Entity::Letters(letters)) => format!("{status} {}", letters.letters.len().min(3)),
+        Some(Entity::Route(letters)) => format!("{status} {}", letters.letters.len().min(3)),
         Some(Entity::Key(key)) => format!("{status} {} {} {}", told_of(key), key.callbacks.len().min(2), key.letters.len().min(2)),
         Some(Entity::Plan(plan)) => format!("{status} {}", kind_of_plan(plan)),
         Some(Entity::Lock(lock)) => {

@@ -3,7 +3,7 @@
 mod keys;
 mod plans;
 
-use crate::support::*;
+use crate::support::{routes, *};
 use keys::of_key;
 use std::collections::BTreeSet;
 use steadfast_kernel::machine::decide;
@@ -26,6 +26,7 @@ pub(super) fn decided(id: &EntityId, entity: Option<&Entity>) -> Vec<Decision> {
         (EntityId::Run(_), None) => of_nothing(),
         (EntityId::Limit(_), _) => of_limit(entity),
         (EntityId::Letters(_), _) => of_letters(entity),
+        (EntityId::Route(_), _) => of_route(entity),
         (EntityId::Key(_), _) => of_key(entity.and_then(Entity::key)),
         (EntityId::Plan(_), _) => plans::of_plan(id, entity.and_then(Entity::plan)),
         (EntityId::Lock(_), _) => plans::of_lock(id, entity.and_then(Entity::lock)),
@@ -189,6 +190,15 @@ fn of_letters(entity: Option<&Entity>) -> Vec<Command> {
     settled.chain(dropped).chain([posted]).collect()
 }
 
+fn of_route(entity: Option<&Entity>) -> Vec<Command> {
+    let letters: Vec<u64> = match entity {
+        Some(Entity::Route(letters)) => letters.letters.keys().copied().collect(),
+        _ => Vec::new(),
+    };
+    let settled = |letter: u64| [routes::fail(letter, timeout()), routes::redriven(letter, ada()), routes::dropped(letter, ada())];
+    letters.into_iter().flat_map(settled).chain(["r-1", "r-2", "r-3"].map(routes::add)).collect()
+}
+
 fn a_letter() -> Letter {
     let (run, step, payload) = (other_run("r-99"), id("charge#1"), Payload::json("17"));
     Letter { about: LetterAbout::Step { run, step }, attempt: 1, tenant: None, failure: poison(), payload }
@@ -257,6 +267,7 @@ fn of_others(entity: Option<&Entity>) -> Vec<Event> {
         Some(Entity::Limit(limit)) => runs.extend(limit.members.keys().cloned()),
         Some(Entity::Letters(held)) => letters.extend(held.letters.keys()),
         Some(Entity::Key(key)) => letters.extend(key.letters.keys()),
+        Some(Entity::Route(held)) => letters.extend(held.letters.keys()),
         _ => {}
     }
     let requested = |slots| runs.iter().map(move |run| Event::SlotRequested { run: run.clone(), epoch: 1, slots });
@@ -264,6 +275,8 @@ fn of_others(entity: Option<&Entity>) -> Vec<Event> {
     events.extend(runs.iter().map(|run| Event::SlotGranted { run: run.clone() }));
     events.extend(runs.iter().map(|run| Event::SlotReleased { run: run.clone() }));
     events.push(Event::LetterAdded(Box::new(a_letter())));
+    events.push(Event::LetterAdded(Box::new(routes::letter_of("r-9"))));
+    events.extend(letters.iter().map(|letter| Event::LetterFailed { letter: *letter, attempt: 2, failure: timeout() }));
     events.extend(keys::events(entity.and_then(Entity::key)));
     events.extend(letters.iter().map(|letter| Event::LetterRedriven { letter: *letter, origin: Origin::default() }));
     events.extend(letters.iter().map(|letter| Event::LetterDropped { letter: *letter, origin: Origin::default() }));

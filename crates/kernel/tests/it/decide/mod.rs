@@ -13,6 +13,7 @@ mod record_heartbeat;
 mod report_failure;
 mod resume_run;
 mod retry_run;
+mod routes;
 mod send_signal;
 mod start_run;
 mod status;

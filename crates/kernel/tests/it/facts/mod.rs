@@ -8,6 +8,7 @@ mod journal;
 pub(crate) mod keys;
 pub(crate) mod plans;
 mod reach;
+mod routes;
 mod saved;
 pub(crate) mod scenario;
 pub(crate) mod society;

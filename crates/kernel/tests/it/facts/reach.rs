@@ -93,5 +93,6 @@ pub(super) fn name(effect: &Effect) -> &'static str {
         Effect::Retire(_) => "Retire",
         Effect::Shorten(_) => "Shorten",
         Effect::Forget => "Forget",
+        Effect::Answer(Answer::Kept { .. }) => "Kept",
     }
 }

@@ -5,6 +5,7 @@
 mod commons;
 mod keys;
 mod plans;
+mod routes;
 
 use super::text::Journal;
 use crate::support::{Leaving, at, entry, run_completed, run_started, step_completed};
@@ -15,13 +16,14 @@ use steadfast_kernel::{Code, EntityId, Entry, Event, Failure, Payload, Record, R
 type Make = fn() -> Vec<Journal>;
 
 /// The files, all of which begin with `by-hand`.
-pub(super) const FILES: [(&str, Make); 6] = [
+pub(super) const FILES: [(&str, Make); 7] = [
     ("by-hand", || vec![journal("every-code", every_code())]),
     ("by-hand-defined", || vec![journal("defined", defined())]),
     ("by-hand-keys", keys::journals),
     ("by-hand-plans", plans::journals),
     ("by-hand-leases", plans::of_leases),
     ("by-hand-commons", commons::journals),
+    ("by-hand-routes", routes::journals),
 ];
 
 fn journal(run: &str, entries: Vec<Entry>) -> Journal {

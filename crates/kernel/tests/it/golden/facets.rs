@@ -5,8 +5,8 @@ mod plans;
 
 use std::collections::BTreeSet;
 use steadfast_kernel::{
-    Class, Code, EntityId, Entry, Event, Failure, Held, Letter, LetterAbout, Limiting, Origin, Parent, Recovery, Retried, RunOptions,
-    Target, TimerName,
+    Class, Code, Direction, EntityId, Entry, Event, Failure, Held, Letter, LetterAbout, Limiting, MessageKind, Origin, Parent, Recovery,
+    Retried, RunOptions, Target, TimerName,
 };
 
 /// Every form that a golden journal must have.
@@ -67,6 +67,14 @@ pub(super) fn all() -> BTreeSet<String> {
         "heard from a lock",
         "letter about a step",
         "letter about an expiry",
+        "letter about a call that came",
+        "letter about a tell that came",
+        "letter about a frame that came",
+        "letter about a call that went",
+        "letter about a tell that went",
+        "letter about a frame that went",
+        "letter of json",
+        "letter of bytes",
         "target is an address",
         "target is a run",
         "target is a handler",
@@ -109,6 +117,7 @@ fn whom(from: &EntityId) -> &'static str {
         EntityId::Key(_) => "key",
         EntityId::Plan(_) => "plan",
         EntityId::Lock(_) => "lock",
+        EntityId::Route(_) => "route",
     }
 }
 
@@ -154,13 +163,23 @@ fn of_event(event: &Event) -> Vec<String> {
             [vec![present("RUN_COMPENSATING.failure", failure.is_some())], failure.as_ref().map(of_failure).unwrap_or_default()].concat()
         }
         Event::LetterAdded(letter) => {
-            let Letter { about, attempt: _, tenant, failure, payload: _ } = &**letter;
+            let Letter { about, attempt: _, tenant, failure, payload } = &**letter;
             let about = match about {
                 LetterAbout::Step { run: _, step: _ } => "letter about a step",
                 LetterAbout::Expiry { key: _, revision: _ } => "letter about an expiry",
+                LetterAbout::Message { route: _, direction, kind, peer: _, request: _ } => match (direction, kind) {
+                    (Direction::Received, MessageKind::Call) => "letter about a call that came",
+                    (Direction::Received, MessageKind::Tell) => "letter about a tell that came",
+                    (Direction::Received, MessageKind::Frame) => "letter about a frame that came",
+                    (Direction::Sent, MessageKind::Call) => "letter about a call that went",
+                    (Direction::Sent, MessageKind::Tell) => "letter about a tell that went",
+                    (Direction::Sent, MessageKind::Frame) => "letter about a frame that went",
+                },
             };
-            [vec![about.to_string(), present("LETTER_ADDED.tenant", tenant.is_some())], of_failure(failure)].concat()
+            let bytes = format!("letter of {}", payload.encoding.as_str());
+            [vec![about.to_string(), bytes, present("LETTER_ADDED.tenant", tenant.is_some())], of_failure(failure)].concat()
         }
+        Event::LetterFailed { letter: _, attempt: _, failure } => of_failure(failure),
         Event::KeyPut(held) => of_held(held),
         Event::KeyRenewed { revision: _, ttl: _, expires_at: _, restated } => {
             let held = restated.as_deref().map(of_held).unwrap_or_default();

@@ -7,6 +7,7 @@ use std::fmt::{Debug, Display};
 use steadfast_kernel::key::{Callback, Failed, Held, Key};
 use steadfast_kernel::letter::LetterBox;
 use steadfast_kernel::limit::Limit;
+use steadfast_kernel::route::{Kept, RouteBox};
 use steadfast_kernel::run::{Ended, Open, Phase, script};
 use steadfast_kernel::{
     Entity, EntityId, Entry, Envelope, Failure, Letter, LetterAbout, Message, Payload, Run, RunOptions, StartChild, Timer, machine,
@@ -34,6 +35,7 @@ pub(super) fn folded(id: &EntityId, journal: &[Entry]) -> String {
         Entity::Key(key) => facts.key(&key),
         Entity::Plan(plan) => facts.plan(&plan),
         Entity::Lock(lock) => facts.lock(&lock),
+        Entity::Route(letters) => facts.route(&letters),
     }
     for Envelope { from: _, seq, to, message } in said {
         facts.say("said", format_args!("{seq} to {to}: {}", words(&message)));
@@ -167,6 +169,16 @@ impl Facts {
         self.say("place", seq);
         self.each("letter", letters);
         self.each("heard", heard);
+        self.each("carried out", commands);
+    }
+
+    fn route(&mut self, letters: &RouteBox) {
+        let RouteBox { route: _, seq, letters, messages, commands } = letters;
+        self.say("place", seq);
+        for (letter, Kept { message, attempts }) in letters {
+            self.say("letter", format_args!("{letter} after {attempts} attempts: {message}"));
+        }
+        self.each("message", messages);
         self.each("carried out", commands);
     }
 

@@ -4,7 +4,7 @@ use super::Event;
 
 impl Event {
     /// Every type of event, those of plans, tasks, locks and keys included.
-    pub const TYPES: [&str; 81] = [
+    pub const TYPES: [&str; 82] = [
         "RUN_STARTED",
         "STEP_STARTED",
         "STEP_COMPLETED",
@@ -40,6 +40,7 @@ impl Event {
         "LETTER_ADDED",
         "LETTER_REDRIVEN",
         "LETTER_DROPPED",
+        "LETTER_FAILED",
         "PLAN_CREATED",
         "PLAN_STARTED",
         "PLAN_PAUSED",

@@ -38,9 +38,12 @@ async fn untold(site: &Site, key: &str) -> u64 {
 
 /// Puts a key of whose end nobody will be told, and waits until it is a dead letter.
 async fn dead(site: &Site, key: &str) -> u64 {
-    let before = site.engine.letters(None, 100).await.unwrap().len();
+    let before = site.engine.letters(&steadfast_store::LetterFilter::default(), None, 100).await.unwrap().len();
     let revision = site.put(key, json!({"value": 1, "ttlMs": 1, "onExpire": {"url": site.url("/v1/nothing")}})).await;
-    until("it is a letter", async || site.engine.letters(None, 100).await.unwrap().len() > before).await;
+    until("it is a letter", async || {
+        site.engine.letters(&steadfast_store::LetterFilter::default(), None, 100).await.unwrap().len() > before
+    })
+    .await;
     revision
 }
 

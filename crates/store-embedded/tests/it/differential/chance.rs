@@ -2,8 +2,8 @@
 
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{
-    EntityId, Envelope, Failure, LetterAbout, LetterHome, LetterId, Message, Payload, PlanId, Record, RunId, Snapshot, Status, StepId,
-    Timer, TimerName, Timestamp, WorkflowName,
+    Direction, EntityId, Envelope, Failure, LetterAbout, LetterHome, LetterId, Message, MessageKind, Payload, PlanId, Record, RunId,
+    Snapshot, Status, StepId, Timer, TimerName, Timestamp, WorkflowName,
 };
 use steadfast_store::{
     Append, Batch, Definition, Fence, Forgotten, Head, LetterChange, LetterRow, OutboxChange, RunFilter, RunRow, Sweep, TaskRow,
@@ -12,10 +12,10 @@ use steadfast_store::{
 
 /// Few enough for operations to meet.
 pub(super) const IDS: [&str; 6] = ["a", "a-1", "a/1", "B", "b", "10"];
-pub(super) const ENTITIES: [&str; 10] =
-    ["a", "a-1", "key/a", "limit:key/a", "limit:workflow/a", "letters:a", "key:a", "key:a/b", "plan:a", "lock:a"];
+pub(super) const ENTITIES: [&str; 11] =
+    ["a", "a-1", "key/a", "limit:key/a", "limit:workflow/a", "letters:a", "key:a", "key:a/b", "plan:a", "lock:a", "route:a"];
 pub(super) const WORKFLOWS: [&str; 3] = ["bill", "Bill", "a/b"];
-pub(super) const HOMES: [&str; 5] = ["bill", "Bill", "a/b", "key:a", "key:bill"];
+pub(super) const HOMES: [&str; 7] = ["bill", "Bill", "a/b", "key:a", "key:bill", "route:a/b", "route:bill"];
 /// Of tenants, texts and what is looked for.
 const TEXTS: [&str; 6] = ["acme", "ACME 5%", "a_\\b", "b", "", "%"];
 const WAITS: [&str; 2] = ["TIMER", "SIGNAL"];
@@ -222,9 +222,19 @@ impl Chance {
         if self.below(3) == 0 {
             return LetterChange::Remove(letter);
         }
+        if self.below(4) == 0 {
+            return LetterChange::Fail(letter, Failure::transient(self.one_of(&TEXTS)));
+        }
         let about = match &letter.home {
             LetterHome::Workflow(_) => LetterAbout::Step { run: self.run(), step: StepId::new("", "read", 1).unwrap() },
             LetterHome::Key(key) => LetterAbout::Expiry { key: key.clone(), revision: self.below(60) },
+            LetterHome::Route(route) => LetterAbout::Message {
+                route: route.clone(),
+                direction: self.one_of(&[Direction::Received, Direction::Sent]),
+                kind: self.one_of(&[MessageKind::Call, MessageKind::Tell, MessageKind::Frame]),
+                peer: format!("peer-{}", self.below(3)),
+                request: format!("r-{}", self.below(9)),
+            },
         };
         let (tenant, failure) = (self.maybe(Self::text), Failure::poison(self.text()));
         LetterChange::Put(LetterRow { shard: self.shard(), letter, about, tenant, failure, added_at: self.time() })

@@ -4,10 +4,10 @@ use super::Seen;
 use super::chance::{ENTITIES, HOMES, IDS, SHARDS};
 use super::keys::PREFIXES;
 use super::plans::{self, Plans};
-use steadfast_kernel::{EntityId, Envelope, KeyName, LetterHome, LetterId, Record, RunId, Snapshot, Timer};
+use steadfast_kernel::{Class, EntityId, Envelope, KeyName, LetterHome, LetterId, Record, RunId, Snapshot, Timer};
 use steadfast_store::{
-    CallbackCursor, CallbackFilter, CallbackRow, Definition, Fed, Head, KeyRow, LetterCursor, LetterRow, Position, RunCursor, RunFilter,
-    RunRow, Store, TimerKey,
+    CallbackCursor, CallbackFilter, CallbackRow, Definition, Fed, Head, KeyRow, LetterCursor, LetterFilter, LetterKind, LetterRow,
+    Position, RunCursor, RunFilter, RunRow, Store, TimerKey,
 };
 
 /// What is asked for beside everything that there is.
@@ -34,7 +34,7 @@ pub(super) struct Contents {
     to_recover: Vec<[Vec<RunRow>; 2]>,
     timers: Vec<[Vec<Timer>; 2]>,
     outbox: Vec<[Vec<Envelope>; 2]>,
-    letters: [Vec<LetterRow>; 2],
+    letters: ([Vec<LetterRow>; 4], u64),
     letter: Vec<Option<LetterRow>>,
     keys: Vec<KeyRow>,
     keys_below: Vec<[Vec<KeyRow>; 2]>,
@@ -128,7 +128,10 @@ impl Contents {
         to_recover.iter().for_each(|pages| seen.pages("to_recover", pages));
         timers.iter().for_each(|pages| seen.pages("timers", pages));
         outbox.iter().for_each(|pages| seen.pages("outbox", pages));
-        seen.pages("letters", letters);
+        let ([newest, older, oldest, later], count) = letters;
+        seen.pages("letters", &[newest.clone(), older.clone()]);
+        seen.pages("oldest_letters", &[oldest.clone(), later.clone()]);
+        seen.either("letters_count", *count > 0);
     }
 }
 
@@ -189,8 +192,12 @@ async fn feed(store: &impl Store, page: usize) -> [Vec<Fed>; 2] {
     [first, store.feed(after, None, page * 4).await.unwrap()]
 }
 
-async fn letters(store: &impl Store, page: usize) -> [Vec<LetterRow>; 2] {
-    let rows = store.letters(None, page).await.unwrap();
-    let more = store.letters(rows.last().map(LetterCursor::from).as_ref(), page).await.unwrap();
-    [rows, more]
+async fn letters(store: &impl Store, page: usize) -> ([Vec<LetterRow>; 4], u64) {
+    let all = LetterFilter::default();
+    let rows = store.letters(&all, None, page).await.unwrap();
+    let more = store.letters(&all, rows.last().map(LetterCursor::from).as_ref(), page).await.unwrap();
+    let some = LetterFilter { kind: Some(LetterKind::ALL[page % 3]), class: [None, Some(Class::Transient)][page % 2], ..all };
+    let oldest = store.oldest_letters(&some, None, page).await.unwrap();
+    let later = store.oldest_letters(&some, oldest.last().map(LetterCursor::from).as_ref(), page).await.unwrap();
+    ([rows, more, oldest, later], store.letters_count(&some).await.unwrap())
 }

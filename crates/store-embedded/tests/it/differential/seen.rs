@@ -10,7 +10,7 @@ use steadfast_store::{
 pub(super) struct Seen(BTreeSet<String>);
 
 /// What must have happened beside every read, with an answer and without.
-const MUST: [&str; 61] = [
+const MUST: [&str; 63] = [
     "claim: done",
     "claim: again",
     "commit: applied",
@@ -37,6 +37,8 @@ const MUST: [&str; 61] = [
     "message: settled, was not there",
     "letter: put",
     "letter: replaced",
+    "letter: failed again",
+    "letter: failed, was not there",
     "letter: removed",
     "letter: removed, was not there",
     "key: put",
@@ -132,6 +134,7 @@ impl Seen {
         for change in &batch.letters {
             let (letter, words) = match change {
                 LetterChange::Put(row) => (&row.letter, ["letter: put", "letter: replaced"]),
+                LetterChange::Fail(letter, _) => (letter, ["letter: failed, was not there", "letter: failed again"]),
                 LetterChange::Remove(letter) => (letter, ["letter: removed, was not there", "letter: removed"]),
             };
             self.note(words[usize::from(before.letter(letter).await.unwrap().is_some())]);
@@ -210,8 +213,21 @@ impl Seen {
         let source = include_str!("../../../../store/src/lib.rs");
         let operations = source.split("pub trait Store").nth(1).unwrap().split("\n}").next().unwrap();
         let operations = operations.lines().filter_map(|line| line.split_once("fn ")?.1.split('(').next());
-        let lists = ["runs", "oldest", "to_recover", "timers", "outbox", "letters", "keys_below", "callbacks", "plans", "tasks", "locks"]
-            .map(|list| format!("{list}: another page"));
+        let lists = [
+            "runs",
+            "oldest",
+            "to_recover",
+            "timers",
+            "outbox",
+            "letters",
+            "oldest_letters",
+            "keys_below",
+            "callbacks",
+            "plans",
+            "tasks",
+            "locks",
+        ]
+        .map(|list| format!("{list}: another page"));
         let mut must: BTreeSet<String> = MUST.into_iter().map(String::from).chain(lists).collect();
         for operation in operations.filter(|operation| !["commit", "claim", "sweep", "half_swept"].contains(operation)) {
             must.extend([format!("{operation}: found"), format!("{operation}: nothing")]);

@@ -84,7 +84,7 @@ fn rows_and_timers_are_folds(store: &Memory, lives: &BTreeMap<String, Life>) {
 
 /// All letters, newest first.
 pub(super) fn letters(store: &Memory) -> Vec<LetterRow> {
-    if store.is_dead() { Vec::new() } else { at_once(store.letters(None, 1000)) }
+    if store.is_dead() { Vec::new() } else { at_once(store.letters(&steadfast_store::LetterFilter::default(), None, 1000)) }
 }
 
 fn letters_are_the_fold_of_their_boxes(store: &Memory, lives: &BTreeMap<String, Life>) {
@@ -93,6 +93,9 @@ fn letters_are_the_fold_of_their_boxes(store: &Memory, lives: &BTreeMap<String, 
         for change in life.entries.iter().filter_map(|entry| LetterChange::of(0, &life.id, entry)) {
             match change {
                 LetterChange::Put(row) => drop(rows.insert(LetterCursor::from(&row), row)),
+                LetterChange::Fail(letter, failure) => {
+                    rows.values_mut().filter(|row| row.letter == letter).for_each(|row| row.failure = failure.clone())
+                }
                 LetterChange::Remove(letter) => rows.retain(|_, row| row.letter != letter),
             }
         }
