@@ -67,6 +67,7 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(letters::list))
         .routes(routes!(letters::show, letters::discard))
         .routes(routes!(letters::redrive))
+        .routes(routes!(letters::redrive_many))
 }
 
 /// What answers requests.

@@ -2,6 +2,7 @@
 
 mod body;
 mod form;
+mod letters;
 mod origin;
 mod path;
 mod query;
@@ -9,6 +10,7 @@ mod runs;
 
 pub(crate) use body::{Body, Optional};
 pub(crate) use form::Form;
+pub(crate) use letters::{NarrowLetters, time};
 pub(crate) use origin::Command;
 pub(crate) use path::{KeyPath, LetterPath, PlanPath, RunPath, SignalPath, TenantPath, canonical};
 pub(crate) use query::{Nothing, Query, nearest, within};

@@ -44,7 +44,7 @@ pub(crate) fn router() -> Router<Arc<App>> {
         .route("/keys", get(keys::list))
         .route("/keys/{*key}", get(keys::show))
         .route("/callbacks", get(keys::callbacks))
-        .route("/letters", get(letters::page))
+        .route("/letters", get(letters::page).post(letters::change))
         .route("/workflows", get(workflows::page))
         .route("/assets/{version}/{name}", get(assets::asset))
 }

@@ -113,3 +113,93 @@ impl From<&(LetterRow, kernel::Letter)> for Letter {
         Letter { attempt: Some(letter.attempt), payload: Some((&letter.payload).into()), size, ..Letter::from(row) }
     }
 }
+
+/// Which dead letters are to be tried again, and how; all that is given has to apply to them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RedriveLetters {
+    /// Steps of runs of that workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+    /// Messages of that route.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<String>,
+    /// Expiries of that key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Expiries of keys whose names begin so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_prefix: Option<String>,
+    /// What they are about: `step`, `expiry` or `message`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Whose work they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// The class of their failure: `transient`, `permanent` or `poison`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// The code of their failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(examples("UNAVAILABLE"))]
+    pub code: Option<String>,
+    /// There since that time, or later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added_after: Option<Time>,
+    /// There since before that time; only those that are there when this begins are tried in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added_before: Option<Time>,
+    /// At most so many in a second; as fast as it goes if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 10000)]
+    pub per_second: Option<u32>,
+    /// At most so many; 1000 if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 100000)]
+    pub limit: Option<u64>,
+    /// Only counts them.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// Goes on where another one stopped: its `nextCursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Why; kept on record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 4096)]
+    pub reason: Option<String>,
+}
+
+/// What came of trying many dead letters again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LettersRedriven {
+    /// So many would be tried; only where they were only counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matching: Option<u64>,
+    /// So many were tried again.
+    pub redriven: u64,
+    /// So many were not, or failed again: they are still there.
+    pub refused: u64,
+    /// Why, of the first ten.
+    pub reasons: Vec<LetterRefused>,
+    /// There may be others that were not tried: the limit was reached, or the time of a request.
+    pub more: bool,
+    /// Where another request goes on, so that nothing is tried twice.
+    pub next_cursor: Option<String>,
+    /// Letters that came at that time or later were left alone. A request that goes on says so, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added_before: Option<Time>,
+}
+
+/// A dead letter that was not tried again, or failed again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LetterRefused {
+    /// Its id.
+    pub letter: String,
+    /// The stable code of why.
+    #[schema(examples("SF0113"))]
+    pub code: String,
+    /// Why, for people.
+    pub detail: String,
+}

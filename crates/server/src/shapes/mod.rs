@@ -32,7 +32,7 @@ pub use failure::Failure;
 pub use feed::Change;
 pub use health::{Alive, Dependency, Ready};
 pub use key::{ExpiryRun, Key, KeyDeleted, KeyKept, OnExpire, PutKey, RenewKey};
-pub use letter::Letter;
+pub use letter::{Letter, LetterRefused, LettersRedriven, RedriveLetters};
 pub use lock::{Lock, Locked};
 pub use page::Page;
 pub use plan::{Plan, PlanSettings, PlanStatus, PlanSummary, PlanTask, Progress, StopWhen};

@@ -5,6 +5,7 @@ mod access;
 mod feed;
 mod instances;
 mod keys;
+mod letters;
 mod limits;
 mod openapi;
 mod pages;

@@ -73,7 +73,7 @@ async fn stream(request: RequestBuilder) -> Got {
 }
 
 /// Every operation, with a path that is good for it.
-const OPERATIONS: [(&str, &str); 46] = [
+const OPERATIONS: [(&str, &str); 47] = [
     ("GET /healthz", "/healthz"),
     ("GET /readyz", "/readyz"),
     ("GET /metrics", "/metrics"),
@@ -120,6 +120,7 @@ const OPERATIONS: [(&str, &str); 46] = [
     ("GET /v1/letters/{id}", "/v1/letters/team/poison.1"),
     ("DELETE /v1/letters/{id}", "/v1/letters/team/poison.1"),
     ("POST /v1/letters/{id}/redrive", "/v1/letters/team/poison.1/redrive"),
+    ("POST /v1/letters/redrive", "/v1/letters/redrive"),
 ];
 
 /// A site on which every path has something to show.
@@ -158,6 +159,7 @@ fn filled(operation: &str, request: RequestBuilder) -> RequestBuilder {
         "POST /v1/runs" => request.json(&json!({"workflow": "echo"})),
         "POST /v1/plans" => request.json(&json!({"definition": "switch", "tenants": ["new"]})),
         "PUT /v1/keys/{key}" => request.json(&json!({"value": {"deep": [1, 2.5, null]}, "ttlMs": 3_600_000, "directory": true})),
+        "POST /v1/letters/redrive" => request.json(&json!({"kind": "step", "workflow": "team/poison", "perSecond": 1000, "limit": 10})),
         "POST /v1/keys/{key}/renew" => request.json(&json!({"ttlMs": 7_200_000})),
         _ => request,
     }

@@ -1,5 +1,6 @@
 //! What the tests share: an engine with a handful of workflows, a server in front of it, and a client that looks at every answer.
 
+use crate::pages::Post;
 use crate::plans::World;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{Failure, Payload, Policy, WorkflowName};
 use steadfast_runtime::host::Context;
-use steadfast_runtime::{Builder, Callbacks, Caller, Code, Engine, Registered, Terms};
+use steadfast_runtime::{Builder, Callbacks, Caller, Code, Engine, Redeliver, Registered, Terms};
 use steadfast_server::{CallerSettings, Config, HttpCaller, Parts, Server};
 use steadfast_store::memory::Memory;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -120,7 +121,8 @@ pub(crate) async fn engine(store: Memory, callbacks: Callbacks, caller: CallerSe
 pub(crate) fn builder(store: Memory, callbacks: Callbacks, caller: CallerSettings, world: &World) -> Builder {
     let config = steadfast_runtime::Config { callbacks, ..steadfast_runtime::Config::default() };
     let caller: Arc<dyn Caller> = Arc::new(HttpCaller::new(caller).unwrap());
-    let builder = Builder { config, caller: Some(caller), ..Builder::new(Arc::new(store)) };
+    let redeliver: Arc<dyn Redeliver> = Arc::new(Post);
+    let builder = Builder { config, caller: Some(caller), redeliver: Some(redeliver), ..Builder::new(Arc::new(store)) };
     let flows: [(&str, Arc<dyn Code>); 9] = [
         ("echo", Arc::new(Flow(echo))),
         ("fail", Arc::new(Flow(fail))),

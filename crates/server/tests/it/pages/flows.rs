@@ -8,15 +8,25 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use steadfast_kernel::{Failure, Payload, Policy, Recovery, WorkflowName};
+use steadfast_kernel::{Failure, LetterId, Payload, Policy, Recovery, WorkflowName};
 use steadfast_runtime::clock::{Clock, SystemClock};
 use steadfast_runtime::host::{Context, Until};
-use steadfast_runtime::{Builder, Callbacks, Caller, Code, Engine, Registered};
+use steadfast_runtime::{Builder, Callbacks, Caller, Code, Engine, MessageLetter, Redeliver, Registered};
 use steadfast_server::{CallerSettings, HttpCaller};
 use steadfast_store::memory::Memory;
 
 /// What a hostile service answers.
 pub(crate) const HOSTILE: &str = "card declined <script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">";
+
+/// Delivers every message but those whose request begins with `bad`.
+pub(crate) struct Post;
+
+impl Redeliver for Post {
+    fn deliver(&self, _: LetterId, message: MessageLetter) -> BoxFuture<'static, Result<(), Failure>> {
+        let outcome = if message.request.starts_with("bad") { Err(Failure::transient("the peer is still away")) } else { Ok(()) };
+        async move { outcome }.boxed()
+    }
+}
 
 /// What the workflows find outside.
 #[derive(Clone, Default)]
@@ -42,7 +52,7 @@ pub(crate) async fn engine(store: Memory, world: &World) -> Engine {
     let callbacks = Callbacks { policy, ..Callbacks::default() };
     let config = steadfast_runtime::Config { callbacks, ..steadfast_runtime::Config::default() };
     let caller: Arc<dyn Caller> = Arc::new(HttpCaller::new(CallerSettings::default()).unwrap());
-    let builder = Builder { config, caller: Some(caller), ..Builder::new(Arc::new(store)) };
+    let builder = Builder { config, caller: Some(caller), redeliver: Some(Arc::new(Post)), ..Builder::new(Arc::new(store)) };
     let flows: [(&str, Body); 10] = [
         ("checkout", checkout),
         ("declined", declined),

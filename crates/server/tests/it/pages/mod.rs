@@ -5,7 +5,10 @@ mod flows;
 mod html;
 mod journeys;
 mod keys;
+mod letters;
 mod plans;
 mod rollout;
 mod site;
 mod tenants;
+
+pub(crate) use flows::Post;
