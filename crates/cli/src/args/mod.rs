@@ -9,7 +9,7 @@ mod serve;
 mod tenant;
 
 pub(crate) use key::{Condition, Delete, KeyCommand, KeyList, Put, Renew};
-pub(crate) use letter::{LetterCommand, LetterId};
+pub(crate) use letter::{LetterCommand, LetterId, Redrive, Which};
 pub(crate) use lock::{Break, LockCommand};
 pub(crate) use plan::{Apply, PlanCommand, PlanList, PlanShow, PlanVerb};
 pub(crate) use run::{Cancel, Events, List, Retry, RunCommand, Signal, Start, Verb, Why};

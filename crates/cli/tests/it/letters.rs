@@ -39,3 +39,46 @@ fn dead_letters_are_listed_shown_redriven_and_dropped() {
     served.call(&["letter", "show", "poison.1"]).ends_with(1).says(&["SF0115"]);
     served.call(&["letter", "drop", "nonsense"]).ends_with(2);
 }
+
+#[test]
+fn all_letters_that_fit_are_redriven_together() {
+    let served = Served::new();
+    for id in ["a", "b", "c"] {
+        served.call(&["run", "start", "poison", "--id", id, "--input", "1", "--wait"]).ends_with(1);
+    }
+    let count = |args: &[&str]| {
+        let json = served.call(&[&["letter", "list", "--json"], args].concat()).ends_with(0).json();
+        json["items"].as_array().unwrap().len()
+    };
+    until("there are three letters", || (count(&[]) == 3).then_some(()));
+    assert_eq!((count(&["--workflow", "poison"]), count(&["--kind", "step", "--code", "DECODE_FAILURE"])), (3, 3));
+    assert_eq!((count(&["--kind", "message"]), count(&["--kind", "callback"]), count(&["--class", "transient"])), (0, 0, 0));
+    served.call(&["letter", "list", "--route", "mail"]).ends_with(0).says(&["no such dead letters"]);
+    served
+        .call(&["letter", "list", "--code", "DECODE_FAILUR"])
+        .ends_with(2)
+        .says(&["did you mean DECODE_FAILURE?"]);
+
+    served
+        .call(&["letter", "redrive", "--workflow", "poison", "--dry-run"])
+        .ends_with(0)
+        .says(&["3 dead letters would be tried again"]);
+    let counted = served.call(&["letter", "redrive", "--all", "--dry-run", "--json"]).ends_with(0).json();
+    assert_eq!((&counted["matching"], &counted["redriven"]), (&serde_json::json!(3), &serde_json::json!(0)));
+    served
+        .call(&["letter", "redrive", "--kind", "step", "--rate", "1000", "--limit", "2", "--yes", "--reason", "mended"])
+        .ends_with(0)
+        .says(&["2 of 2 tried again, 0 of them refused", "2 dead letters redriven, 0 still there"]);
+    // They fail again as they did, and are letters again.
+    until("there are three letters again", || (count(&[]) == 3).then_some(()));
+    let sum = served.call(&["letter", "redrive", "--all", "--yes", "--json"]).ends_with(0).json();
+    assert_eq!(
+        (&sum["redriven"], &sum["refused"], &sum["more"]),
+        (&serde_json::json!(3), &serde_json::json!(0), &serde_json::json!(false))
+    );
+    served.call(&["letter", "redrive", "--route", "mail"]).ends_with(0).says(&["no such dead letters"]);
+
+    served.call(&["letter", "redrive"]).ends_with(2).says(&["name a letter, or say which are meant"]);
+    served.call(&["letter", "redrive", "poison.1", "--all"]).ends_with(2).says(&["not both"]);
+    served.call(&["letter", "redrive", "--workflow", "a", "--route", "b"]).ends_with(2);
+}
