@@ -88,6 +88,12 @@ codes! {
     NOT_DELIVERED = "SF0138",
     /// Nobody here can send or handle messages again.
     NO_REDELIVERY = "SF0139",
+    /// A call or a tell has failed at the other side.
+    MESSAGE_FAILED = "SF0140",
+    /// Nobody answers there who takes messages.
+    PEER_UNREACHABLE = "SF0141",
+    /// The node of this process cannot be made.
+    NODE_UNUSABLE = "SF0142",
     /// Too much is waiting already.
     BUSY = "SF0201",
     /// The engine is stopping or has stopped.

@@ -35,6 +35,7 @@
 pub mod envelope;
 #[doc(hidden)]
 pub mod fuzzing;
+mod ids;
 pub mod inbox;
 mod letters;
 mod limits;
@@ -45,9 +46,10 @@ mod streams;
 mod time;
 pub mod wire;
 
+pub use ids::request_id;
 pub use letters::{Direction, Letter, LetterKind, Letters, MemoryLetters};
 pub use limits::Limits;
-pub use node::{Builder, Node, NodeCounts, Peer};
+pub use node::{Builder, Connected, Node, NodeCounts, Peer, Totals};
 pub use receiving::{Caller, Incoming, Route};
 pub use sending::{Call, Sending, TIMEOUT, Tell};
 pub use steadfast_kernel::{Class, Code, Failure, Policy};

@@ -102,6 +102,26 @@ metrics! {
     FEED_FOLLOWERS = "steadfast_feed_followers", Unit::Count, &[];
     /// How old an entry was when a follower of the feed was given it.
     FEED_LAG = "steadfast_feed_lag_seconds", Unit::Seconds, SECONDS;
+    /// Nodes that are connected.
+    MESSAGE_CONNECTIONS = "steadfast_message_connections", Unit::Count, &[];
+    /// Calls and tells of others that run or wait.
+    MESSAGE_REQUESTS = "steadfast_message_requests_running", Unit::Count, &[];
+    /// Calls and tells that have come, by kind: call or tell; each as often as it was delivered.
+    MESSAGES_RECEIVED = "steadfast_messages_received_total", Unit::Count, &[];
+    /// Calls and tells that were sent, by kind.
+    MESSAGES_SENT = "steadfast_messages_sent_total", Unit::Count, &[];
+    /// Calls and tells that were sent and have failed for good, by kind.
+    MESSAGES_FAILED = "steadfast_messages_failed_total", Unit::Count, &[];
+    /// Attempts to send a message beyond the first one.
+    MESSAGES_RETRIED = "steadfast_messages_retried_total", Unit::Count, &[];
+    /// Messages that became dead letters.
+    MESSAGES_DEAD = "steadfast_messages_dead_total", Unit::Count, &[];
+    /// Requests that the inbox in memory knows.
+    INBOX_ENTRIES = "steadfast_inbox_entries", Unit::Count, &[];
+    /// What they take there, in bytes.
+    INBOX_BYTES = "steadfast_inbox_bytes", Unit::Bytes, &[];
+    /// Requests that the inbox has forgotten before their window was over, because room was needed.
+    INBOX_FORGOTTEN = "steadfast_inbox_forgotten_early_total", Unit::Count, &[];
 }
 
 /// The handles of a shard.

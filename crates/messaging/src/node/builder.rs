@@ -108,6 +108,7 @@ impl Builder {
             prefix: format!("{:016x}-", chance.next_u64()),
             chance: Mutex::new(chance),
             ids: AtomicU64::new(1),
+            tally: super::Tally::default(),
             closing: AtomicBool::new(false),
             #[cfg(feature = "http2")]
             listening: Mutex::default(),

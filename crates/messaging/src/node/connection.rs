@@ -1,8 +1,8 @@
 //! A connection: one link to another node, with a reader and a writer, kept alive and found dead.
 
-use super::Inner;
 use super::outgoing::Outgoing;
 use super::peer::Known;
+use super::{Connected, Inner};
 use crate::envelope::{self, Body, Hello, Number, Reply};
 use crate::limits::FRAME_OVERHEAD;
 use crate::receiving::{Caller, Cancellable, Load};
@@ -60,6 +60,12 @@ impl Connection {
     /// What the other side calls itself.
     pub(crate) fn caller_name(&self) -> &str {
         &self.caller.name
+    }
+
+    /// What is known of the other side, for people.
+    pub(super) fn shown(&self) -> Connected {
+        let Remote { address, fingerprint, principal } = self.remote.clone();
+        Connected { name: self.caller_name().to_owned(), address, principal, fingerprint, since: self.began_at.elapsed() }
     }
 
     /// Who is at the other end.

@@ -6,12 +6,15 @@ mod connection;
 mod http2;
 mod outgoing;
 mod peer;
+mod tally;
 
 pub use builder::Builder;
 pub(crate) use connection::{Connection, reply};
 pub(crate) use outgoing::Untaken;
 pub use peer::Peer;
 pub(crate) use peer::{Known, Registered};
+use tally::Tally;
+pub use tally::Totals;
 
 use crate::envelope::{Body, Open, Sample};
 use crate::inbox::{self, Counts, Inbox};
@@ -21,7 +24,7 @@ use crate::receiving::{Incoming, Lane, Load, RequestName, Route, Routed, SampleH
 use crate::sending::{Call, Sending, TIMEOUT, Tell};
 use crate::streams::Stream;
 use crate::time;
-use crate::wire::{Link, Wire};
+use crate::wire::{Fingerprint, Link, Wire};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
@@ -80,6 +83,7 @@ pub(crate) struct Inner {
     /// What the ids of this node's requests begin with.
     prefix: String,
     ids: AtomicU64,
+    pub(crate) tally: Tally,
     closing: AtomicBool,
     #[cfg(feature = "http2")]
     listening: Mutex<Vec<crate::wire::http2::Listening>>,
@@ -102,6 +106,24 @@ pub struct NodeCounts {
     pub outgoing_bytes: usize,
     /// What its inbox has.
     pub inbox: Counts,
+    /// What it has done since it began.
+    pub totals: Totals,
+}
+
+/// Somebody who is connected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Connected {
+    /// What it calls itself.
+    pub name: String,
+    /// Where it is, as far as the wire knows.
+    pub address: String,
+    /// Who it is by its token, if it was asked for one.
+    pub principal: Option<Arc<str>>,
+    /// The certificate that it has shown, if it has one.
+    pub fingerprint: Option<Fingerprint>,
+    /// For how long it has been connected.
+    pub since: Duration,
 }
 
 /// How long answers have to be written when a node is closed whose patience has ended.
@@ -154,6 +176,7 @@ impl Node {
             streams: connections.iter().map(|connection| connection.streams.count()).sum(),
             outgoing_bytes: connections.iter().map(|connection| connection.outgoing.bytes()).sum(),
             inbox: inner.inbox.lock().counts(),
+            totals: inner.tally.totals(),
         }
     }
 
@@ -165,6 +188,23 @@ impl Node {
             .values()
             .map(|connection| connection.caller_name().to_owned())
             .collect()
+    }
+
+    /// Those that are connected, with what is known of them, the longest first.
+    pub fn connections(&self) -> Vec<Connected> {
+        self.inner.connections.lock().values().map(|connection| connection.shown()).collect()
+    }
+
+    /// The routes that it has, by name.
+    pub fn routes(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.inner.routes.read().keys().map(ToString::to_string).collect();
+        names.sort();
+        names
+    }
+
+    /// Takes a route away: what runs or waits by it goes on, what comes then is refused.
+    pub fn remove_route(&self, name: &str) {
+        self.inner.routes.write().remove(name);
     }
 
     /// Gives calls and tells of that route to a handler: each once, up to 256 side by side. Replaces what was there.

@@ -56,6 +56,7 @@ pub(crate) struct Cancellable {
 impl Inner {
     /// A request has come.
     pub(crate) fn receive(self: &Arc<Self>, connection: &Arc<Connection>, kind: Kind, request: Request) {
+        self.tally.received(kind == Kind::Call);
         let waiter = Waiter { connection: Arc::clone(connection), number: request.number, attempt: request.attempt };
         if let Err((waiter, failure)) = self.take_in(connection, kind, request, waiter) {
             waiter.answer_now(Err(failure));
@@ -243,6 +244,7 @@ impl Inner {
 
     /// Keeps a dead letter, and tries for a while if that does not work.
     pub(crate) fn post(self: &Arc<Self>, letter: Letter) {
+        self.tally.posted();
         tracing::warn!(route = letter.route, peer = letter.peer, failure = %letter.failure, "a message is a dead letter");
         let lost = |letter: &Letter, failure: &Failure| {
             tracing::error!(route = letter.route, id = letter.id, peer = letter.peer, %failure, "a dead letter is lost");

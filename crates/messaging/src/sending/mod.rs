@@ -163,7 +163,11 @@ impl<Answer> Sending<Answer> {
             connection: None,
             over: false,
         };
+        self.node.inner.tally.sent(is_call);
         let outcome = errand.run(&self.node).await;
+        if outcome.is_err() {
+            self.node.inner.tally.failed(is_call);
+        }
         if let (false, Err(failure)) = (is_call || !self.posted, &outcome)
             && failure.class != Class::Poison
             && (failure.max_attempts.is_some() || failure.class == Class::Transient)
@@ -278,6 +282,7 @@ impl Errand {
                 return Err(last);
             }
             earlier = Some(last);
+            node.inner.tally.retried();
         }
     }
 

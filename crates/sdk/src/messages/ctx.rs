@@ -10,11 +10,8 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use steadfast_kernel::{Code, Failure, Payload, Policy, random};
-use steadfast_messaging::TIMEOUT;
-
-/// The longest request id that is sent as it is; a longer one is sent as its digest.
-const ID_MAX: usize = 128;
+use steadfast_kernel::{Code, Failure, Payload, Policy};
+use steadfast_messaging::{TIMEOUT, request_id};
 
 /// How long one attempt may take.
 pub(crate) struct Time(AtomicU64);
@@ -89,7 +86,7 @@ impl Outward {
         let node = node(&self.ctx.means)?;
         let bytes = self.request?.bytes;
         let id = self.ctx.idempotency_key().unwrap_or_else(|| unreachable!("this is the attempt of a step"));
-        let id = if id.len() > ID_MAX { random::digest(&id) } else { id };
+        let id = request_id(id);
         let (time, policy) = (self.time.get(), Policy::once());
         let behalf = self.ctx.means.behalf();
         let trace = self.ctx.context().span().map(|span| span.to_string()).unwrap_or_default();

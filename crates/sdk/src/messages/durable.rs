@@ -5,7 +5,7 @@ use bytes::Bytes;
 use std::time::Duration;
 use steadfast_kernel::{Class, Code, Failure, Payload, Refusal, WorkflowName, random};
 use steadfast_messaging::envelope::VERSION;
-use steadfast_runtime::{Error, Start, WeakEngine};
+use steadfast_runtime::{Engine, Error, Start, WeakEngine};
 
 /// How long a call may wait for its run, if its caller does.
 const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -13,8 +13,14 @@ const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many requests of a route may wait for the ends of their runs. What they do is bounded by the engine.
 const SIDE_BY_SIDE: usize = 16_384;
 
-/// Answers requests with runs of that workflow.
-pub(super) fn route(engine: WeakEngine, workflow: WorkflowName) -> Route {
+/// Answers calls and tells with runs of that workflow, for a node that is not the engine's own: [`EngineBuilder::answer`](crate::EngineBuilder::answer) does it for that
+/// one. The route does not keep the engine alive.
+///
+/// # Durability
+/// Each request is a run whose id follows from who sent it and from its request id: it is executed once for as long as the run is kept. A call is answered with the run's
+/// result, a tell is taken when the run is durable.
+pub fn durable_route(engine: &Engine, workflow: WorkflowName) -> Route {
+    let engine = WeakEngine::of(engine);
     let handler = move |incoming: Incoming| answer(engine.clone(), workflow.clone(), incoming);
     Route::new(handler).taken_when_done().side_by_side(SIDE_BY_SIDE).timeout(TIMEOUT)
 }

@@ -36,10 +36,11 @@ mod ctx;
 mod durable;
 
 pub(crate) use ctx::Time;
+pub use durable::durable_route;
 pub use steadfast_messaging::wire::memory;
 pub use steadfast_messaging::{
-    Builder as NodeBuilder, Call, Caller, Direction, Incoming, Letter, LetterKind, Letters, Limits, MemoryLetters, Node, NodeCounts, Peer,
-    Route, Stream, StreamReceiver, StreamSender, Tell, envelope, inbox, wire,
+    Builder as NodeBuilder, Call, Caller, Connected, Direction, Incoming, Letter, LetterKind, Letters, Limits, MemoryLetters, Node,
+    NodeCounts, Peer, Route, Stream, StreamReceiver, StreamSender, Tell, Totals, envelope, inbox, wire,
 };
 
 use crate::means::Means;
@@ -115,7 +116,7 @@ impl Messages {
             crate::worker::take_workers(&node, WeakEngine::of(&inner));
         }
         for (route, workflow) in self.answers {
-            node.route_by(&route, durable::route(WeakEngine::of(&inner), workflow));
+            node.route_by(&route, durable_route(&inner, workflow));
         }
         Ok(Engine { inner, clock, means: means.clone() })
     }
