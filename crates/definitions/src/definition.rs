@@ -25,6 +25,8 @@ pub struct Definition {
     pub(crate) deadline: Option<Duration>,
     pub(crate) recovery: Recovery,
     pub(crate) concurrency: Option<Concurrency>,
+    /// The route whose calls and tells its runs answer.
+    pub(crate) answers: Option<String>,
     pub(crate) steps: Vec<Step>,
     pub(crate) output: Option<Template>,
     /// If it is a plan: how it goes about its tasks. Then its steps are stages.
@@ -92,6 +94,11 @@ impl Definition {
         self.recovery
     }
 
+    /// The route whose calls and tells its runs answer, if it answers any.
+    pub fn answers(&self) -> Option<&str> {
+        self.answers.as_deref()
+    }
+
     /// The workflows that its steps start, each with the name of the step.
     pub fn starts(&self) -> impl Iterator<Item = (&str, &str)> {
         self.steps.iter().filter_map(|step| match &*step.kind {
@@ -114,6 +121,7 @@ impl Definition {
             file: self.file.clone(),
             description: self.description.clone(),
             steps: steps.collect(),
+            answers: self.answers.clone(),
             input: self.input.as_ref().map(|schema| schema.json.clone()),
             deadline_ms: self.deadline.map(|deadline| u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX)),
         }
@@ -142,6 +150,9 @@ pub struct Description {
     pub description: Option<String>,
     /// Its steps or stages, in the order in which they stand in the file.
     pub steps: Vec<DescribedStep>,
+    /// The route whose calls and tells its runs answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answers: Option<String>,
     /// The JSON Schema of its input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<serde_json::Value>,
@@ -156,7 +167,7 @@ pub struct Description {
 pub struct DescribedStep {
     /// Its name.
     pub name: String,
-    /// What it does: `http`, `run`, `wait`, `approve`, `start`, `set` or `fail`.
+    /// What it does: `http`, `run`, `call`, `wait`, `approve`, `start`, `set` or `fail`.
     pub kind: &'static str,
     /// The steps that it comes after.
     pub after: Vec<String>,

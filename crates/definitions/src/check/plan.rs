@@ -39,6 +39,7 @@ pub(super) fn read(document: &Node, file: &str, text: &str, report: &mut Report)
         deadline: settings.deadline,
         recovery: Recovery::Manual,
         concurrency: None,
+        answers: None,
         steps: stages?,
         output: None,
         plan: Some(settings),
@@ -112,6 +113,7 @@ fn refuse_what_workflows_have(fields: &mut Fields<'_>, report: &mut Report) {
         ("steps", "what a plan does is called `stages`"),
         ("recovery", "a task that was interrupted always waits for a person"),
         ("concurrency", "`max_concurrency` says how many tasks are under way at once"),
+        ("answers", "calls are answered by workflows; nobody waits for a plan"),
         ("output", "what a task returns is what the `checkpoint` of its stages have left"),
         ("vars", "variables come from the settings of the server and from whoever creates the plan; `input` says what they have to be"),
     ] {

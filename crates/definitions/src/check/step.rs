@@ -139,11 +139,15 @@ fn check_fit(draft: &Draft, fields: &Fields<'_>, report: &mut Report) {
     {
         if is_there && !kind.is_retried() {
             let help = if field == "timeout" && name == "approve" { "say `within` in `approve`" } else { "leave it out" };
-            report.wrong_with_help(fields.at(field), format!("`{field}` is for `http` and `run`; `{name}` makes no attempts"), help);
+            report.wrong_with_help(
+                fields.at(field),
+                format!("`{field}` is for `http`, `run` and `call`; `{name}` makes no attempts"),
+                help,
+            );
         }
     }
-    if draft.undo.is_some() && !matches!(kind, Kind::Http(_) | Kind::Run(_) | Kind::Set(_)) {
-        let message = format!("`undo` is for `http`, `run` and `set`; there is nothing to undo of `{name}`");
+    if draft.undo.is_some() && !matches!(kind, Kind::Http(_) | Kind::Run(_) | Kind::Call(_) | Kind::Set(_)) {
+        let message = format!("`undo` is for `http`, `run`, `call` and `set`; there is nothing to undo of `{name}`");
         report.wrong(fields.at("undo"), message);
     }
     if draft.foreach.is_some() && matches!(kind, Kind::Approve(_)) {
@@ -213,7 +217,7 @@ fn read_undo(node: &Node, place: Place, report: &mut Report) -> Option<Undo> {
     let timeout = fields.time_limit("timeout", report);
     if let Some(kind @ (Kind::Wait(_) | Kind::Approve(_) | Kind::Start(_))) = &kind {
         let message = format!("`{}` cannot undo anything", kind.name());
-        report.wrong_with_help(fields.at(kind.name()), message, "an undo is one of: http, run, set, fail");
+        report.wrong_with_help(fields.at(kind.name()), message, "an undo is one of: http, run, call, set, fail");
     }
     fields.end(report);
     Some(Undo { kind: Arc::new(kind?), policy: retry.map(|retry| retry.policy).unwrap_or_default(), timeout })

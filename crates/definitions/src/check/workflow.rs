@@ -3,13 +3,16 @@
 use super::step::Of;
 use super::{STEPS_MAX, hash, steps};
 use crate::definition::{Concurrency, Definition};
-use crate::document::{Fields, Node};
+use crate::document::{Fields, Node, Value};
 use crate::problem::Report;
 use crate::retry::Retry;
 use crate::schema::Schema;
 use crate::suggest;
 use crate::template::{Place, Template};
 use steadfast_kernel::{Recovery, WorkflowName};
+
+/// The longest name of a route, in bytes.
+const ROUTE_MAX: usize = 200;
 
 pub(super) fn read(document: &Node, file: &str, text: &str, report: &mut Report) -> Option<Definition> {
     let mut fields = Fields::of(document, "the workflow", report)?;
@@ -19,6 +22,7 @@ pub(super) fn read(document: &Node, file: &str, text: &str, report: &mut Report)
     let deadline = fields.time_limit("deadline", report);
     let recovery = fields.take("recovery").and_then(|node| read_recovery(node, report));
     let concurrency = fields.take("concurrency").and_then(|node| read_concurrency(node, report));
+    let answers = fields.take("answers").and_then(|node| read_answers(node, report));
     let retry = fields.take("retry").and_then(|node| Retry::read(node, report));
     let drafts = fields.need("steps", report).and_then(|node| steps::read(Of::Workflow, node, STEPS_MAX, report));
     let output = fields.take("output").map(|node| Template::read(node, Place::END, report));
@@ -26,8 +30,10 @@ pub(super) fn read(document: &Node, file: &str, text: &str, report: &mut Report)
     fields.refuse("stages", "what a workflow does is called `steps`", report);
     fields.end(report);
     let steps = steps::finish(drafts?, retry.as_ref(), deadline, report);
+    let name = name?;
     Some(Definition {
-        name: name?,
+        answers: answers.and_then(|answers| answers.route(&name)),
+        name,
         hash: hash(text),
         file: file.into(),
         text: text.into(),
@@ -52,6 +58,39 @@ pub(super) fn read_schema(node: &Node, report: &mut Report) -> Option<Schema> {
     Schema::new(node.json())
         .map_err(|why| report.wrong(node.at, format!("`input` is not a JSON Schema: {why}")))
         .ok()
+}
+
+/// What a workflow says of the calls that it answers.
+enum Answers {
+    /// At the route of its own name, or none.
+    Own(bool),
+    At(String),
+}
+
+impl Answers {
+    fn route(self, workflow: &WorkflowName) -> Option<String> {
+        match self {
+            Answers::Own(true) => Some(workflow.to_string()),
+            Answers::Own(false) => None,
+            Answers::At(route) => Some(route),
+        }
+    }
+}
+
+fn read_answers(node: &Node, report: &mut Report) -> Option<Answers> {
+    match &node.value {
+        Value::Bool(own) => Some(Answers::Own(*own)),
+        Value::Text(route) if (1..=ROUTE_MAX).contains(&route.len()) && !route.contains("{{") => Some(Answers::At(route.clone())),
+        Value::Text(_) => {
+            report.wrong(node.at, format!("`answers` is not the name of a route: 1 to {ROUTE_MAX} bytes, no template"));
+            None
+        }
+        _ => {
+            let help = "true for the route of the workflow's own name, or the name of another one";
+            report.wrong_with_help(node.at, format!("`answers` has to be true or a text, but this is {}", node.what()), help);
+            None
+        }
+    }
 }
 
 fn read_recovery(node: &Node, report: &mut Report) -> Option<Recovery> {

@@ -2,7 +2,7 @@
 
 use super::{Play, decode, encode, recorded};
 use crate::definition::{Foreach, Step, Undo};
-use crate::kinds::{Approve, Call, Kind, Start};
+use crate::kinds::{Approve, Attempt, Kind, Start};
 use crate::template::{Scope, invalid, value};
 use futures_util::future::{BoxFuture, ready};
 use futures_util::{FutureExt, StreamExt, stream};
@@ -37,7 +37,7 @@ impl Play {
     async fn once(&self, index: usize, scope: Scope) -> Result<Json, Failure> {
         let step = self.step(index);
         match &*step.kind {
-            Kind::Http(_) | Kind::Run(_) | Kind::Set(_) | Kind::Fail(_) => self.attempted(index, scope).await,
+            Kind::Http(_) | Kind::Run(_) | Kind::Call(_) | Kind::Set(_) | Kind::Fail(_) => self.attempted(index, scope).await,
             Kind::Wait(_) | Kind::Approve(_) | Kind::Start(_) => {
                 let awaited = match awaited(step, &scope) {
                     Ok(awaited) => awaited,
@@ -87,7 +87,7 @@ impl Play {
                 Ok(awaited) => self.waited(step, awaited).await,
                 Err(failure) => Err(self.failed(step, failure).await),
             },
-            Kind::Http(_) | Kind::Run(_) | Kind::Set(_) | Kind::Fail(_) => self.attempted(index, scope).await,
+            Kind::Http(_) | Kind::Run(_) | Kind::Call(_) | Kind::Set(_) | Kind::Fail(_) => self.attempted(index, scope).await,
         }
     }
 
@@ -139,9 +139,9 @@ impl Play {
         let attempt = self.context.attempt().unwrap_or(1);
         let idempotency_key = self.context.idempotency_key().unwrap_or_default();
         let traceparent = self.context.span().map(|span| span.to_string());
-        let call = Call { run: self.context.run_id().clone(), step: step.into(), attempt, idempotency_key, traceparent, timeout };
+        let of = Attempt { run: self.context.run_id().clone(), step: step.into(), attempt, idempotency_key, traceparent, timeout };
         let (kind, tools, scope) = (Arc::clone(kind), Arc::clone(&self.tools), scope.with("attempt", attempt));
-        async move { Ok(encode(&kind.attempt(&scope, &call, &tools).await?)) }.boxed()
+        async move { Ok(encode(&kind.attempt(&scope, &of, &tools).await?)) }.boxed()
     }
 
     fn undo(&self, step: &Step, undo: &Undo, scope: Scope) -> UndoFn {
@@ -172,6 +172,10 @@ impl Play {
         match kind {
             Kind::Run(_) if !not_repeatable => (None, timeout),
             Kind::Http(_) => (timeout.or(Some(self.tools.settings.http_timeout)), None),
+            Kind::Call(_) => {
+                let timeout = timeout.unwrap_or(self.tools.settings.call_timeout);
+                (Some(timeout), Some(timeout)) // whoever is called is told how much time there is
+            }
             _ => (timeout, None),
         }
     }
@@ -262,6 +266,8 @@ fn awaited<'s>(step: &'s Step, scope: &Scope) -> Result<Awaited<'s>, Failure> {
                 .map_err(|invalid_id| invalid(&step.name, "start.id", invalid_id.why))?;
             Ok(Awaited::Run { start, input: input.unwrap_or_default(), id })
         }
-        Kind::Http(_) | Kind::Run(_) | Kind::Set(_) | Kind::Fail(_) => Err(invalid(&step.name, step.kind.name(), "it is not waited for")),
+        Kind::Http(_) | Kind::Run(_) | Kind::Call(_) | Kind::Set(_) | Kind::Fail(_) => {
+            Err(invalid(&step.name, step.kind.name(), "it is not waited for"))
+        }
     }
 }

@@ -4,12 +4,14 @@ use parking_lot::Mutex;
 use reqwest::Client;
 use reqwest::redirect;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 use steadfast_kernel::{Code, Failure, RunId};
+use steadfast_messaging::Node;
 
 /// One attempt of a step or of its undo.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct Attempt {
     /// The run it belongs to.
     pub(crate) run: RunId,
     /// The name of the step.
@@ -20,7 +22,7 @@ pub(crate) struct Call {
     pub(crate) idempotency_key: String,
     /// The span of the attempt, as W3C Trace Context writes it, if somebody follows traces.
     pub(crate) traceparent: Option<String>,
-    /// How long it may take, where the kind itself sees to that.
+    /// How long it may take, where the kind itself has to know.
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -33,13 +35,21 @@ pub struct Settings {
     pub output_bytes_max: usize,
     /// How long an attempt of an `http` step may take if the step does not say.
     pub http_timeout: Duration,
+    /// The same of a `call` step.
+    pub call_timeout: Duration,
     /// How many redirects an `http` step follows.
     pub redirects_max: usize,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { response_bytes_max: 1 << 20, output_bytes_max: 256 << 10, http_timeout: Duration::from_secs(30), redirects_max: 5 }
+        Settings {
+            response_bytes_max: 1 << 20,
+            output_bytes_max: 256 << 10,
+            http_timeout: Duration::from_secs(30),
+            call_timeout: Duration::from_secs(30),
+            redirects_max: 5,
+        }
     }
 }
 
@@ -49,11 +59,26 @@ pub(crate) struct Tools {
     /// The folder of the definitions, which working folders are relative to.
     pub(crate) folder: PathBuf,
     client: Mutex<Option<Client>>,
+    node: OnceLock<Node>,
 }
 
 impl Tools {
     pub(crate) fn new(settings: Settings, folder: &Path) -> Self {
-        Tools { settings, folder: folder.into(), client: Mutex::new(None) }
+        Tools { settings, folder: folder.into(), client: Mutex::new(None), node: OnceLock::new() }
+    }
+
+    /// Calls go out by that node from here on. The first one stays.
+    pub(crate) fn set_node(&self, node: Node) {
+        let _the_first_one_stays = self.node.set(node);
+    }
+
+    /// Whom calls go out by.
+    pub(crate) fn node(&self) -> Result<&Node, Failure> {
+        let missing = || {
+            let message = "there is no node here to call others by: carry the definition out by `steadfast serve`, or give its library one";
+            Failure::permanent(message).code(Code::FailedPrecondition)
+        };
+        self.node.get().ok_or_else(missing)
     }
 
     /// The HTTP client, which is made when it is needed first: reading the certificates of the machine takes a while.

@@ -1,6 +1,6 @@
 //! `fail`: says that it cannot go on, and why.
 
-use super::Call;
+use super::Attempt;
 use crate::document::{Fields, Node};
 use crate::problem::Report;
 use crate::suggest;
@@ -27,8 +27,8 @@ impl Fail {
         Some(Fail { message: message?, code: code.unwrap_or(Code::FailedPrecondition), class: class.unwrap_or(Class::Permanent) })
     }
 
-    pub(super) fn attempt(&self, scope: &Scope, call: &Call) -> Result<Json, Failure> {
-        let message = self.message.text(scope, &call.step, "fail.message")?;
+    pub(super) fn attempt(&self, scope: &Scope, of: &Attempt) -> Result<Json, Failure> {
+        let message = self.message.text(scope, &of.step, "fail.message")?;
         Err(Failure::new(self.code, message).class(self.class))
     }
 }

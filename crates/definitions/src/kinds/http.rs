@@ -2,7 +2,7 @@
 
 mod answer;
 
-use super::{Call, Tools};
+use super::{Attempt, Tools};
 use crate::answered::unreachable;
 use crate::document::{Fields, Key, Node};
 use crate::problem::Report;
@@ -54,16 +54,16 @@ impl Http {
         Some(Http { method: method.unwrap_or(Some(Method::GET))?, url: url?, headers, body, expect: expect.unwrap_or_default() })
     }
 
-    pub(super) async fn attempt(&self, scope: &Scope, call: &Call, tools: &Tools) -> Result<Json, Failure> {
-        let request = self.request(scope, call)?;
+    pub(super) async fn attempt(&self, scope: &Scope, of: &Attempt, tools: &Tools) -> Result<Json, Failure> {
+        let request = self.request(scope, of)?;
         let target = shown(&request);
         let response = tools.client()?.execute(request).await.map_err(|error| unreachable(&target, &error))?;
         let answer = Answer { target, response, bytes_max: tools.settings.response_bytes_max };
         answer.output(self.expect).await
     }
 
-    fn request(&self, scope: &Scope, call: &Call) -> Result<Request, Failure> {
-        let step = &call.step;
+    fn request(&self, scope: &Scope, of: &Attempt) -> Result<Request, Failure> {
+        let step = &of.step;
         let url = self.url.text(scope, step, "http.url")?;
         let url = Url::parse(&url).map_err(|error| invalid(step, "http.url", &format!("it gave no address: {error}")))?;
         if !["http", "https"].contains(&url.scheme()) {
@@ -73,7 +73,7 @@ impl Http {
             return Err(invalid(step, "http.url", "it has a name or password in its address; use the header Authorization"));
         }
         let mut request = Request::new(self.method.clone(), url);
-        *request.headers_mut() = self.headers(scope, call)?;
+        *request.headers_mut() = self.headers(scope, of)?;
         match self.body.as_ref().map(|body| body.render(scope, step, "http.body")).transpose()? {
             None => {}
             Some(Json::String(text)) => *request.body_mut() = Some(text.into()),
@@ -86,16 +86,16 @@ impl Http {
     }
 
     /// The definition's own go before ours.
-    fn headers(&self, scope: &Scope, call: &Call) -> Result<HeaderMap, Failure> {
+    fn headers(&self, scope: &Scope, of: &Attempt) -> Result<HeaderMap, Failure> {
         let mut headers = HeaderMap::new();
         for (name, template) in &self.headers {
             let field = format!("http.headers.{name}");
-            let text = template.text(scope, &call.step, &field)?;
+            let text = template.text(scope, &of.step, &field)?;
             let value =
-                HeaderValue::from_str(&text).map_err(|_| invalid(&call.step, &field, "it gave characters that a header cannot have"))?;
+                HeaderValue::from_str(&text).map_err(|_| invalid(&of.step, &field, "it gave characters that a header cannot have"))?;
             headers.append(name, value);
         }
-        for (name, value) in [(IDEMPOTENCY_KEY, Some(&call.idempotency_key)), (TRACEPARENT, call.traceparent.as_ref())] {
+        for (name, value) in [(IDEMPOTENCY_KEY, Some(&of.idempotency_key)), (TRACEPARENT, of.traceparent.as_ref())] {
             if let Some(Ok(value)) = value.map(|value| HeaderValue::from_str(value)) {
                 headers.entry(name).or_insert(value);
             }

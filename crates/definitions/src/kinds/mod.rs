@@ -1,6 +1,7 @@
 //! What a step does: a kind per file, with how it is read and how it is carried out.
 
 mod approve;
+mod attempt;
 mod call;
 mod fail;
 mod http;
@@ -10,8 +11,9 @@ mod start;
 mod wait;
 
 pub(crate) use approve::Approve;
-pub use call::Settings;
-pub(crate) use call::{Call, Tools};
+pub use attempt::Settings;
+pub(crate) use attempt::{Attempt, Tools};
+pub(crate) use call::Call;
 pub(crate) use fail::Fail;
 pub(crate) use http::Http;
 pub(crate) use run::Run;
@@ -26,13 +28,14 @@ use serde_json::Value as Json;
 use steadfast_kernel::Failure;
 
 /// The fields that say what a step does.
-pub(crate) const NAMES: [&str; 7] = ["http", "run", "wait", "approve", "start", "set", "fail"];
+pub(crate) const NAMES: [&str; 8] = ["http", "run", "call", "wait", "approve", "start", "set", "fail"];
 
 /// What a step does.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Http(Http),
     Run(Run),
+    Call(Call),
     Wait(Wait),
     Approve(Approve),
     Start(Start),
@@ -64,6 +67,7 @@ impl Kind {
         match name {
             "http" => Http::read(node, place.each_attempt(), report).map(Kind::Http),
             "run" => Run::read(node, place.each_attempt(), report).map(Kind::Run),
+            "call" => Call::read(node, place.each_attempt(), report).map(Kind::Call),
             "wait" => Wait::read(node, place, report).map(Kind::Wait),
             "approve" => Approve::read(node, report).map(Kind::Approve),
             "start" => Start::read(node, place, report).map(Kind::Start),
@@ -77,6 +81,7 @@ impl Kind {
         match self {
             Kind::Http(_) => "http",
             Kind::Run(_) => "run",
+            Kind::Call(_) => "call",
             Kind::Wait(_) => "wait",
             Kind::Approve(_) => "approve",
             Kind::Start(_) => "start",
@@ -87,16 +92,17 @@ impl Kind {
 
     /// Whether it has to do with the world outside, so that it may fail and be tried again.
     pub(crate) fn is_retried(&self) -> bool {
-        matches!(self, Kind::Http(_) | Kind::Run(_))
+        matches!(self, Kind::Http(_) | Kind::Run(_) | Kind::Call(_))
     }
 
     /// Makes one attempt. Kinds that are not attempted but waited for have none.
-    pub(crate) async fn attempt(&self, scope: &Scope, call: &Call, tools: &Tools) -> Result<Json, Failure> {
+    pub(crate) async fn attempt(&self, scope: &Scope, of: &Attempt, tools: &Tools) -> Result<Json, Failure> {
         match self {
-            Kind::Http(http) => http.attempt(scope, call, tools).await,
-            Kind::Run(run) => run.attempt(scope, call, tools).await,
-            Kind::Set(set) => set.attempt(scope, call),
-            Kind::Fail(fail) => fail.attempt(scope, call),
+            Kind::Http(http) => http.attempt(scope, of, tools).await,
+            Kind::Run(run) => run.attempt(scope, of, tools).await,
+            Kind::Call(call) => call.attempt(scope, of, tools).await,
+            Kind::Set(set) => set.attempt(scope, of),
+            Kind::Fail(fail) => fail.attempt(scope, of),
             Kind::Wait(_) | Kind::Approve(_) | Kind::Start(_) => Ok(Json::Null),
         }
     }

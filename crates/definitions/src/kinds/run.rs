@@ -2,7 +2,7 @@
 
 mod process;
 
-use super::{Call, Tools};
+use super::{Attempt, Tools};
 use crate::document::{At, Fields, Node, Value};
 use crate::duration;
 use crate::problem::Report;
@@ -64,10 +64,10 @@ impl Run {
         Some(Run { command: command?, env, inherit, cwd, stdin, exit: exit.unwrap_or_default() })
     }
 
-    pub(super) async fn attempt(&self, scope: &Scope, call: &Call, tools: &Tools) -> Result<Json, Failure> {
-        let command = self.command(scope, call, tools)?;
-        let stdin = self.stdin.as_ref().map(|stdin| stdin.text(scope, &call.step, "run.stdin")).transpose()?;
-        let ended = carry_out(command, stdin.map(String::into_bytes), tools.settings.output_bytes_max, call.timeout).await;
+    pub(super) async fn attempt(&self, scope: &Scope, of: &Attempt, tools: &Tools) -> Result<Json, Failure> {
+        let command = self.command(scope, of, tools)?;
+        let stdin = self.stdin.as_ref().map(|stdin| stdin.text(scope, &of.step, "run.stdin")).transpose()?;
+        let ended = carry_out(command, stdin.map(String::into_bytes), tools.settings.output_bytes_max, of.timeout).await;
         match ended.map_err(|error| not_started(&error))? {
             Ended::TimedOut { limit, stderr } => {
                 let message = format!("the command took longer than {} and was ended", duration::show(limit));
@@ -78,8 +78,8 @@ impl Run {
         }
     }
 
-    fn command(&self, scope: &Scope, call: &Call, tools: &Tools) -> Result<Command, Failure> {
-        let step = &call.step;
+    fn command(&self, scope: &Scope, of: &Attempt, tools: &Tools) -> Result<Command, Failure> {
+        let step = &of.step;
         let cwd = self.cwd.as_ref().map(|cwd| cwd.text(scope, step, "run.cwd")).transpose()?;
         let cwd = tools.folder.join(cwd.unwrap_or_default());
         let mut command = match &self.command {
@@ -110,9 +110,9 @@ impl Run {
             }
             command.env(name, value);
         }
-        command.env("STEADFAST_IDEMPOTENCY_KEY", &call.idempotency_key);
-        command.env("STEADFAST_RUN_ID", call.run.as_str());
-        command.env("STEADFAST_ATTEMPT", call.attempt.to_string());
+        command.env("STEADFAST_IDEMPOTENCY_KEY", &of.idempotency_key);
+        command.env("STEADFAST_RUN_ID", of.run.as_str());
+        command.env("STEADFAST_ATTEMPT", of.attempt.to_string());
         Ok(command)
     }
 

@@ -1,6 +1,6 @@
 //! `set`: a value that is worked out once and recorded.
 
-use super::Call;
+use super::Attempt;
 use crate::document::Node;
 use crate::problem::Report;
 use crate::template::{Place, Scope, Template};
@@ -15,7 +15,7 @@ impl Set {
         Set(Template::read(node, place, report))
     }
 
-    pub(super) fn attempt(&self, scope: &Scope, call: &Call) -> Result<Json, Failure> {
-        self.0.render(scope, &call.step, "set")
+    pub(super) fn attempt(&self, scope: &Scope, of: &Attempt) -> Result<Json, Failure> {
+        self.0.render(scope, &of.step, "set")
     }
 }

@@ -23,6 +23,12 @@ impl Look {
     pub fn definitions(&self) -> impl Iterator<Item = &Arc<Definition>> {
         self.found.values()
     }
+
+    /// Who answers the calls that the definition is to answer.
+    fn answering(&self, definition: &Definition) -> Option<&Arc<Definition>> {
+        let route = definition.answers()?;
+        self.found.values().find(|other| other.answers() == Some(route))
+    }
 }
 
 /// A file that cannot be used.
@@ -45,9 +51,10 @@ pub(super) fn look(folder: &Path, used: &BTreeMap<String, WorkflowName>) -> io::
             Ok(Err(_)) => Err(vec![problem(&file, "the file is not text in UTF-8".into())]),
             Err(error) => Err(vec![problem(&file, format!("the file cannot be read: {error}"))]),
         };
-        let checked = checked.and_then(|definition| match look.found.get(&definition.name) {
-            Some(other) => Err(vec![problem(&file, twice(&definition, other))]),
-            None => Ok(definition),
+        let checked = checked.and_then(|definition| match (look.found.get(&definition.name), look.answering(&definition)) {
+            (Some(other), _) => Err(vec![problem(&file, twice(&definition, other))]),
+            (None, Some(other)) => Err(vec![problem(&file, both_answer(&definition, other))]),
+            (None, None) => Ok(definition),
         });
         match checked {
             Ok(definition) => drop(look.found.insert(definition.name.clone(), Arc::new(definition))),
@@ -70,6 +77,12 @@ fn twice(definition: &Definition, other: &Definition) -> String {
         (what, other) if what == other => format!("the {what} {name} is defined by {file} already"),
         (what, other) => format!("the {what} {name} has the name of a {other}, which is defined by {file}"),
     }
+}
+
+/// A call has one answer, so a route leads to one workflow.
+fn both_answer(definition: &Definition, other: &Definition) -> String {
+    let route = definition.answers().unwrap_or_default();
+    format!("the route {route} is answered by the workflow {} already, which is defined by {}", other.name, other.file)
 }
 
 /// The workflow or plan that a broken file is about, if some line of it still says so.

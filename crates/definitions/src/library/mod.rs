@@ -19,6 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steadfast_kernel::WorkflowName;
+use steadfast_messaging::Node;
 use steadfast_runtime::Registered;
 
 /// The definitions of a folder. Clones are the same library.
@@ -168,6 +169,21 @@ impl Library {
     /// What is shown of the current versions, by name.
     pub fn describe(&self) -> Vec<Description> {
         self.0.shelves.read().current.values().map(|definition| definition.describe()).collect()
+    }
+
+    /// The routes whose calls and tells are answered by runs of the current versions, with the workflows that do.
+    pub fn answers(&self) -> BTreeMap<String, WorkflowName> {
+        let shelves = self.0.shelves.read();
+        let answering = shelves
+            .current
+            .values()
+            .filter_map(|definition| Some((definition.answers()?.to_owned(), definition.name.clone())));
+        answering.collect()
+    }
+
+    /// `call` steps go out by that node from here on; without one they fail. The first one stays.
+    pub fn set_node(&self, node: Node) {
+        self.0.tools.set_node(node);
     }
 
     /// How the engine is to know the workflow or plan of that name: by the current version, or else by the one that was current last.

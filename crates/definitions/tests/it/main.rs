@@ -1,6 +1,7 @@
 //! Definitions from the outside: what is said about wrong ones, and what right ones do.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+mod calls;
 mod crashes;
 mod foreach;
 mod guide;
