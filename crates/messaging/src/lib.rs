@@ -39,6 +39,7 @@ mod ids;
 pub mod inbox;
 mod letters;
 mod limits;
+mod names;
 mod node;
 mod receiving;
 mod sending;

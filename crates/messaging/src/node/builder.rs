@@ -1,9 +1,10 @@
 //! Puts a node together.
 
-use super::{Inner, Node, is_name};
+use super::{Inner, Node};
 use crate::inbox::{self, Inbox};
 use crate::letters::Letters;
-use crate::limits::{Limits, NAME_MAX};
+use crate::limits::Limits;
+use crate::names;
 use crate::receiving::Load;
 use crate::wire::Wire;
 use hashbrown::DefaultHashBuilder;
@@ -85,9 +86,7 @@ impl Builder {
             }
         };
         let name = self.name.unwrap_or_else(|| format!("node-{:016x}", chance.next_u64()));
-        if !is_name(&name) {
-            return Err(Failure::new(Code::InvalidArgument, format!("a node's name has 1 to {NAME_MAX} bytes and no @")));
-        }
+        names::check_node(&name)?;
         let inner = Inner {
             name: name.into(),
             limits: self.limits,

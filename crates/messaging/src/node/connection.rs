@@ -155,7 +155,9 @@ pub(super) async fn greet(node: &Inner, mut link: Link) -> Result<Greeted, Failu
     let first = (!frames.is_empty()).then(|| frames.remove(0)).ok_or_else(|| strange("it sent an empty packet"))?;
     match envelope::frame(first).map_err(|error| strange(&error.to_string()))? {
         Some(Body::Hello(hello)) if hello.version == 0 => Err(strange("it speaks no version of this protocol")),
-        Some(Body::Hello(hello)) if !super::is_name(&hello.node) => Err(strange("its name is empty, too long, or has an @")),
+        Some(Body::Hello(hello)) if !crate::names::is_node(&hello.node) => {
+            Err(strange("its name is empty, too long, or has characters that are not allowed"))
+        }
         Some(Body::Hello(hello)) => Ok(Greeted { hello, link, rest: frames }),
         _ => Err(Failure::transient(format!("{} did not say hello first", link.remote.address))),
     }

@@ -19,7 +19,8 @@ pub use tally::Totals;
 use crate::envelope::{Body, Open, Sample};
 use crate::inbox::{self, Counts, Inbox};
 use crate::letters::{Direction, Letter, LetterKind, Letters, MemoryLetters};
-use crate::limits::{Limits, NAME_MAX, TRACE_MAX};
+use crate::limits::{Limits, TRACE_MAX};
+use crate::names;
 use crate::receiving::{Incoming, Lane, Load, RequestName, Route, Routed, SampleHandler, Samples, StreamHandler, Waiter};
 use crate::sending::{Call, Sending, TIMEOUT, Tell};
 use crate::streams::Stream;
@@ -132,11 +133,6 @@ const LAST_WORDS: Duration = Duration::from_millis(250);
 /// How often the inbox is looked after when no messages come, and how much of it at a time.
 const SWEEP: (Duration, usize) = (Duration::from_secs(10), 4096);
 
-/// Whether a node can be called so. What it has proved is added to that behind an @.
-fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= NAME_MAX && !name.contains('@')
-}
-
 impl Node {
     /// A node that is yet to be put together.
     pub fn builder() -> Builder {
@@ -208,6 +204,10 @@ impl Node {
     }
 
     /// Gives calls and tells of that route to a handler: each once, up to 256 side by side. Replaces what was there.
+    ///
+    /// # Panics
+    /// If that can be no name of a route.
+    #[track_caller]
     pub fn route<F, Fut, Answer>(&self, name: &str, handler: F)
     where
         F: Fn(Incoming) -> Fut + Send + Sync + 'static,
@@ -218,11 +218,19 @@ impl Node {
     }
 
     /// Deals with calls and tells of that name as the route says. Replaces what was there; what runs or waits by the older one goes on.
+    ///
+    /// # Panics
+    /// If that can be no name of a route.
+    #[track_caller]
     pub fn route_by(&self, name: &str, route: Route) {
         self.add(name, Routed::Requests(Arc::new(Lane::new(route))));
     }
 
     /// Gives streams of that route to a handler.
+    ///
+    /// # Panics
+    /// If that can be no name of a route.
+    #[track_caller]
     pub fn route_streams<F, Fut>(&self, name: &str, handler: F)
     where
         F: Fn(Stream, Incoming) -> Fut + Send + Sync + 'static,
@@ -233,6 +241,10 @@ impl Node {
     }
 
     /// Gives samples of that route to a handler, one at a time; when too many wait, the newest win.
+    ///
+    /// # Panics
+    /// If that can be no name of a route.
+    #[track_caller]
     pub fn route_samples<F, Fut>(&self, name: &str, handler: F)
     where
         F: Fn(Incoming) -> Fut + Send + Sync + 'static,
@@ -242,7 +254,9 @@ impl Node {
         self.add(name, Routed::Samples(Arc::new(Samples::new(handler, self.limits().samples_max))));
     }
 
+    #[track_caller]
     fn add(&self, name: &str, routed: Routed) {
+        assert!(names::is_route(name), "{name:?} is no name for a route: use 1 to 128 characters of A-Z a-z 0-9 . _ - /");
         self.inner.routes.write().insert(name.into(), routed);
     }
 
@@ -262,8 +276,10 @@ impl Node {
     /// If the peer cannot be reached within 30 s, or does not take the stream. Streams are not tried again.
     pub async fn stream(&self, peer: impl Into<Peer>, route: impl Into<String>, payload: impl Into<Bytes>) -> Result<Stream, Failure> {
         let (route, payload, peer) = (route.into(), payload.into(), peer.into());
-        if route.is_empty() || route.len() > NAME_MAX || payload.len() > self.limits().payload_bytes_max {
-            return Err(Failure::new(Code::InvalidArgument, "the route or the first payload of a stream is too long, or there is none"));
+        names::check_route(&route)?;
+        names::check_peer(peer.text())?;
+        if payload.len() > self.limits().payload_bytes_max {
+            return Err(Failure::new(Code::InvalidArgument, "the first payload of a stream is too long"));
         }
         let opening = async {
             let connection = self.inner.know(&peer)?.connection().await?;
@@ -290,10 +306,13 @@ impl Node {
     /// If it is too long. That there is no connection, or that it is lost on the way, is no error; a connection is made for the next one.
     pub fn sample(&self, peer: impl Into<Peer>, route: impl Into<String>, payload: impl Into<Bytes>) -> Result<(), Failure> {
         let (route, payload) = (route.into(), payload.into());
-        if route.is_empty() || route.len() > NAME_MAX || payload.len() > self.limits().payload_bytes_max {
-            return Err(Failure::new(Code::InvalidArgument, "the route or the payload of a sample is too long, or there is none"));
+        let peer = peer.into();
+        names::check_route(&route)?;
+        names::check_peer(peer.text())?;
+        if payload.len() > self.limits().payload_bytes_max {
+            return Err(Failure::new(Code::InvalidArgument, "the payload of a sample is too long"));
         }
-        let known = self.inner.know(&peer.into())?;
+        let known = self.inner.know(&peer)?;
         match known.connected() {
             Some(connection) => drop(connection.outgoing.push_sample(Sample { route, payload })),
             None => known.connect_if_need_be(),

@@ -74,12 +74,18 @@ impl From<&Peer> for Peer {
     }
 }
 
+impl Peer {
+    /// Its address or its name.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Peer::At(text) | Peer::Named(text) => text,
+        }
+    }
+}
+
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Peer::At(address) => f.write_str(address),
-            Peer::Named(name) => f.write_str(name),
-        }
+        f.write_str(self.text())
     }
 }
 

@@ -24,6 +24,7 @@ use crate::envelope::Request;
 use crate::inbox::{Kind, Seat, Ticket, Verdict};
 use crate::letters::{Direction, Letter, LetterKind};
 use crate::limits::{NAME_MAX, TRACE_MAX};
+use crate::names;
 use crate::node::{Connection, Inner};
 use crate::time;
 use bytes::Bytes;
@@ -133,17 +134,15 @@ impl Inner {
         let refuse = |message: String| Failure::new(Code::InvalidArgument, message);
         match () {
             () if self.is_closing() => return Err(Failure::transient(format!("{} is ending", self.name))),
-            () if request.id.is_empty() || request.id.len() > NAME_MAX => {
-                return Err(refuse(format!("a request id has 1 to {NAME_MAX} bytes")));
-            }
-            () if request.behalf.len() > NAME_MAX || request.behalf.contains('@') => {
-                return Err(refuse(format!("a name has at most {NAME_MAX} bytes and no @")));
-            }
             () if request.trace.len() > TRACE_MAX => return Err(refuse(format!("a trace has at most {TRACE_MAX} bytes"))),
             () if request.payload.len() > self.limits.payload_bytes_max => {
                 return Err(refuse(format!("a payload has at most {} bytes", self.limits.payload_bytes_max)));
             }
             () => {}
+        }
+        names::check_request(&request.id)?;
+        if !request.behalf.is_empty() {
+            names::check_node(&request.behalf)?;
         }
         match self.routes.read().get(&*request.route) {
             Some(Routed::Requests(lane)) => Ok(Arc::clone(lane)),

@@ -15,7 +15,8 @@ pub(crate) use slot::Slot;
 
 use crate::envelope::{self, Body, Number, Request};
 use crate::letters::{Direction, Letter, LetterKind};
-use crate::limits::{NAME_MAX, TRACE_MAX};
+use crate::limits::TRACE_MAX;
+use crate::names;
 use crate::node::{Known, Node, Peer, Registered};
 use crate::time;
 use bytes::Bytes;
@@ -116,15 +117,15 @@ impl<Answer> Sending<Answer> {
     fn check(&self) -> Result<(), Failure> {
         let refuse = |message: String| Err(Failure::new(Code::InvalidArgument, message));
         let longest = self.node.limits().payload_bytes_max;
-        let id = self.id.as_deref().unwrap_or("-");
+        names::check_route(&self.route)?;
+        names::check_peer(self.peer.text())?;
+        self.id.as_deref().map(names::check_request).transpose()?;
+        if !self.behalf.is_empty() {
+            names::check_node(&self.behalf)?;
+        }
         match () {
             () if self.payload.len() > longest => {
                 refuse(format!("the payload has {} bytes, and {longest} are allowed", self.payload.len()))
-            }
-            () if self.route.is_empty() || self.route.len() > NAME_MAX => refuse(format!("a route has 1 to {NAME_MAX} bytes")),
-            () if id.is_empty() || id.len() > NAME_MAX => refuse(format!("a request id has 1 to {NAME_MAX} bytes")),
-            () if self.behalf.len() > NAME_MAX || self.behalf.contains('@') => {
-                refuse(format!("a name has at most {NAME_MAX} bytes and no @"))
             }
             () if self.trace.len() > TRACE_MAX => refuse(format!("a trace has at most {TRACE_MAX} bytes")),
             () if self.timeout.is_zero() => refuse("a timeout of 0 leaves no time for anything".into()),
