@@ -133,16 +133,40 @@ async fn long_pieces_pass_whatever_the_windows_of_the_two_sides_are() {
 
 #[tokio::test(start_paused = true)]
 async fn a_send_that_is_called_off_costs_nothing() {
-    let (network, a, b) = two(1);
-    mirror(&b);
-    let mut stream = a.stream("b", "mirror", "").await.unwrap();
-    network.set("a", "b", Faults { delay: Some(ms(50)..=ms(50)), ..Faults::default() });
-    for round in 0..500 {
-        drop(tokio::time::timeout(ms(round % 3), stream.send(vec![0; 4 << 20])).await);
-        while tokio::time::timeout(ms(200), stream.next()).await.is_ok() {}
+    let network = Memory::new(1);
+    let mut limits = Limits::default();
+    limits.outgoing_bytes_max = 1;
+    let a = node_by(&network, "a", |builder| builder.limits(limits));
+    let mut listener = network.listen("b");
+    let opening = tokio::spawn({
+        let a = a.clone();
+        async move { a.stream("b", "x", "").await }
+    });
+    let mut raw = Raw::greet(listener.accept().await.unwrap(), "b").await;
+    let Some(Body::Open(open)) = raw.next().await else { panic!("no stream") };
+    raw.say(&[Body::Credit(Credit { stream: StreamId { number: open.number, mine: false }, chunks: 100 })])
+        .await;
+    let mut stream = opening.await.unwrap().unwrap();
+    let mut sent = 0;
+    while tokio::time::timeout(ms(1), stream.send("x")).await.is_ok() {
+        sent += 1;
     }
-    stream.finish();
-    assert_eq!(stream.next().await.unwrap(), None);
+    assert!((10..90).contains(&sent), "there is credit, but no room to write: {sent}");
+    for _ in 0..200 {
+        assert!(tokio::time::timeout(ms(1), stream.send("x")).await.is_err());
+    }
+    let reading = tokio::spawn(async move {
+        let mut places = Vec::new();
+        while let Some(Body::Chunk(chunk)) = raw.within(secs(2)).await {
+            places.push(chunk.place);
+        }
+        places
+    });
+    for _ in sent..100 {
+        tokio::time::timeout(secs(1), stream.send("x")).await.expect("its credit is still there").unwrap();
+    }
+    assert!(tokio::time::timeout(ms(100), stream.send("x")).await.is_err(), "and no more than that");
+    assert_eq!(reading.await.unwrap(), (0..100).collect::<Vec<_>>());
 }
 
 #[tokio::test(start_paused = true)]

@@ -213,8 +213,12 @@ async fn a_stuck_attempt_does_not_eat_the_whole_deadline() {
     network.heal();
     assert_eq!(call.await.unwrap().unwrap(), "x");
     assert!(began.elapsed() < secs(13), "a third of the 30 s, and a backoff: {:?}", began.elapsed());
-    let many = a.call("b", "echo", "x").policy(Policy::transient().max_attempts(u32::MAX));
-    assert_eq!(many.await.unwrap(), "x", "an attempt has time also where there are very many");
+    network.set_everywhere(Faults { delay: Some(ms(20)..=ms(20)), ..Faults::default() });
+    b.route("attempt", |incoming| async move { Ok(incoming.attempt.to_string()) });
+    let packets = network.counts().packets;
+    let many = a.call("b", "attempt", "").policy(Policy::constant(ms(1)).max_attempts(u32::MAX));
+    assert_eq!(many.await.unwrap(), "1");
+    assert_eq!(network.counts().packets - packets, 2, "an attempt has time for its answer also where there are very many");
 }
 
 #[tokio::test(start_paused = true)]
