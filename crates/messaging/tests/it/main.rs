@@ -6,6 +6,7 @@ mod decoding;
 mod hostile;
 mod inbox;
 mod letters;
+mod lossy;
 mod network;
 mod proto;
 mod random;
@@ -22,8 +23,12 @@ use rand::rngs::ChaCha8Rng;
 
 /// A source of chance: the seed is printed, and another one each time unless it is set.
 fn chance() -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed())
+}
+
+fn seed() -> u64 {
     let seed = std::env::var("MESSAGING_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
     println!("MESSAGING_SEED={seed}");
-    ChaCha8Rng::seed_from_u64(seed)
+    seed
 }

@@ -314,8 +314,8 @@ async fn dropping_a_call_stops_its_handler() {
     until("it has stopped", || ended.get() == 2).await;
 
     let route = Route::new(|_| async { pending::<Result<Bytes, Failure>>().await }).every_time();
-    b.route_by("every time", route);
-    let call = tokio::spawn(a.call("b", "every time", "").into_future());
+    b.route_by("every-time", route);
+    let call = tokio::spawn(a.call("b", "every-time", "").into_future());
     until("it runs", || b.counts().requests == 1).await;
     call.abort();
     until("it has stopped", || b.counts().requests == 0).await;

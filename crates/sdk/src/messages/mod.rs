@@ -34,6 +34,7 @@
 
 mod ctx;
 mod durable;
+mod letters;
 
 pub(crate) use ctx::Time;
 pub use durable::durable_route;
@@ -107,11 +108,14 @@ impl Engine {
 
 impl Messages {
     /// Starts an engine with its node.
-    pub(crate) async fn start(self, engine: runtime::Builder, clock: Arc<dyn Clock>, means: &Means) -> Result<Engine, Error> {
+    pub(crate) async fn start(self, mut engine: runtime::Builder, clock: Arc<dyn Clock>, means: &Means) -> Result<Engine, Error> {
         let unusable = |failure: steadfast_kernel::Failure| runtime::Error::InvalidSetting(format!("the node cannot be made: {failure}"));
-        let node = self.node.build().map_err(unusable)?;
+        let kept = Arc::new(letters::Kept::default());
+        let node = self.node.letters(Arc::<letters::Kept>::clone(&kept)).build().map_err(unusable)?;
         let _it_is_the_first = means.node.set(node.clone());
+        engine.redeliver = engine.redeliver.or_else(|| Some(Arc::new(letters::Again { node: Arc::clone(&means.node) })));
         let inner = engine.start().await?;
+        let _it_is_the_first = kept.engine.set(WeakEngine::of(&inner));
         if self.workers {
             crate::worker::take_workers(&node, WeakEngine::of(&inner));
         }

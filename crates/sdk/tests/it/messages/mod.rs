@@ -2,6 +2,7 @@
 
 mod calls;
 mod durable;
+mod letters;
 mod workers;
 
 use std::sync::Arc;

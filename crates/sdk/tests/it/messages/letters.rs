@@ -1,0 +1,69 @@
+//! Dead letters of messages: in the same box as all others, and tried again from there.
+
+use super::{node, start};
+use crate::support::{engine, until};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use steadfast::messages::Incoming;
+use steadfast::messages::memory::Memory as Network;
+use steadfast::{Code, Failure, memory};
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_cannot_be_read_is_a_dead_letter_and_can_be_tried_again_when_the_handler_is_mended() {
+    let (network, store) = (Network::new(1), memory::Memory::new());
+    let bank = start(&network, engine(&store).messages(node(&network, "bank"))).await;
+    let (mended, handled) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    bank.node().unwrap().route("book", {
+        let (mended, handled) = (Arc::clone(&mended), Arc::clone(&handled));
+        move |incoming: Incoming| {
+            let (mended, handled) = (Arc::clone(&mended), Arc::clone(&handled));
+            async move {
+                if !mended.load(Ordering::Relaxed) {
+                    incoming.json::<u64>()?;
+                }
+                handled.fetch_add(1, Ordering::Relaxed);
+                Ok("")
+            }
+        }
+    });
+    let shop = node(&network, "shop").build().unwrap();
+    let failure = shop.call("bank", "book", "seven").id("b-1").await.unwrap_err();
+    assert_eq!((failure.code, failure.attempts), (Code::DecodeFailure, 1), "poison is not tried again");
+    until("it is kept", async || bank.letters(None, 10).await.unwrap().items.len() == 1).await;
+    let letter = bank.letters(None, 10).await.unwrap().items.remove(0).letter.to_string();
+    let found = bank.letter(&letter).await.unwrap();
+    assert_eq!(found.payload.bytes, "seven", "its bytes, exactly");
+
+    let again = bank.redrive(&letter).await.unwrap_err();
+    assert!(again.to_string().contains("not what it takes"), "{again}");
+    assert_eq!(bank.letters(None, 10).await.unwrap().items.len(), 1, "it stays");
+    mended.store(true, Ordering::Relaxed);
+    bank.redrive(&letter).await.unwrap();
+    assert_eq!(handled.load(Ordering::Relaxed), 1);
+    assert_eq!(bank.letters(None, 10).await.unwrap().items.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tell_whose_attempts_are_used_up_is_a_dead_letter_of_its_sender_and_is_sent_again_from_there() {
+    let (network, store) = (Network::new(2), memory::Memory::new());
+    let shop = start(&network, engine(&store).messages(node(&network, "shop"))).await;
+    let failure = shop.node().unwrap().tell("bank", "note", "7").id("n-1").await.unwrap_err();
+    assert_eq!((failure.code, failure.attempts), (Code::Unavailable, 3));
+    until("it is kept", async || shop.letters(None, 10).await.unwrap().items.len() == 1).await;
+    let letter = shop.letters(None, 10).await.unwrap().items.remove(0).letter.to_string();
+
+    let heard = Arc::new(AtomicU32::new(0));
+    let bank = node(&network, "bank").build().unwrap();
+    bank.route("note", {
+        let heard = Arc::clone(&heard);
+        move |incoming: Incoming| {
+            assert_eq!(&*incoming.id, "n-1", "under the same id");
+            heard.fetch_add(1, Ordering::Relaxed);
+            async { Ok::<_, Failure>("") }
+        }
+    });
+    super::listen(&network, &bank);
+    shop.redrive(&letter).await.unwrap();
+    until("it was heard", async || heard.load(Ordering::Relaxed) == 1).await;
+    assert_eq!(shop.letters(None, 10).await.unwrap().items.len(), 0);
+}
