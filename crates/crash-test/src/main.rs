@@ -1,6 +1,6 @@
 //! The victim: starts the runs, sees to them, says what was acknowledged, and is killed at any moment.
 //!
-//! Usage: `steadfast-crash-test DATA LOG PROCESS RUNS`, or in the place of RUNS `removed` for runs that are removed after their end, `keys` for keys that expire, or `plans` for plans. It says how many commits it has made (`at COMMITS`), a line per acknowledgement
+//! Usage: `steadfast-crash-test DATA LOG PROCESS RUNS`, or in the place of RUNS `removed` for runs that are removed after their end, `keys` for keys that expire, `plans` for plans, or `messages:PORT` to answer calls there. It says how many commits it has made (`at COMMITS`), a line per acknowledgement
 //! (`started RUN`, `signalled RUN`, `did RUN COMMAND`, `redriven RUN`, `dropped RUN`, `ended RUN`), and `done` at the end.
 #![allow(clippy::print_stdout, reason = "what is acknowledged is said on standard output")]
 
@@ -8,7 +8,7 @@ use anyhow::Result;
 use std::ops::Range;
 use std::time::Duration;
 use steadfast::{Config, Engine};
-use steadfast_crash_test::{keys, log, operator, plans, removed, shapes};
+use steadfast_crash_test::{keys, log, messages, operator, plans, removed, shapes};
 use steadfast_store_embedded::Embedded;
 use tokio::task::JoinSet;
 
@@ -22,6 +22,7 @@ async fn main() -> Result<()> {
         "removed" => return removed::live(data, process).await,
         "keys" => return keys::live(data, process).await,
         "plans" => return plans::live(data, process).await,
+        messages if messages.starts_with("messages:") => return messages::live(data, &messages["messages:".len()..]).await,
         _ => {}
     }
     let store = Embedded::open(data)?;

@@ -5,6 +5,7 @@
 
 mod facts;
 mod keys;
+mod messages;
 mod plans;
 mod removed;
 mod seen;
