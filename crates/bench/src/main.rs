@@ -44,6 +44,9 @@ cargo xtask bench plans [SCENARIO] [--json] [--quick]
 cargo xtask bench messages [SCENARIO] [--json] [--quick]
     inbox                                  how many messages the memory inbox takes with little and with much in it, and what each leaves behind
     echo                                   packets of 250 bytes there and back over a bare link, and as a call of gRPC each
+    call-http2                             calls of 200 bytes over HTTP/2; the limit is the bare link, and unary gRPC is beside it
+    loss-1, loss-3                         calls over a network of 5 ms that loses 1 or 3 packets of a hundred
+    remote-worker                          runs of one step that a worker hosts; the limit is the same workflow in the process with the store
 docs/performance.md says how to read them.
 ";
 

@@ -1,0 +1,99 @@
+//! Calls of a node over HTTP/2 on the loopback, beside what the wire alone gives and what a call of gRPC for each of them gives, all in one run.
+
+use super::{echo, unary};
+use crate::load::{Span, median, slice};
+use crate::report::{Measured, Report};
+use anyhow::{Result, anyhow};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_kernel::{Failure, Policy};
+use steadfast_messaging::wire::memory::{Faults, Memory};
+use steadfast_messaging::{Incoming, Node, Peer};
+
+/// How many bytes a request has.
+const BYTES: usize = 200;
+
+/// How many calls are on their way at once.
+const IN_FLIGHT: usize = 128;
+
+/// How far apart the two ends of a network that loses packets are.
+const WAY: Duration = Duration::from_millis(5);
+
+/// Calls, and their limits.
+pub(super) async fn measure(report: &Report, quick: bool) -> Result<()> {
+    let slices = if quick { 1 } else { 5 };
+    let span = span(quick);
+    let payload = Bytes::from(vec![7; BYTES]);
+    let (bank, shop) = (bind().await?, bind().await?);
+    answer(&bank);
+    let peer = Peer::at(format!("http://{}", bank.addr().ok_or_else(|| anyhow!("it listens"))?));
+    let (mut calls, mut links, mut unaries) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..slices {
+        links.push(echo::echo(payload.clone(), IN_FLIGHT, span.counted).await?);
+        calls.push(called(&shop, &peer, &payload, Policy::transient(), span).await?);
+        unaries.push(unary::echo(payload.clone(), IN_FLIGHT, span.counted).await?);
+    }
+    let (link, unary) = (middle(links), middle(unaries));
+    let per_s = median(&calls, |seen| seen.per_s());
+    let took = calls.iter_mut().flat_map(|seen| std::mem::take(&mut seen.took)).collect();
+    report.say(&Measured::rate("call-http2", per_s).concurrency(IN_FLIGHT).percentiles(took).limit(link))?;
+    report.say(&Measured::value("call-cpu", median(&calls, |seen| seen.cpu_us()), "us of processor time per call, both ends"))?;
+    report.say(&Measured::rate("unary-grpc", unary).concurrency(IN_FLIGHT))?;
+    report.say(&Measured::value("call-to-unary", per_s / unary, "calls for each unary call of gRPC"))
+}
+
+/// Calls over a network in memory that loses so many packets of a hundred.
+pub(super) async fn lossy(report: &Report, scenario: &'static str, percent: u32, quick: bool) -> Result<()> {
+    let network = Memory::new(7);
+    let node = |name: &str| {
+        Node::builder()
+            .name(name)
+            .wire(Arc::new(network.wire_of(name)))
+            .build()
+            .map_err(Failure::into_error)
+    };
+    let (bank, shop) = (node("bank")?, node("shop")?);
+    answer(&bank);
+    let (mut listener, accepting) = (network.listen("bank"), bank.clone());
+    let listening = tokio::spawn(async move {
+        while let Some(link) = listener.accept().await {
+            drop(accepting.accept(link).await);
+        }
+    });
+    network.set_everywhere(Faults { drop: f64::from(percent) / 100.0, delay: Some(WAY..=WAY), ..Faults::default() });
+    let policy = Policy::constant(WAY).max_attempts(20).attempt_timeout(20 * WAY);
+    let seen = called(&shop, &Peer::at("bank"), &Bytes::from(vec![7; BYTES]), policy, span(quick)).await?;
+    listening.abort();
+    report.say(&Measured::rate(scenario, seen.per_s()).concurrency(IN_FLIGHT).percentiles(seen.took))
+}
+
+fn span(quick: bool) -> Span {
+    let counted = Duration::from_millis(if quick { 1000 } else { 2000 });
+    Span { warm_up: counted / 4, counted }
+}
+
+async fn bind() -> Result<Node> {
+    Ok(Node::bind("127.0.0.1:0").await.map_err(Failure::into_error)?)
+}
+
+fn answer(node: &Node) {
+    node.route("echo", |incoming: Incoming| async move { Ok::<Bytes, Failure>(incoming.payload) });
+}
+
+async fn called(node: &Node, peer: &Peer, payload: &Bytes, policy: Policy, span: Span) -> Result<crate::load::Seen> {
+    let (node, peer, payload) = (node.clone(), peer.clone(), payload.clone());
+    let call = move || {
+        let call = node.call(&peer, "echo", payload.clone()).policy(policy.clone());
+        async move {
+            call.await.map_err(Failure::into_error)?;
+            Ok(())
+        }
+    };
+    slice(IN_FLIGHT, span, call).await
+}
+
+fn middle(mut rates: Vec<f64>) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).copied().unwrap_or_default()
+}
