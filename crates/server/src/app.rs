@@ -2,6 +2,7 @@
 
 use crate::access::Access;
 use crate::config::Config;
+use crate::links::Door;
 use crate::shapes::Workflow;
 use crate::steps::Planned;
 use bytes::Bytes;
@@ -34,6 +35,8 @@ pub(crate) struct App {
     pub(crate) access: Access,
     pub(crate) catalogue: Option<Arc<dyn Catalogue>>,
     pub(crate) metrics: Option<PrometheusHandle>,
+    /// Where other nodes come in, if this process takes messages.
+    pub(crate) door: Option<Door>,
     /// The OpenAPI document.
     pub(crate) openapi: OnceLock<Bytes>,
     /// How many more requests may begin.

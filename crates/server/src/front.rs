@@ -3,6 +3,7 @@
 use crate::access;
 use crate::app::App;
 use crate::ask::canonical;
+use crate::links::Door;
 use crate::pages;
 use crate::problem::Problem;
 use axum::Router;
@@ -93,6 +94,9 @@ impl Front {
             return self.route(request.map(Body::new)).await;
         }
         app.access.check_token(request.headers())?;
+        if let (true, Some(door)) = (Door::leads_to(request.uri().path()), &app.door) {
+            return Ok(door.open(request, &app.access).await);
+        }
         let too_many =
             |_| Problem::new(code::TOO_MANY_REQUESTS, "as many requests as may be under way are (in_flight_max); come back later");
         let _permit = app.in_flight.try_acquire().map_err(too_many)?;

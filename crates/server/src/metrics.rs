@@ -1,7 +1,8 @@
 //! What `/metrics` shows: the metrics of the runtime, with their help, units and buckets.
 
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
-use steadfast_runtime::metrics::ALL;
+use steadfast_messaging::NodeCounts;
+use steadfast_runtime::metrics::{self as names, ALL};
 
 /// Counts from here on, for all engines that are started after it in this process. What it gives is for the server's parts; whoever installs it also calls its
 /// `run_upkeep` now and then, or what is measured adds up until somebody looks.
@@ -23,4 +24,28 @@ pub fn install_metrics() -> Result<PrometheusHandle, BuildError> {
         }
     }
     Ok(handle)
+}
+
+/// What a node has, and what it has done.
+pub(crate) fn measure_messages(counts: &NodeCounts) {
+    let NodeCounts { connections, requests, inbox, totals, .. } = counts;
+    for (name, value) in [
+        (names::MESSAGE_CONNECTIONS, *connections),
+        (names::MESSAGE_REQUESTS, *requests),
+        (names::INBOX_ENTRIES, inbox.running + inbox.finished),
+        (names::INBOX_BYTES, inbox.bytes),
+    ] {
+        metrics::gauge!(name).set(value as f64);
+    }
+    for (name, calls, tells) in [
+        (names::MESSAGES_RECEIVED, totals.calls_received, totals.tells_received),
+        (names::MESSAGES_SENT, totals.calls, totals.tells),
+        (names::MESSAGES_FAILED, totals.calls_failed, totals.tells_failed),
+    ] {
+        metrics::counter!(name, "kind" => "call").absolute(calls);
+        metrics::counter!(name, "kind" => "tell").absolute(tells);
+    }
+    metrics::counter!(names::MESSAGES_RETRIED).absolute(totals.retries);
+    metrics::counter!(names::MESSAGES_DEAD).absolute(totals.letters);
+    metrics::counter!(names::INBOX_FORGOTTEN).absolute(inbox.forgotten_early);
 }

@@ -6,7 +6,9 @@ use crate::app::{App, Catalogue};
 use crate::config::Config;
 use crate::error::Error;
 use crate::front::Front;
+use crate::links::{Carrier, Door, Links};
 use crate::wire::Wire;
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -17,6 +19,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use steadfast_messaging::Node;
 use steadfast_runtime::Engine;
 use steadfast_runtime::clock::{Clock, SystemClock};
 use tokio::net::{TcpListener, TcpStream};
@@ -36,6 +39,8 @@ pub struct Parts {
     pub catalogue: Option<Arc<dyn Catalogue>>,
     /// What `/metrics` shows.
     pub metrics: Option<PrometheusHandle>,
+    /// Takes the links that other nodes make at the address of the API. Without one there are no messages.
+    pub node: Option<Node>,
 }
 
 /// A server that has its address. It answers once it is [served](Server::serve).
@@ -45,6 +50,7 @@ pub struct Server {
     front: Arc<Front>,
     http: Arc<auto::Builder<TokioExecutor>>,
     app: Arc<App>,
+    links: Links,
 }
 
 impl Server {
@@ -65,6 +71,7 @@ impl Server {
             access,
             catalogue: parts.catalogue,
             metrics: parts.metrics,
+            door: parts.node.map(Door::new),
             openapi: OnceLock::new(),
             in_flight: Semaphore::new(config.in_flight_max),
             readers: Arc::new(Semaphore::new(config.feed_readers_max)),
@@ -72,7 +79,7 @@ impl Server {
             config,
         });
         let front = Arc::new(Front::new(Arc::clone(&app), api::router(&app)));
-        Ok(Server { listener, addr, front, http, app })
+        Ok(Server { listener, addr, front, http, app, links: Links::default() })
     }
 
     /// Where it listens.
@@ -80,8 +87,13 @@ impl Server {
         self.addr
     }
 
+    /// The connections that carry links of other nodes, for whoever waits for their end after the node was closed.
+    pub fn links(&self) -> Links {
+        self.links.clone()
+    }
+
     /// Answers requests until told to stop; then lets those under way end, within the grace period. Streams end at once, and those who wait for a run are
-    /// told how it stands. The engine is left alone.
+    /// told how it stands. The engine and the node are left alone: [links](Server::links) last until the node is closed.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let (open, mut all_closed) = mpsc::channel::<Infallible>(1);
         let over = CancellationToken::new();
@@ -93,7 +105,10 @@ impl Server {
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _)) => drop(tokio::spawn(self.connection(stream, over.clone(), open.clone()))),
+                Ok((stream, from)) => {
+                    let carrier = Carrier::new(from, self.links.clone(), open.clone());
+                    drop(tokio::spawn(self.connection(stream, over.clone(), carrier)));
+                }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be taken");
                     SystemClock.sleep(ACCEPT_AGAIN).await;
@@ -109,14 +124,15 @@ impl Server {
     }
 
     /// One connection, until it ends.
-    fn connection(&self, stream: TcpStream, over: CancellationToken, open: mpsc::Sender<Infallible>) -> impl Future<Output = ()> + use<> {
+    fn connection(&self, stream: TcpStream, over: CancellationToken, carrier: Carrier) -> impl Future<Output = ()> + use<> {
         let (front, http, app) = (Arc::clone(&self.front), Arc::clone(&self.http), Arc::clone(&self.app));
         async move {
-            let _open = open;
             let _it_is_slower_without = stream.set_nodelay(true);
             let wire = Wire::new(stream, app.config.head_time, app.config.stall_time);
-            let service = service_fn(move |request| {
+            let of_requests = carrier.clone();
+            let service = service_fn(move |mut request: http::Request<Incoming>| {
                 let front = Arc::clone(&front);
+                request.extensions_mut().insert(of_requests.clone());
                 async move { Ok::<_, Infallible>(front.answer(request).await) }
             });
             let mut connection = pin!(http.serve_connection(TokioIo::new(wire), service));
@@ -128,7 +144,7 @@ impl Server {
                     tokio::select! {
                         biased;
                         ended = connection.as_mut() => ended,
-                        () = over.cancelled() => Ok(()),
+                        () = over.cancelled(), if !carrier.has_a_link() => Ok(()),
                     }
                 }
             };

@@ -14,7 +14,11 @@ use crate::problem::Problem;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, Method, Uri};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use steadfast_kernel::code;
+
+/// What the holder of the token is called. There is one token, so that it may be changed without anybody becoming somebody else.
+pub(crate) const PRINCIPAL: &str = "token";
 
 /// The rules of one server.
 pub(crate) struct Access {
@@ -75,6 +79,11 @@ impl Access {
         }
         let detail = "send the server's token: Authorization: Bearer TOKEN (on the command line --token-file or STEADFAST_TOKEN)";
         Err(Problem::new(code::UNAUTHORISED, detail))
+    }
+
+    /// Who somebody is that has come in: the one who has the token, if there is one.
+    pub(crate) fn principal(&self) -> Option<Arc<str>> {
+        self.token.as_ref().map(|_| PRINCIPAL.into())
     }
 
     /// Whether the caller has the token, if there is one.

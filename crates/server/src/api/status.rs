@@ -1,6 +1,7 @@
 //! How the server is: alive, ready, and in numbers.
 
 use crate::app::App;
+use crate::metrics::measure_messages;
 use crate::problem::Problem;
 use crate::shapes::{Alive, Dependency, Ready};
 use axum::Json;
@@ -90,6 +91,9 @@ const UP: &str = "up";
 #[utoipa::path(get, path = "/metrics", tag = "server", responses((status = 200, description = "Prometheus text.", body = String, content_type = "text/plain")))]
 pub(super) async fn metrics(State(app): State<Arc<App>>) -> Response {
     if app.metrics.is_some() {
+        if let Some(door) = &app.door {
+            measure_messages(&door.node.counts());
+        }
         let _known_from_before = tokio::time::timeout(LOOK_WITHIN, app.engine.measure_callbacks()).await;
     }
     let text = app.metrics.as_ref().map(|metrics| metrics.render()).unwrap_or_default();

@@ -22,6 +22,7 @@ pub(super) enum Part {
     Runs,
     Plans,
     Keys,
+    Messages,
     Letters,
     Workflows,
     Elsewhere,
@@ -96,6 +97,7 @@ fn top(part: Part, follows: bool) -> Markup {
                 (link(Part::Runs, "/", "Runs"))
                 (link(Part::Plans, "/plans", "Plans"))
                 (link(Part::Keys, "/keys", "Keys"))
+                (link(Part::Messages, "/messages", "Messages"))
                 (link(Part::Letters, "/letters", "Dead letters"))
                 (link(Part::Workflows, "/workflows", "Workflows"))
             }

@@ -14,6 +14,7 @@ mod layout;
 mod letters;
 mod list;
 mod mark;
+mod messages;
 mod plans;
 mod problem;
 mod run;
@@ -45,6 +46,7 @@ pub(crate) fn router() -> Router<Arc<App>> {
         .route("/keys/{*key}", get(keys::show))
         .route("/callbacks", get(keys::callbacks))
         .route("/letters", get(letters::page).post(letters::change))
+        .route("/messages", get(messages::page))
         .route("/workflows", get(workflows::page))
         .route("/assets/{version}/{name}", get(assets::asset))
 }

@@ -7,6 +7,7 @@ mod instances;
 mod keys;
 mod letters;
 mod limits;
+mod messages;
 mod openapi;
 mod pages;
 mod plans;

@@ -85,8 +85,8 @@ impl Named {
         match of_definition {
             None if self.steps.is_empty() => Ok(id),
             None => refused("its definition has no such step"),
-            Some(seen) if !["http", "run", "set", "fail"].contains(&seen.kind.as_str()) => {
-                refused("only steps that are attempted can be (http, run, set, fail); a step that waits is answered by a signal")
+            Some(seen) if !["http", "run", "call", "set", "fail"].contains(&seen.kind.as_str()) => {
+                refused("only steps that are attempted can be (http, run, call, set, fail); a step that waits is answered by a signal")
             }
             Some(_) => Ok(id),
         }

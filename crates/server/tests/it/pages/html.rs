@@ -28,6 +28,7 @@ async fn every_page_has_the_strict_policy_and_nothing_inline() {
         "/callbacks",
         "/keys/none",
         "/letters",
+        "/messages",
         "/workflows",
         "/plans",
         "/plans/eu/p",

@@ -155,7 +155,7 @@ async fn pages_fit_windows_of_any_width() {
     site.run("team/poison", "mail", "FAILED").await;
     site.run("checkout", "order", "COMPLETED").await;
     let page = Page::new().await;
-    for path in ["/", "/?status=FAILED", &format!("/runs/{long}"), "/runs/order", "/letters", "/workflows", "/runs/none"] {
+    for path in ["/", "/?status=FAILED", &format!("/runs/{long}"), "/runs/order", "/letters", "/messages", "/workflows", "/runs/none"] {
         page.open(&site.url(path)).await;
         for width in [360, 800, 1280] {
             page.resize(width).await;
