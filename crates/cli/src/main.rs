@@ -10,6 +10,7 @@ mod error;
 mod live;
 mod output;
 mod serve;
+mod wires;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
@@ -41,6 +42,8 @@ fn run(cli: Cli) -> Result<(), Error> {
         Command::Lock(command) => in_client(commands::lock::run(&common, command)),
         Command::Key(command) => in_client(commands::key::run(&common, command)),
         Command::Letter(command) => in_client(commands::letter::run(&common, command)),
+        Command::Call(args) => in_client(commands::message::call(&common, args)),
+        Command::Tell(args) => in_client(commands::message::tell(&common, args)),
         Command::Check(args) => commands::check::run(&common, &args),
         Command::Config(args) => commands::config::run(&common, &args),
         Command::Doctor(settings) => in_client(commands::doctor::run(&common, &settings)),

@@ -3,6 +3,7 @@
 mod key;
 mod letter;
 mod lock;
+mod message;
 mod plan;
 mod run;
 mod serve;
@@ -11,6 +12,7 @@ mod tenant;
 pub(crate) use key::{Condition, Delete, KeyCommand, KeyList, Put, Renew};
 pub(crate) use letter::{LetterCommand, LetterId, Redrive, Which};
 pub(crate) use lock::{Break, LockCommand};
+pub(crate) use message::Message;
 pub(crate) use plan::{Apply, PlanCommand, PlanList, PlanShow, PlanVerb};
 pub(crate) use run::{Cancel, Events, List, Retry, RunCommand, Signal, Start, Verb, Why};
 pub(crate) use serve::Serve;
@@ -134,6 +136,21 @@ Examples:
   steadfast letter redrive checkout.17 --reason 'the template is mended'"
     )]
     Letter(LetterCommand),
+    /// Call a node, and print its answer
+    #[command(after_help = "\
+Examples:
+  steadfast call http://127.0.0.1:7373 transfer '{\"amount\":7}'
+  steadfast call http://bank:7373 transfer @order.json --timeout 5m --id order-17 --token-file token
+
+A token that is set is shown to the node if its address is that of the server, or if --token-file names it.
+Exit codes: 0 answered, 1 it has failed there, 2 wrong use, 3 no node answers.")]
+    Call(Message),
+    /// Tell a node something: done when it was taken
+    #[command(after_help = "\
+Examples:
+  steadfast tell http://127.0.0.1:7373 paid '{\"order\":17}'
+  steadfast tell http://127.0.0.1:7373 paid - --id order-17 < order.json")]
+    Tell(Message),
     /// Check workflow definitions, and explain every mistake
     #[command(after_help = "\
 Examples:

@@ -180,7 +180,7 @@ async fn answer(response: Response) -> Result<Result<Answer, Error>, reqwest::Er
 }
 
 /// The token by the layer that wins; of the same layer, the one that stands there itself.
-fn token(config: &Config) -> Result<Option<String>, Error> {
+pub(crate) fn token(config: &Config) -> Result<Option<String>, Error> {
     let (token, file) = (config.text(settings::TOKEN), config.path(settings::TOKEN_FILE));
     let file_wins = config.origin(settings::TOKEN_FILE).rank() > config.origin(settings::TOKEN).rank();
     match (token, file) {

@@ -121,6 +121,20 @@ settings! {
         "what becomes of new locks while Redis is away: granted if no other instance was seen for locks.lease (auto), always granted (local), or refused";
     LOCKS_LEASE = "locks.lease", "STEADFAST_LOCKS_LEASE", None, Kind::Time, "2h30m", false,
         "for how long another instance that is not seen any more may still have locks: the longest lease of your plans";
+    MESSAGES_NAME = "messages.name", "STEADFAST_MESSAGES_NAME", None, Kind::Text, "", false,
+        "what the node of this server is called by others; the id of the instance if it is not set";
+    MESSAGES_LISTEN = "messages.listen", "STEADFAST_MESSAGES_LISTEN", None, Kind::Address, "", false,
+        "a port of their own for nodes; they can connect at the address of the API, too. Any other than a loopback address needs a token";
+    MESSAGES_TOKEN_FILE = "messages.token_file", "STEADFAST_MESSAGES_TOKEN_FILE", None, Kind::Path, "", false,
+        "the file with the token that nodes are shown which this one connects to, if they are among messages.token_hosts";
+    MESSAGES_TOKEN_HOSTS = "messages.token_hosts", "STEADFAST_MESSAGES_TOKEN_HOSTS", None, Kind::List, "", false,
+        "hosts, with a port or without, that are shown that token";
+    MESSAGES_PAYLOAD_BYTES_MAX = "messages.payload_bytes_max", "STEADFAST_MESSAGES_PAYLOAD_BYTES_MAX", None, Kind::Bytes, "4MiB", false,
+        "how large a message may be";
+    MESSAGES_CONNECTIONS_MAX = "messages.connections_max", "STEADFAST_MESSAGES_CONNECTIONS_MAX", None, Kind::Count, "1024", false,
+        "how many nodes may be connected at once";
+    MESSAGES_REQUESTS_MAX = "messages.requests_max", "STEADFAST_MESSAGES_REQUESTS_MAX", None, Kind::Count, "16384", false,
+        "how many calls and tells of others may run or wait at once";
     LOG_LEVEL = "log.level", "STEADFAST_LOG", Some("--log"), Kind::Text, "info", false,
         "what is logged: error, warn, info, debug, trace, or filters like info,steadfast_runtime=debug";
     LOG_FORMAT = "log.format", "STEADFAST_LOG_FORMAT", Some("--log-format"), Kind::OneOf(&["human", "json"]), "human", false,
@@ -199,6 +213,14 @@ mod tests {
             assert_eq!(setting.default, is, "{}", setting.key);
         }
         assert_eq!(engine.retention, steadfast_runtime::Retention::new());
+        let messages = steadfast_messaging::Limits::default();
+        for (setting, is) in [
+            (MESSAGES_PAYLOAD_BYTES_MAX, format!("{}MiB", messages.payload_bytes_max >> 20)),
+            (MESSAGES_CONNECTIONS_MAX, messages.connections_max.to_string()),
+            (MESSAGES_REQUESTS_MAX, messages.requests_max.to_string()),
+        ] {
+            assert_eq!(setting.default, is, "{}", setting.key);
+        }
         let redis = steadfast_store_redis::Settings::new("");
         for (setting, is) in [
             (REDIS_PREFIX, redis.prefix.clone()),

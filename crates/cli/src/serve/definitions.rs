@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
+use steadfast::messages::durable_route;
 use steadfast_definitions::{Changes, Definition, Library, Settings};
+use steadfast_kernel::WorkflowName;
+use steadfast_messaging::Node;
 use steadfast_runtime::Engine;
 use steadfast_runtime::host::Registry;
 use steadfast_store::{Batch, Store};
@@ -22,6 +25,9 @@ pub(super) struct Definitions {
     catalogue: Catalogue,
     store: Arc<dyn Store>,
     seen: Fingerprint,
+    node: Node,
+    /// The routes that are answered, and the workflows that do.
+    answered: BTreeMap<String, WorkflowName>,
 }
 
 impl Definitions {
@@ -33,6 +39,7 @@ impl Definitions {
         folder: &Path,
         vars: serde_json::Map<String, serde_json::Value>,
         store: Arc<dyn Store>,
+        node: Node,
     ) -> Result<Self, Error> {
         let kept = store
             .definitions()
@@ -41,8 +48,9 @@ impl Definitions {
         let seen = fingerprint(folder);
         let unreadable = |error| Error::Failed(format!("cannot read the definitions folder {}: {error}", folder.display()));
         let (library, changes) = Library::open(folder, vars, Settings::default(), kept.clone()).map_err(unreadable)?;
+        library.set_node(node.clone());
         let catalogue = Catalogue::new(&library, &kept);
-        let definitions = Definitions { folder: folder.into(), library, catalogue, store, seen };
+        let definitions = Definitions { folder: folder.into(), library, catalogue, store, seen, node, answered: BTreeMap::new() };
         for definition in changes.added.iter().filter(|definition| !kept.iter().any(|kept| kept.hash == definition.hash)) {
             definitions
                 .keep(definition)
@@ -70,6 +78,20 @@ impl Definitions {
     /// How many workflows and plans there are.
     pub(super) fn count(&self) -> usize {
         self.library.describe().len()
+    }
+
+    /// Has the calls and tells of other nodes answered, as the definitions say now.
+    pub(super) fn answer(&mut self, engine: &Engine) {
+        let answers = self.library.answers();
+        for route in self.answered.keys().filter(|route| !answers.contains_key(*route)) {
+            self.node.remove_route(route);
+        }
+        for (route, workflow) in &answers {
+            if self.answered.get(route) != Some(workflow) {
+                self.node.route_by(route, durable_route(engine, workflow.clone()));
+            }
+        }
+        self.answered = answers;
     }
 
     /// Looks at the folder, and reads it again if something there has changed.
@@ -104,6 +126,7 @@ impl Definitions {
         for definition in changes.added.iter().chain(&changes.changed) {
             engine.register(definition.name.clone(), self.library.registered(&definition.name)); // a workflow may have become a plan
         }
+        self.answer(engine);
         tell(&changes);
     }
 

@@ -28,6 +28,16 @@ impl Herald {
         line("address", format_args!("{address}"));
         line("data", format_args!("{data}"));
         line("definitions", format_args!("{definitions} ({workflows} in use)"));
+    }
+
+    /// Other nodes connect there.
+    pub(super) fn takes_messages(&self, addr: SocketAddr, name: &str) {
+        let address = format!("http://{addr}");
+        if self.json {
+            tracing::info!(address, name, "takes messages");
+            return;
+        }
+        line("messages", format_args!("{address}, as node {name}"));
         line("stop", format_args!("Ctrl-C"));
     }
 

@@ -6,6 +6,7 @@ mod herald;
 mod limits;
 mod logs;
 mod measure;
+mod messages;
 mod sharing;
 mod signals;
 mod traces;
@@ -19,8 +20,10 @@ use herald::Herald;
 use signals::Signals;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+use steadfast_messaging::Node;
 use steadfast_runtime::{Builder, Engine};
-use steadfast_server::{Parts, Server};
+use steadfast_server::{Links, Parts, Server};
 use steadfast_store::Store;
 use steadfast_store_embedded::Embedded;
 use traces::Traces;
@@ -47,7 +50,8 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     let data = config.path(settings::DATA).unwrap_or_else(|| settings::DATA.default.into());
     let store: Arc<dyn Store> = Arc::new(Embedded::open(&data).map_err(|error| with_code(&error, error.code()))?);
     let folder = folder(config)?;
-    let mut definitions = Definitions::open(&folder, vars(config), Arc::clone(&store)).await?;
+    let node = messages::node(config, &data)?;
+    let mut definitions = Definitions::open(&folder, vars(config), Arc::clone(&store), node.clone()).await?;
     let metrics = measure::install(); // before the engine, which counts for whoever is there when it starts
     let traces = Traces::start(config)?;
     let mut builder = Builder::new(store);
@@ -58,18 +62,24 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     builder.sharing = sharing::of_sharing(config, &data)?;
     let instance = builder.sharing.as_ref().map(|sharing| sharing.instance.clone());
     let engine = builder.start().await.map_err(|error| with_code(&error, error.code()))?;
-    let parts = Parts { catalogue: Some(Arc::new(definitions.catalogue())), metrics };
-    let server = match Server::bind(limits::of_server(config)?, engine.clone(), parts).await {
-        Ok(server) => server,
+    definitions.answer(&engine);
+    let parts = Parts { catalogue: Some(Arc::new(definitions.catalogue())), metrics, node: Some(node.clone()) };
+    let bound = match Server::bind(limits::of_server(config)?, engine.clone(), parts).await {
+        Ok(server) => messages::listen(config, &node).await.map(|own| (server, own)),
+        Err(error) => Err(with_code(&error, error.code())),
+    };
+    let (server, own_port) = match bound {
+        Ok(bound) => bound,
         Err(error) => {
             engine.shutdown().await;
-            return Err(with_code(&error, error.code()));
+            return Err(error);
         }
     };
-    let addr = server.addr();
+    let (addr, links) = (server.addr(), server.links());
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(async move { drop(stopped.await) }));
     herald.ready(addr, &data, &folder, definitions.count());
+    herald.takes_messages(own_port.unwrap_or(addr), node.name());
     if let Some(instance) = &instance {
         herald.shares(config, instance);
     }
@@ -85,17 +95,27 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
             herald.say("stopped at once; what was in flight is done again after the next start");
             Err(Error::Said(130))
         }
-        () = ended(serving, engine, traces) => {
+        () = ended(serving, engine, (node, links), traces) => {
             herald.say("stopped; everything is kept");
             Ok(())
         }
     }
 }
 
-/// Lets requests and then attempts end, and sends what is left of traces.
-async fn ended(serving: tokio::task::JoinHandle<()>, engine: Engine, traces: Option<Traces>) {
-    let _it_has_ended = serving.await;
-    engine.shutdown().await;
+/// How long other nodes may take to read what they were answered before the end.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Lets requests and then attempts end, has the calls of other nodes answered that end with them, and sends what is left of traces.
+async fn ended(serving: tokio::task::JoinHandle<()>, engine: Engine, (node, links): (Node, Links), traces: Option<Traces>) {
+    let patience = engine.config().shutdown_grace * 2;
+    let attempts = async {
+        let _it_has_ended = serving.await;
+        engine.shutdown().await;
+    };
+    tokio::join!(attempts, node.close(patience));
+    if tokio::time::timeout(LAST_WORDS, links.closed()).await.is_err() {
+        tracing::warn!(links = links.count(), "nodes have not read what they were answered");
+    }
     if let Some(traces) = traces {
         traces.finish().await;
     }

@@ -71,3 +71,16 @@ fn others_need_a_token_and_a_bad_configuration_is_told() {
     let called = steadfast(dir.path(), &["doctor", "--json"]).ends_with(1).prints(&["did you mean listen?"]);
     assert_eq!(level(&called, "configuration"), "fail");
 }
+
+#[test]
+fn the_port_of_nodes_is_looked_at_if_there_is_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let doctor =
+        |listen: &str| steadfast(dir.path(), &["doctor", "--json", "--listen", &free(), "--set", &format!("messages.listen={listen}")]);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().map(|addr| (addr.to_string(), &taken)).unwrap();
+    for (listen, expected) in [(free(), "ok"), (taken.0, "warn"), ("0.0.0.0:0".into(), "fail")] {
+        let called = doctor(&listen);
+        assert_eq!(level(&called, "messages"), expected, "{called:?}");
+    }
+}

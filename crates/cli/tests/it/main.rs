@@ -15,6 +15,7 @@ mod keys;
 mod letters;
 mod live;
 mod locks;
+mod messages;
 mod observed;
 mod planned;
 mod plans;

@@ -86,6 +86,7 @@ async fn all(config: &Config) -> Vec<Finding> {
     findings.extend(redis::check(config, &data).await);
     let server = server::ask(config).await;
     findings.push(port::check(config, &server).await);
+    findings.extend(port::messages(config).await);
     findings.extend(server::check(&server));
     findings
 }

@@ -24,3 +24,19 @@ pub(super) async fn check(config: &Config, server: &Asked) -> Finding {
         Err(error) => Finding::fail("port", format!("{listen}: {error}"), "choose another address with --listen"),
     }
 }
+
+/// The port of their own for nodes, if there is to be one. While the server runs it is the server's.
+pub(super) async fn messages(config: &Config) -> Option<Finding> {
+    let listen = config.text(settings::MESSAGES_LISTEN)?.parse::<SocketAddr>().ok()?;
+    if !listen.ip().is_loopback() && config.text(settings::TOKEN_FILE).is_none() {
+        let found = format!("{listen} can be reached from other machines, and there is no token");
+        return Some(Finding::fail("messages", found, "name a token file with --token-file, or have messages.listen on 127.0.0.1"));
+    }
+    Some(match tokio::net::TcpListener::bind(listen).await {
+        Ok(_) => Finding::ok("messages", format!("{listen} is free")),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            Finding::warn("messages", format!("{listen} is taken"), "if that is not this server, choose another as messages.listen")
+        }
+        Err(error) => Finding::fail("messages", format!("{listen}: {error}"), "choose another address as messages.listen"),
+    })
+}

@@ -9,6 +9,7 @@ mod start;
 mod verbs;
 mod why;
 
+pub(crate) use start::pretty;
 pub(crate) use why::{bare, sentence, told, waiting};
 
 use crate::args::{Common, RunCommand, Why};

@@ -125,7 +125,7 @@ fn outcome(context: &Context, answer: &Answer, run: &Run) -> Result<(), Error> {
 }
 
 /// JSON in many lines for people, as it came for programs.
-fn pretty(json: &str) -> String {
+pub(crate) fn pretty(json: &str) -> String {
     let value = || serde_json::from_str::<serde_json::Value>(json).ok();
     let pretty = || value().and_then(|value| serde_json::to_string_pretty(&value).ok());
     if output::is_read_by_a_person() { pretty().unwrap_or_else(|| json.into()) } else { json.into() }

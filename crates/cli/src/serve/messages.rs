@@ -1,0 +1,91 @@
+//! The node of the server: what it is called, where it listens beside the API, and whom it shows a token.
+
+use crate::config::{Config, settings};
+use crate::error::Error;
+use crate::wires::Wires;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use steadfast_kernel::code;
+use steadfast_messaging::wire::http2::ListenSettings;
+use steadfast_messaging::{Limits, Node};
+
+/// The node, which is not reached by anybody yet.
+///
+/// # Errors
+/// If its settings cannot be.
+pub(super) fn node(config: &Config, data: &Path) -> Result<Node, Error> {
+    let name = match (config.text(settings::MESSAGES_NAME), config.text(settings::REDIS_INSTANCE)) {
+        (Some(name), _) | (None, Some(name)) => name.to_owned(),
+        (None, None) => steadfast_store_embedded::instance(data)
+            .map_err(|error| super::with_code(&error, error.code()))?
+            .to_string(),
+    };
+    let wires = Wires::of(config).map_err(unusable)?;
+    Node::builder().name(name).limits(limits(config)).wire(Arc::new(wires)).build().map_err(unusable)
+}
+
+/// Listens at a port of its own, if there is to be one: where.
+///
+/// # Errors
+/// If the port cannot be taken, or everybody could connect.
+pub(super) async fn listen(config: &Config, node: &Node) -> Result<Option<SocketAddr>, Error> {
+    let Some(address) = config.text(settings::MESSAGES_LISTEN) else { return Ok(None) };
+    let mut listen = ListenSettings::default();
+    listen.connections_max = config.number(settings::MESSAGES_CONNECTIONS_MAX);
+    if let Some(file) = config.path(settings::TOKEN_FILE) {
+        listen.authorize = Some(steadfast_server::authorize_by(&file).map_err(|error| super::with_code(&error, error.code()))?);
+    }
+    node.listen(address, listen).await.map(Some).map_err(unusable)
+}
+
+fn limits(config: &Config) -> Limits {
+    let mut limits = Limits::default();
+    limits.payload_bytes_max = config.number(settings::MESSAGES_PAYLOAD_BYTES_MAX);
+    limits.connections_max = config.number(settings::MESSAGES_CONNECTIONS_MAX);
+    limits.requests_max = config.number(settings::MESSAGES_REQUESTS_MAX);
+    limits
+}
+
+fn unusable(why: impl fmt::Display) -> Error {
+    let code = code::NODE_UNUSABLE;
+    Error::Failed(format!("the server cannot take messages: {why} [{code}]\n  about this error: docs/errors/{code}.md"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Given;
+
+    fn config(set: &[&str]) -> Config {
+        Config::load(&Given { set: set.iter().map(|text| (*text).into()).collect(), ..Given::default() }).unwrap()
+    }
+
+    #[test]
+    fn settings_of_messages_reach_the_node() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(limits(&config(&[])), Limits::default());
+        let set = ["messages.payload_bytes_max=1MiB", "messages.connections_max=2", "messages.requests_max=3", "messages.name=bank"];
+        let node = node(&config(&set), dir.path()).unwrap();
+        let Limits { payload_bytes_max, connections_max, requests_max, .. } = node.limits();
+        assert_eq!((node.name(), *payload_bytes_max, *connections_max, *requests_max), ("bank", 1 << 20, 2, 3));
+    }
+
+    #[test]
+    fn a_node_without_a_name_has_that_of_its_instance() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = || node(&config(&[]), dir.path()).unwrap().name().to_owned();
+        assert_eq!((name(), name().len()), (name(), 32), "it stays");
+        assert_eq!(node(&config(&["redis.instance=a"]), dir.path()).unwrap().name(), "a");
+    }
+
+    #[test]
+    fn what_cannot_be_is_told_with_its_code() {
+        let dir = tempfile::tempdir().unwrap();
+        for (set, part) in [("messages.name=a@b", "no @"), ("messages.token_file=/none", "messages.token_hosts")] {
+            let error = node(&config(&[set]), dir.path()).unwrap_err().to_string();
+            assert!(error.contains(part) && error.contains("SF0142"), "{error}");
+        }
+    }
+}

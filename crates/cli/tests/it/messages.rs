@@ -1,0 +1,171 @@
+//! Messages: servers that answer calls, and that call each other, also when one of them is killed.
+
+use crate::served::Served;
+use crate::steadfast::{Called, command, until};
+use crate::world::nobody;
+use rustix::process::Signal;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+const TOKEN: &str = "stf_q8Zt0m3n5Yw1vK7xPfR2sLhJdC4bGaUeT6iOoNyQwEk";
+
+/// Answers at once, at the route of its name.
+const GREET: &str = "workflow: greet\nanswers: true\ninput: { type: object, required: [name] }\nsteps:\n  - { name: say, set: \"Hello, {{ input.name }}\" }\noutput: { text: \"{{ steps.say.output }}\" }\n";
+
+/// Writes a line that tells how often it was done, and takes its time.
+const BOOK: &str = "workflow: book\nanswers: transfer\nsteps:\n  - { name: write, run: { command: [sh, -c, \"echo booked >> ledger\"] } }\n  - { name: slow, wait: 1s }\noutput: { booked: \"{{ input.amount }}\" }\n";
+
+fn define(dir: &Path, name: &str, text: &str) {
+    std::fs::create_dir_all(dir.join("definitions")).unwrap();
+    std::fs::write(dir.join(format!("definitions/{name}.yaml")), text).unwrap();
+}
+
+/// A server with those definitions, on a free port.
+fn serve(dir: &Path, texts: &[(&str, &str)], args: &[&str]) -> Served {
+    texts.iter().for_each(|(name, text)| define(dir, name, text));
+    Served::start(dir, &[&["--listen", "127.0.0.1:0"], args].concat())
+}
+
+/// How often something was booked there.
+fn bookings(dir: &Path) -> usize {
+    std::fs::read_to_string(dir.join("definitions/ledger")).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn a_workflow_answers_calls_and_the_same_id_is_the_same_request() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), &[("greet", GREET)], &["--set", "messages.name=bank"]);
+    assert!(served.log().contains(&format!("messages     {}, as node bank", served.url)), "{}", served.log());
+    let call = |args: &[&str]| served.call(&[&["call", &served.url, "greet"], args].concat());
+    assert_eq!(call(&["{\"name\":\"Ada\"}", "--id", "a"]).ends_with(0).json()["text"], "Hello, Ada");
+    assert_eq!(call(&["{\"name\":\"Ada\"}", "--id", "a"]).ends_with(0).json()["text"], "Hello, Ada");
+    call(&["{\"name\":\"Bob\"}", "--id", "a"])
+        .ends_with(1)
+        .says(&["another request of that id", "INVALID_ARGUMENT", "SF0140"]);
+    let runs = served.call(&["run", "list", "--json"]).ends_with(0).json();
+    let ids: Vec<_> = runs["items"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect();
+    assert!(ids.len() == 1 && ids[0].starts_with("message/"), "{ids:?}");
+    served.call(&["tell", &served.url, "greet", "{\"name\":\"Eve\"}"]).ends_with(0);
+    until("it was done", || {
+        let runs = served.call(&["run", "list", "--status", "COMPLETED", "--json"]).ends_with(0).json();
+        (runs["items"].as_array().unwrap().len() == 2).then_some(())
+    });
+    assert!(
+        served
+            .get("/metrics")
+            .lines()
+            .any(|line| line == "steadfast_messages_received_total{kind=\"call\"} 3")
+    );
+    assert!(served.get("/messages").contains("<span class=\"tag\">greet</span>"));
+}
+
+#[test]
+fn what_cannot_be_is_told_with_its_code_and_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), &[("greet", GREET)], &[]);
+    let (nobody, url) = (nobody(), served.url.clone());
+    let call = |args: &[&str]| served.call(&[&["call"], args].concat());
+    call(&[&url, "nothing"])
+        .ends_with(1)
+        .says(&["has no route nothing", "NOT_FOUND", "SF0140", "docs/errors/SF0140.md"]);
+    call(&[&url, "greet", "{\"nam\":1}"])
+        .ends_with(1)
+        .says(&["the input is not what greet asks for", "SF0140"]);
+    call(&[&url, "greet", "{name:1}"]).ends_with(2).says(&["INPUT: it is no JSON"]);
+    call(&[&nobody, "greet", "--timeout", "300ms"])
+        .ends_with(3)
+        .says(&["SF0141", "docs/errors/SF0141.md"]);
+    call(&["http://127.0.0.1:1/path", "greet"]).ends_with(2).says(&["it has a path"]);
+    served.call(&["tell", &nobody, "greet", "--timeout", "300ms"]).ends_with(3).says(&["SF0141"]);
+}
+
+#[test]
+fn routes_follow_the_definitions() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), &[("book", BOOK)], &[]);
+    let call = |route: &str| served.call(&["call", &served.url, route, "{\"name\":\"Ada\",\"amount\":1}"]);
+    call("greet").ends_with(1).says(&["NOT_FOUND"]);
+    define(dir.path(), "greet", GREET);
+    served.tell(Signal::HUP);
+    until("it answers", || (call("greet").code == Some(0)).then_some(()));
+    std::fs::remove_file(dir.path().join("definitions/greet.yaml")).unwrap();
+    served.tell(Signal::HUP);
+    until("nobody answers any more", || (call("greet").code == Some(1)).then_some(()));
+    call("transfer").ends_with(0);
+}
+
+#[test]
+fn a_server_with_a_token_lets_in_who_has_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let token = dir.path().join("token");
+    std::fs::write(&token, TOKEN).unwrap();
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let token = token.to_str().unwrap();
+    let own = nobody();
+    let own_port = format!("messages.listen={}", own.trim_start_matches("http://"));
+    let served = serve(dir.path(), &[("greet", GREET)], &["--token-file", token, "--set", &own_port]);
+    for url in [&served.url, &own] {
+        let call = |token: &[&str]| {
+            Called::of(
+                &command(dir.path(), &[&["call", url, "greet", "{\"name\":\"Ada\"}"], token].concat())
+                    .output()
+                    .unwrap(),
+            )
+        };
+        call(&[]).ends_with(1).says(&["PERMISSION_DENIED", "SF0141", "--token-file"]);
+        assert_eq!(call(&["--token-file", token]).ends_with(0).json()["text"], "Hello, Ada", "{url}");
+    }
+}
+
+#[test]
+fn a_call_survives_the_death_of_the_server_and_is_executed_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), &[("book", BOOK)], &[]);
+    let (url, listen) = (served.url.clone(), served.url.trim_start_matches("http://").to_owned());
+    let call = command(dir.path(), &["call", &url, "transfer", "{\"amount\":7}", "--timeout", "60s"]);
+    let call = std::thread::spawn(move || { call }.output().unwrap());
+    until("it is in the middle", || (bookings(dir.path()) == 1).then_some(()));
+    until("what was booked is on record", || {
+        let runs = served.call(&["run", "list", "--wait", "TIMER", "--json"]).ends_with(0).json();
+        (runs["items"].as_array().unwrap().len() == 1).then_some(())
+    });
+    served.tell(Signal::KILL);
+    drop(served);
+    let _again = Served::start(dir.path(), &["--listen", &listen]);
+    let called = Called::of(&call.join().unwrap());
+    assert_eq!(called.ends_with(0).json()["booked"], 7);
+    assert_eq!(bookings(dir.path()), 1);
+}
+
+#[test]
+fn a_step_of_one_server_calls_another_and_waits_while_it_is_away() {
+    let (shop, bank) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    define(bank.path(), "book", BOOK);
+    let there = Served::start(bank.path(), &["--listen", "127.0.0.1:0"]).url.clone(); // it was there once
+    let order = "workflow: order\nsteps:\n  - name: transfer\n    call: { to: \"{{ vars.bank }}\", route: transfer, input: { amount: 7 } }\n    retry: { max_attempts: 100, backoff: constant, base: 100ms }\n    timeout: 10s\noutput: \"{{ steps.transfer.output.booked }}\"\n";
+    let shop = serve(shop.path(), &[("order", order)], &["--var", &format!("bank={there}")]);
+    shop.call(&["run", "start", "order", "--id", "o"]).ends_with(0);
+    until("it was tried", || {
+        shop.call(&["run", "show", "o", "--json"]).json()["steps"][0]["attempts"]
+            .as_u64()
+            .filter(|attempts| *attempts > 1)
+    });
+    let _bank = Served::start(bank.path(), &["--listen", there.trim_start_matches("http://")]);
+    shop.until_status("o", "COMPLETED");
+    assert_eq!((shop.run("o")["result"].as_u64(), bookings(bank.path())), (Some(7), 1));
+}
+
+#[test]
+fn a_call_under_way_is_answered_before_the_server_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let held = "workflow: held\nanswers: true\nsteps:\n  - { name: slow, run: { command: [sh, -c, \"touch begun; while [ ! -f go ]; do sleep 0.05; done\"] } }\noutput: done\n";
+    let mut served = serve(dir.path(), &[("held", held)], &[]);
+    let call = command(dir.path(), &["call", &served.url, "held", "--timeout", "60s"]);
+    let call = std::thread::spawn(move || { call }.output().unwrap());
+    until("it is under way", || dir.path().join("definitions/begun").exists().then_some(()));
+    served.tell(Signal::TERM);
+    until("it says so", || served.log().contains("stopping").then_some(()));
+    std::fs::write(dir.path().join("definitions/go"), "").unwrap();
+    assert_eq!(Called::of(&call.join().unwrap()).ends_with(0).json(), "done");
+    assert!(served.ended().success(), "{}", served.log());
+}
