@@ -5,9 +5,12 @@ use parking_lot::Mutex;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use std::time::Duration;
+use steadfast::memory::Memory;
 use steadfast::messages::{Incoming, Node, Peer};
 use steadfast::{Class, Code, Engine, Failure, Run};
 use steadfast_definitions::Settings;
+use steadfast_kernel::{Payload, WorkflowName};
+use steadfast_runtime::{Attempted, Builder, Observer, RunEnded, Start};
 
 /// What a bank was asked, in order.
 type Asked = Arc<Mutex<Vec<Incoming>>>;
@@ -19,7 +22,7 @@ async fn bank(answers: Vec<Result<Json, Failure>>) -> (Node, Asked) {
     let seen = Arc::clone(&asked);
     let handler = move |incoming: Incoming| {
         let mut asked = seen.lock();
-        let answer = answers.get(asked.len()).or(answers.last()).cloned().unwrap();
+        let answer = answers.get(asked.len()).or_else(|| answers.last()).cloned().unwrap();
         asked.push(incoming);
         async move { answer.map(|answer| answer.to_string()) }
     };
@@ -158,6 +161,36 @@ async fn a_call_is_undone_by_a_call() {
     assert_eq!(result.unwrap_err().message, "bad");
     let asked = asked.lock();
     assert_eq!((asked[1].payload.as_ref(), &*asked[1].id), (&b"5"[..], "r/transfer#1/1/undo"));
+}
+
+/// Somebody who follows traces.
+struct Follower;
+
+impl Observer for Follower {
+    fn attempted(&self, _attempted: &Attempted<'_>) {}
+
+    fn ended(&self, _ended: &RunEnded<'_>) {}
+}
+
+#[tokio::test]
+async fn a_trace_goes_along_and_a_long_key_goes_as_its_digest() {
+    let (bank, asked) = bank(vec![Ok(json!(1))]).await;
+    let shelf =
+        Shelf::with(&[&text("", "").replace("{{ vars.bank }}", &format!("http://{}", bank.addr().unwrap()))], Settings::default(), vars());
+    shelf.library.set_node(Node::builder().name("shop").bind("127.0.0.1:0").await.unwrap());
+    let mut builder = Builder::new(Arc::new(Memory::new()));
+    builder.observer = Some(Arc::new(Follower));
+    for (name, registered) in shelf.registered() {
+        builder.registry.insert(WorkflowName::new(name).unwrap(), registered);
+    }
+    let engine = builder.start().await.unwrap();
+    let id = Some("long".repeat(32));
+    let start = Start { workflow: "pay".into(), input: Payload::json("null"), id, deadline: None, tenant: None, limits: Vec::new() };
+    let (run, _) = engine.start(start).await.unwrap();
+    assert!(engine.ended(&run).await.unwrap().outcome.is_ok());
+    let asked = asked.lock().remove(0);
+    assert!(asked.trace.starts_with("00-"), "{:?}", asked.trace);
+    assert!(asked.id.len() <= 128 && !asked.id.contains("long"), "{:?}", asked.id);
 }
 
 #[test]

@@ -32,6 +32,18 @@ fn every_example_of_the_guide_is_right() {
 }
 
 #[test]
+fn every_example_of_the_guide_to_messages_is_right() {
+    let guide = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/messages.md")).unwrap();
+    let examples = examples(&guide);
+    assert!(examples.len() >= 2, "only {} examples were found", examples.len());
+    for (line, text) in examples {
+        if let Err(problems) = check("messages.md", &text) {
+            panic!("the example after line {line}: {problems:#?}");
+        }
+    }
+}
+
+#[test]
 fn the_example_of_the_readme_is_right() {
     let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
     let examples = examples(&readme);
