@@ -4,15 +4,13 @@ use super::step::Of;
 use super::{STEPS_MAX, hash, steps};
 use crate::definition::{Concurrency, Definition};
 use crate::document::{Fields, Node, Value};
+use crate::kinds::check_route;
 use crate::problem::Report;
 use crate::retry::Retry;
 use crate::schema::Schema;
 use crate::suggest;
 use crate::template::{Place, Template};
 use steadfast_kernel::{Recovery, WorkflowName};
-
-/// The longest name of a route, in bytes.
-const ROUTE_MAX: usize = 200;
 
 pub(super) fn read(document: &Node, file: &str, text: &str, report: &mut Report) -> Option<Definition> {
     let mut fields = Fields::of(document, "the workflow", report)?;
@@ -80,10 +78,9 @@ impl Answers {
 fn read_answers(node: &Node, report: &mut Report) -> Option<Answers> {
     match &node.value {
         Value::Bool(own) => Some(Answers::Own(*own)),
-        Value::Text(route) if (1..=ROUTE_MAX).contains(&route.len()) && !route.contains("{{") => Some(Answers::At(route.clone())),
-        Value::Text(_) => {
-            report.wrong(node.at, format!("`answers` is not the name of a route: 1 to {ROUTE_MAX} bytes, no template"));
-            None
+        Value::Text(route) => {
+            check_route("answers", route, node, report);
+            Some(Answers::At(route.clone()))
         }
         _ => {
             let help = "true for the route of the workflow's own name, or the name of another one";

@@ -6,7 +6,7 @@ use crate::problem::Report;
 use crate::template::{Place, Scope, Template, invalid};
 use reqwest::Url;
 use serde_json::Value as Json;
-use steadfast_kernel::{Failure, Policy};
+use steadfast_kernel::{Failure, Policy, WorkflowName};
 use steadfast_messaging::{Peer, TIMEOUT, request_id};
 
 /// How an address is written.
@@ -35,7 +35,7 @@ impl Call {
         let mut fields = Fields::of(node, "call", report)?;
         let address = fields.take("to").map(|node| read_address(node, place, report));
         let name = fields.take("node").map(|node| read_text(node, "node", place, report));
-        let route = fields.need("route", report).map(|node| read_text(node, "route", place, report));
+        let route = fields.need("route", report).map(|node| read_route(node, place, report));
         let input = fields.take("input").map(|node| Template::read(node, place, report));
         let answer = fields.truth("answer", report).unwrap_or(true);
         let to = match (address, name) {
@@ -120,6 +120,22 @@ fn read_text(node: &Node, name: &str, place: Place, report: &mut Report) -> Temp
         report.wrong(node.at, format!("`{name}` is empty"));
     }
     text
+}
+
+fn read_route(node: &Node, place: Place, report: &mut Report) -> Template {
+    let route = Template::read_one(node, "route", place, report);
+    if let Some(Json::String(name)) = route.constant() {
+        check_route("route", &name, node, report);
+    }
+    route
+}
+
+/// Routes are named as workflows are.
+pub(crate) fn check_route(field: &str, name: &str, node: &Node, report: &mut Report) {
+    if WorkflowName::new(name).is_err() {
+        let help = "use 1 to 128 characters of A-Z a-z 0-9 . _ - /, without empty or dot-only parts";
+        report.wrong_with_help(node.at, format!("`{field}` is not the name of a route"), help);
+    }
 }
 
 #[cfg(test)]

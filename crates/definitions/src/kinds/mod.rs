@@ -13,7 +13,7 @@ mod wait;
 pub(crate) use approve::Approve;
 pub use attempt::Settings;
 pub(crate) use attempt::{Attempt, Tools};
-pub(crate) use call::Call;
+pub(crate) use call::{Call, check_route};
 pub(crate) use fail::Fail;
 pub(crate) use http::Http;
 pub(crate) use run::Run;
