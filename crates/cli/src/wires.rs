@@ -4,6 +4,7 @@ use crate::config::{Config, settings};
 use futures_util::future::BoxFuture;
 use steadfast_kernel::Failure;
 use steadfast_messaging::wire::http2::{Http2, Settings};
+use steadfast_messaging::wire::tls::{self, Identity, Trust};
 use steadfast_messaging::wire::{Link, Wire};
 
 /// Connects with a token to those who are named, and without one to all others: a definition may call any address, and nobody else is to learn the token.
@@ -21,7 +22,7 @@ impl Wires {
     /// What is wrong with them.
     pub(crate) fn of(config: &Config) -> Result<Self, String> {
         let (file, hosts) = (config.path(settings::MESSAGES_TOKEN_FILE), config.list(settings::MESSAGES_TOKEN_HOSTS));
-        let plain = Http2::new(Settings::default());
+        let plain = http2(config)?;
         let known = match file {
             None => plain.clone(),
             Some(_) if hosts.is_empty() => {
@@ -49,6 +50,45 @@ impl Wires {
 impl Wire for Wires {
     fn connect(&self, address: &str) -> BoxFuture<'static, Result<Link, Failure>> {
         if self.is_known(address) { self.known.connect(address) } else { self.plain.connect(address) }
+    }
+}
+
+/// Connects without a token, and with TLS where the settings say whom to trust.
+///
+/// # Errors
+/// What is wrong with the settings.
+pub(crate) fn http2(config: &Config) -> Result<Http2, String> {
+    let (wire, identity) = (Http2::new(Settings::default()), identity(config)?);
+    let Some(authorities) = config.path(settings::MESSAGES_CA_FILE) else { return Ok(wire) };
+    let client = Trust::file(&authorities).and_then(|trust| tls::Client::new(trust, identity.as_ref()));
+    Ok(wire.tls(client.map_err(|failure| format!("messages.ca_file: {}", failure.message))?))
+}
+
+/// What a port of our own shows, and whom it asks for a certificate; nothing if it is to speak no TLS.
+///
+/// # Errors
+/// What is wrong with the settings.
+pub(crate) fn of_port(config: &Config) -> Result<Option<tls::Server>, String> {
+    let clients = config.path(settings::MESSAGES_CLIENT_CA_FILE);
+    let Some(identity) = identity(config)? else {
+        return match clients {
+            Some(_) => Err("messages.client_ca_file is set, but there is no TLS without messages.cert_file".into()),
+            None => Ok(None),
+        };
+    };
+    let wrong = |failure: Failure| format!("messages.client_ca_file: {}", failure.message);
+    let clients = clients.map(|path| Trust::file(&path)).transpose().map_err(wrong)?;
+    tls::Server::new(&identity, clients).map(Some).map_err(wrong)
+}
+
+fn identity(config: &Config) -> Result<Option<Identity>, String> {
+    let (certificate, key) = (config.path(settings::MESSAGES_CERT_FILE), config.path(settings::MESSAGES_KEY_FILE));
+    match (certificate, key) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err("messages.key_file is set, but messages.cert_file is not".into()),
+        (Some(certificate), key) => Identity::files(&certificate, key.as_ref().unwrap_or(&certificate))
+            .map(Some)
+            .map_err(|failure| format!("messages.cert_file: {}", failure.message)),
     }
 }
 

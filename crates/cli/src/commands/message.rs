@@ -6,12 +6,13 @@ use crate::commands::run::pretty;
 use crate::config::{Config, settings};
 use crate::error::Error;
 use crate::output;
+use crate::wires::http2;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use steadfast_kernel::{Code, Failure, code};
-use steadfast_messaging::wire::http2::{Http2, Settings};
+use steadfast_messaging::wire::http2::Http2;
 use steadfast_messaging::wire::{Link, Wire};
 use steadfast_messaging::{Node, Peer};
 
@@ -59,7 +60,7 @@ impl Errand {
         let peer = if args.peer.contains("://") { args.peer.clone() } else { format!("http://{}", args.peer) };
         let peer = peer.trim_end_matches('/').to_owned();
         let is_server = config.text(settings::SERVER).is_some_and(|server| server.trim_end_matches('/') == peer);
-        let mut wire = Http2::new(Settings::default());
+        let mut wire = http2(&config).map_err(Error::Usage)?;
         if let Some(token) = token(&config)?.filter(|_| is_server || common.token_file.is_some()) {
             wire = wire.token(&token).map_err(|failure| Error::Usage(failure.message))?;
         }

@@ -129,6 +129,14 @@ settings! {
         "the file with the token that nodes are shown which this one connects to, if they are among messages.token_hosts";
     MESSAGES_TOKEN_HOSTS = "messages.token_hosts", "STEADFAST_MESSAGES_TOKEN_HOSTS", None, Kind::List, "", false,
         "hosts, with a port or without, that are shown that token";
+    MESSAGES_CERT_FILE = "messages.cert_file", "STEADFAST_MESSAGES_CERT_FILE", None, Kind::Path, "", false,
+        "the certificate of this node, in PEM: messages.listen speaks TLS with it, and nodes at https:// addresses are shown it if they ask";
+    MESSAGES_KEY_FILE = "messages.key_file", "STEADFAST_MESSAGES_KEY_FILE", None, Kind::Path, "", false,
+        "its key, in PEM, if it is not in the same file";
+    MESSAGES_CLIENT_CA_FILE = "messages.client_ca_file", "STEADFAST_MESSAGES_CLIENT_CA_FILE", None, Kind::Path, "", false,
+        "authorities, in PEM: whoever connects at messages.listen has to have a certificate of one of them";
+    MESSAGES_CA_FILE = "messages.ca_file", "STEADFAST_MESSAGES_CA_FILE", None, Kind::Path, "", false,
+        "authorities, in PEM, of the nodes at https:// addresses; without it none of them is trusted";
     MESSAGES_PAYLOAD_BYTES_MAX = "messages.payload_bytes_max", "STEADFAST_MESSAGES_PAYLOAD_BYTES_MAX", None, Kind::Bytes, "4MiB", false,
         "how large a message may be";
     MESSAGES_CONNECTIONS_MAX = "messages.connections_max", "STEADFAST_MESSAGES_CONNECTIONS_MAX", None, Kind::Count, "1024", false,

@@ -31,8 +31,7 @@ impl Herald {
     }
 
     /// Other nodes connect there.
-    pub(super) fn takes_messages(&self, addr: SocketAddr, name: &str) {
-        let address = format!("http://{addr}");
+    pub(super) fn takes_messages(&self, address: &str, name: &str) {
         if self.json {
             tracing::info!(address, name, "takes messages");
             return;

@@ -2,9 +2,8 @@
 
 use crate::config::{Config, settings};
 use crate::error::Error;
-use crate::wires::Wires;
+use crate::wires::{self, Wires};
 use std::fmt;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use steadfast_kernel::code;
@@ -26,18 +25,22 @@ pub(super) fn node(config: &Config, data: &Path) -> Result<Node, Error> {
     Node::builder().name(name).limits(limits(config)).wire(Arc::new(wires)).build().map_err(unusable)
 }
 
-/// Listens at a port of its own, if there is to be one: where.
+/// Listens at a port of its own, if there is to be one: the address of it.
 ///
 /// # Errors
 /// If the port cannot be taken, or everybody could connect.
-pub(super) async fn listen(config: &Config, node: &Node) -> Result<Option<SocketAddr>, Error> {
+pub(super) async fn listen(config: &Config, node: &Node) -> Result<Option<String>, Error> {
+    let tls = wires::of_port(config).map_err(unusable)?;
     let Some(address) = config.text(settings::MESSAGES_LISTEN) else { return Ok(None) };
     let mut listen = ListenSettings::default();
     listen.connections_max = config.number(settings::MESSAGES_CONNECTIONS_MAX);
     if let Some(file) = config.path(settings::TOKEN_FILE) {
         listen.authorize = Some(steadfast_server::authorize_by(&file).map_err(|error| super::with_code(&error, error.code()))?);
     }
-    node.listen(address, listen).await.map(Some).map_err(unusable)
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    listen.tls = tls;
+    let addr = node.listen(address, listen).await.map_err(unusable)?;
+    Ok(Some(format!("{scheme}://{addr}")))
 }
 
 fn limits(config: &Config) -> Limits {
@@ -83,7 +86,12 @@ mod tests {
     #[test]
     fn what_cannot_be_is_told_with_its_code() {
         let dir = tempfile::tempdir().unwrap();
-        for (set, part) in [("messages.name=a@b", "no @"), ("messages.token_file=/none", "messages.token_hosts")] {
+        for (set, part) in [
+            ("messages.name=a@b", "the name of a node"),
+            ("messages.token_file=/none", "messages.token_hosts"),
+            ("messages.ca_file=/none", "messages.ca_file: "),
+            ("messages.key_file=/none", "messages.cert_file is not"),
+        ] {
             let error = node(&config(&[set]), dir.path()).unwrap_err().to_string();
             assert!(error.contains(part) && error.contains("SF0142"), "{error}");
         }

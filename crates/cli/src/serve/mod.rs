@@ -79,7 +79,7 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(async move { drop(stopped.await) }));
     herald.ready(addr, &data, &folder, definitions.count());
-    herald.takes_messages(own_port.unwrap_or(addr), node.name());
+    herald.takes_messages(&own_port.unwrap_or_else(|| format!("http://{addr}")), node.name());
     if let Some(instance) = &instance {
         herald.shares(config, instance);
     }

@@ -6,6 +6,7 @@ use crate::world::nobody;
 use rustix::process::Signal;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use steadfast_messaging::wire::tls::Identity;
 
 const TOKEN: &str = "stf_q8Zt0m3n5Yw1vK7xPfR2sLhJdC4bGaUeT6iOoNyQwEk";
 
@@ -115,6 +116,39 @@ fn a_server_with_a_token_lets_in_who_has_it() {
         call(&[]).ends_with(1).says(&["PERMISSION_DENIED", "SF0141", "--token-file"]);
         assert_eq!(call(&["--token-file", token]).ends_with(0).json()["text"], "Hello, Ada", "{url}");
     }
+}
+
+#[test]
+fn a_port_of_its_own_speaks_tls_and_asks_for_certificates() {
+    let dir = tempfile::tempdir().unwrap();
+    let own = "127.0.0.1:0";
+    let pem = |name: &str| {
+        let folder = dir.path().join(name);
+        Identity::kept_in(&folder, &["127.0.0.1"]).unwrap();
+        folder.join("identity.pem").to_str().unwrap().to_owned()
+    };
+    let (bank, shop) = (pem("bank"), pem("shop"));
+    let set = [format!("messages.listen={own}"), format!("messages.cert_file={bank}"), format!("messages.client_ca_file={shop}")];
+    let served = serve(dir.path(), &[("greet", GREET)], &["--set", &set[0], "--set", &set[1], "--set", &set[2]]);
+    let log = until("it says where", || Some(served.log()).filter(|log| log.contains("as node")));
+    let url = log
+        .lines()
+        .find_map(|line| line.split("messages     ").nth(1)?.split(',').next())
+        .unwrap()
+        .to_owned();
+    assert!(url.starts_with("https://127.0.0.1:"), "{log}");
+    let call = |settings: &[(&str, &str)]| {
+        let mut call = command(dir.path(), &["call", &url, "greet", "{\"name\":\"Ada\"}", "--timeout", "5s"]);
+        Called::of(&call.envs(settings.iter().copied()).output().unwrap())
+    };
+    let (ca, own, other) =
+        (("STEADFAST_MESSAGES_CA_FILE", &*bank), ("STEADFAST_MESSAGES_CERT_FILE", &*shop), ("STEADFAST_MESSAGES_CERT_FILE", &*bank));
+    assert_eq!(call(&[ca, own]).ends_with(0).json()["text"], "Hello, Ada");
+    call(&[]).ends_with(3).says(&["whom to trust", "SF0141"]);
+    assert_ne!(call(&[ca]).code, Some(0), "without a certificate nobody comes in");
+    assert_ne!(call(&[ca, other]).code, Some(0), "nor with one of somebody else");
+    let plain = url.replace("https", "http");
+    assert_ne!(served.call(&["call", &plain, "greet", "--timeout", "2s"]).code, Some(0), "nor without TLS");
 }
 
 #[test]
