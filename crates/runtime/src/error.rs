@@ -15,12 +15,12 @@ pub enum Error {
     /// An id or name that is not allowed.
     #[error(transparent)]
     InvalidId(#[from] InvalidId),
-    /// No workflow of that name is registered.
+    /// No workflow of that name is registered, and no worker has brought it.
     #[error("no workflow {name:?} is registered here; registered: {}", if known.is_empty() { "none".into() } else { known.join(", ") })]
     UnknownWorkflow {
         /// The name.
         name: String,
-        /// The names that are.
+        /// The names that are, and those that workers bring or have brought.
         known: Vec<String>,
     },
     /// The workflow does not take that input.

@@ -205,6 +205,16 @@ impl Ctx {
         self.context.attempt().unwrap_or_default()
     }
 
+    /// Inside a step: whether this attempt may have begun before, in a process that ended without a word about it. Then whatever it does may already be done: look before
+    /// doing it, or do what can be done twice. Outside of a step it is false.
+    ///
+    /// It is true if the run was opened again from its journal, because its process has crashed or was restarted, its [worker](crate::worker) was lost or a person has retried it, and
+    /// this attempt could begin before that and has no record. It is false in the first process that has the run, in attempts after a failure that is on record, in
+    /// steps that come later, and if the run has only left memory for a while. It may be true though nothing had begun; it is never false though something had.
+    pub fn redelivered(&self) -> bool {
+        self.context.redelivered()
+    }
+
     /// The id of this run.
     pub fn run_id(&self) -> &RunId {
         self.context.run_id()

@@ -5,6 +5,7 @@ use crate::definition::Definition;
 use crate::interpret;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use steadfast_kernel::{Code, Failure, Payload, WorkflowName};
 use steadfast_runtime::host;
@@ -55,6 +56,10 @@ impl host::Code for Defined {
     fn plan_of(&self, hash: &str) -> Option<host::PlanSpec> {
         let definition = self.version(Some(hash))?;
         definition.plan.as_ref().map(|settings| interpret::spec(&definition, settings))
+    }
+
+    fn versions(&self) -> Option<BTreeSet<String>> {
+        Some(self.library.versions_of(&self.name))
     }
 
     fn knows(&self, definition: Option<&str>) -> bool {

@@ -14,7 +14,7 @@ use crate::template::value;
 use minijinja::Value;
 use parking_lot::RwLock;
 use serde_json::{Map, Value as Json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -155,6 +155,13 @@ impl Library {
     /// A version of a workflow, by its hash.
     pub fn version(&self, hash: &str) -> Option<Arc<Definition>> {
         self.0.shelves.read().versions.get(hash).cloned()
+    }
+
+    /// The hashes of all versions of that workflow.
+    pub(super) fn versions_of(&self, name: &WorkflowName) -> BTreeSet<String> {
+        let shelves = self.0.shelves.read();
+        let of_it = shelves.versions.iter().filter(|(_, definition)| definition.name == *name);
+        of_it.map(|(hash, _)| hash.clone()).collect()
     }
 
     /// The names of all workflows of which some version is known, also of those whose file is gone.

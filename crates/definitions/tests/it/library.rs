@@ -11,6 +11,7 @@ use steadfast::{Engine, Error, Store, Timestamp};
 use steadfast_definitions::{Changes, Library, Settings, check};
 use steadfast_kernel::WorkflowName;
 use steadfast_runtime::Registered;
+use steadfast_runtime::host::Code;
 use steadfast_store::Batch;
 
 fn text(workflow: &str, value: &str) -> String {
@@ -55,6 +56,9 @@ fn a_folder_is_read_and_read_again() {
     assert_eq!(told(&library.reload().unwrap()), [vec!["c"], vec!["a"], vec!["b"], vec![]]);
     let after = library.current(&name("a")).unwrap();
     assert_ne!(before.hash, after.hash);
+    let versions = library.code(&name("a")).versions().unwrap();
+    assert_eq!(versions, [before.hash.clone(), after.hash.clone()].into(), "runs of both can go on here, and of no other");
+    assert!(versions.iter().all(|hash| library.code(&name("a")).knows(Some(hash))));
     assert_eq!(library.version(&before.hash).unwrap().text, text("a", "1"), "the version before is still there");
     assert!(library.current(&name("b")).is_none() && library.names().contains(&name("b")));
 }

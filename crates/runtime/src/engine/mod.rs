@@ -30,6 +30,7 @@ use crate::health::Health;
 use crate::host::{self, Pool, Registered, Registry, Terms};
 use crate::redeliver::Post;
 use crate::shard::{Control, Reply, Request, RunView, Waiter};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::run::{Ended, Preview};
@@ -395,7 +396,8 @@ impl Engine {
     }
 
     fn unknown(&self, name: &WorkflowName) -> Error {
-        let known = self.parts.registry.names().iter().map(ToString::to_string).collect();
+        let names: BTreeSet<WorkflowName> = self.parts.registry.names().into_iter().chain(self.parts.pool.brought()).collect();
+        let known = names.iter().map(ToString::to_string).collect();
         Error::UnknownWorkflow { name: name.to_string(), known }
     }
 }

@@ -92,6 +92,10 @@ struct Op {
     begun: Option<Attempt>,
     /// The journal has a retry of it.
     retried: bool,
+    /// The entry of the journal by which its next attempt may begin.
+    may_begin_by: Seq,
+    /// That attempt may have begun before, in a session that did not say what became of it.
+    redelivered: bool,
 }
 
 #[derive(Clone)]
@@ -281,6 +285,13 @@ impl Board {
         self.inner.lock().attempt.clone()
     }
 
+    /// Whether the attempt that is being polled may have begun before.
+    pub(super) fn redelivered(&self) -> bool {
+        let inner = self.inner.lock();
+        let op = inner.attempt.as_ref().and_then(|(key, _)| inner.ops.get(key));
+        op.is_some_and(|op| op.redelivered)
+    }
+
     /// That attempt is about to be polled, or is no longer.
     pub(super) fn attempting(&self, attempt: Option<(Key, Attempt)>) {
         self.inner.lock().attempt = attempt;
@@ -305,7 +316,7 @@ impl Board {
     pub(super) fn ask(&self, key: &Key, ask: Ask) {
         let mut inner = self.inner.lock();
         inner.asks += 1;
-        let mut op = Op { state: State::Asked(1), ask, waker: None, order: inner.asks, since: inner.replayed, begun: None, retried: false };
+        let mut op = Op::new(ask, inner.asks, inner.replayed);
         match inner.supplied.get(key.id()).filter(|_| matches!(key, Key::Step(_))).cloned() {
             Some(output) => {
                 op.state = State::Handed;
@@ -358,6 +369,7 @@ impl Board {
         let inner = &mut *inner;
         let Some(op) = inner.ops.get_mut(key) else { return };
         op.waker = Some(waker.clone());
+        op.redelivered = false; // the next attempt, if there is one, begins after this is on record
         match outcome {
             Ok(output) => {
                 op.state = State::Handed;
@@ -392,7 +404,7 @@ impl Board {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
         let Some(op) = inner.ops.get_mut(key) else { return };
-        (op.state, op.begun, op.waker) = (State::Asked(attempt), None, Some(waker.clone()));
+        (op.state, op.begun, op.waker, op.redelivered) = (State::Asked(attempt), None, Some(waker.clone()), false);
         inner.asked.push((key.clone(), record(key, op)));
     }
 
@@ -455,6 +467,11 @@ fn record(key: &Key, op: &Op) -> Option<Event> {
 }
 
 impl Op {
+    fn new(ask: Ask, order: u64, since: Seq) -> Self {
+        let (state, may_begin_by) = (State::Asked(1), since);
+        Op { state, ask, waker: None, order, since, begun: None, retried: false, may_begin_by, redelivered: false }
+    }
+
     /// It is on record that it was asked for. False if it was already.
     fn set_recorded(&mut self) -> bool {
         match &mut self.ask {

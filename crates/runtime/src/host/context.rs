@@ -106,6 +106,12 @@ impl Context {
         self.inner.board.attempt().map(|(_, attempt)| attempt)
     }
 
+    /// Whether the attempt that is being made may have begun before and left no record: the run was opened again from its journal after its host had ended in a way that
+    /// says nothing about it, and by then this attempt could begin. False outside of a step.
+    pub fn redelivered(&self) -> bool {
+        self.inner.board.redelivered()
+    }
+
     /// The key that is equal for all attempts of this execution of the step or undo, and for no other; nothing outside of a step.
     pub fn idempotency_key(&self) -> Option<String> {
         self.inner.board.attempt().map(|(key, _)| self.inner.board.idempotency_key(&key))

@@ -160,6 +160,8 @@ pub(crate) struct Opening {
     pub(crate) adopted: Option<Checkpoint>,
     /// What its stages wait for, if its tenant is shared.
     pub(crate) gate: Option<Arc<Gate>>,
+    /// What could begin by an entry up to this one may have begun before, in a session that did not say what became of it.
+    pub(crate) unsure_until: Seq,
     /// What of the journal still counts.
     pub(crate) script: Vec<Entry>,
 }
@@ -185,6 +187,7 @@ impl Opening {
             rolls_back: run.task().is_some_and(|task| task.rolls_back),
             adopted: run.task().and_then(|task| task.adopted.clone()),
             gate: None,
+            unsure_until: 0,
             script,
         }
     }
@@ -251,7 +254,7 @@ pub struct Replayed {
 /// Replays a journal against code. Nothing is carried out: steps begin only in a session.
 pub(crate) async fn compare(code: &dyn Code, opening: Opening, clock: Arc<dyn Clock>, payload_bytes_max: usize) -> Option<Wait> {
     let mut workflow = Workflow::begin(code, &opening, clock, payload_bytes_max, None)?;
-    let mismatch = replay::replay(&mut workflow, opening.script, opening.retried).await.err();
+    let mismatch = replay::replay(&mut workflow, opening).await.err();
     workflow.close();
     mismatch
 }

@@ -2,16 +2,18 @@
 //!
 //! There is no flag for it: what the code asks for and what the journal holds are compared, and after the last entry the run is live.
 
+use super::Opening;
 use super::board::Key;
 use super::workflow::Workflow;
 use std::collections::{BTreeMap, BTreeSet};
-use steadfast_kernel::{Code, Entry, Event, Failure, Payload, Seq, StepId, Timestamp, Wait};
+use steadfast_kernel::{Code, Entry, Event, Failure, Payload, StepId, Timestamp, Wait};
 
 /// Brings the code to where the journal ends.
 ///
 /// # Errors
 /// A [`Wait::Mismatch`] that names both sides, if they part.
-pub(super) async fn replay(workflow: &mut Workflow, journal: Vec<Entry>, mut retried: Option<(Timestamp, Seq)>) -> Result<(), Wait> {
+pub(super) async fn replay(workflow: &mut Workflow, opening: Opening) -> Result<(), Wait> {
+    let Opening { script: journal, mut retried, unsure_until, .. } = opening;
     let last = journal.iter().rposition(|entry| !is_arrival(&entry.event)).unwrap_or(0);
     for (index, entry) in journal.iter().enumerate() {
         if index == last {
@@ -33,7 +35,7 @@ pub(super) async fn replay(workflow: &mut Workflow, journal: Vec<Entry>, mut ret
     if let Some((at, _)) = retried {
         workflow.board.begin_again(at);
     }
-    workflow.board.end_replay();
+    workflow.board.end_replay(unsure_until);
     Ok(())
 }
 
@@ -125,7 +127,7 @@ fn check(workflow: &mut Workflow, entry: &Entry) -> Result<(), Wait> {
         Event::StepFailed { step, failure, .. } => board.deliver(&Key::Step(step.clone()), Err(failure.clone()), *at),
         Event::RetryScheduled { step, details, .. } => {
             details.iter().for_each(|details| board.details_recorded(step, details));
-            board.retry_recorded(step)
+            board.retry_recorded(step, entry.seq)
         }
         Event::StepHeartbeat { step, details, .. } => {
             board.details_recorded(step, details);

@@ -153,7 +153,7 @@ impl Session {
     async fn drive(&mut self, workflow: &mut Workflow, opening: Opening) -> Exit {
         let called_off = |entry: &steadfast_kernel::Entry| matches!(entry.event, Event::RunCancelRequested { .. });
         self.stop = opening.script.iter().any(called_off).then_some(None);
-        if let Err(mismatch) = super::replay::replay(workflow, opening.script, opening.retried).await {
+        if let Err(mismatch) = super::replay::replay(workflow, opening).await {
             return Exit::Blocked(mismatch);
         }
         loop {

@@ -27,6 +27,7 @@ impl Shard {
 
     /// The worker that hosted a run drains, and nothing of the run is in flight there.
     pub(super) fn given_back(&mut self, id: &EntityId) {
+        self.end_in_good_order(id);
         self.give_away(id, false);
     }
 

@@ -60,11 +60,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{
     Answer, Attempt, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, Failure, Refusal, RetryRun, Revision, Run, Seq, StartRun,
-    StepId, Timestamp, Wait,
+    StepId, TimerName, Timestamp, Wait,
 };
 use steadfast_store::{Batch, CallbackRow, Head, ShardId, Store};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot, watch};
+
+/// So many runs that have left are remembered; of others it is not known that they have left in good order.
+const LEFT_MAX: usize = 100_000;
 
 pub(crate) struct Shard {
     pub(crate) id: ShardId,
@@ -116,6 +119,8 @@ pub(crate) struct State {
     tasks: FuturesUnordered<BoxFuture<'static, Done>>,
     /// Entities that a failed commit was about: whether the store has it is not known.
     in_doubt: BTreeSet<EntityId>,
+    /// Runs that have left memory in good order while a step of theirs could begin, and what was not known of them before: see [`Seat::unsure_until`].
+    left: BTreeMap<EntityId, Seq>,
     /// Runs that do not go on by themselves and of which that is not on record yet: nobody hosts them before it is.
     to_interrupt: BTreeSet<EntityId>,
     /// What entities have told each other and is not settled.
@@ -170,6 +175,8 @@ struct Seat {
     idle: Option<u64>,
     /// Its session was asked to go if it has nothing to do; true if it was told something after that.
     leaving: Option<bool>,
+    /// Nobody hosts it, and who did last has left nothing unsaid: what could begin by an entry after this one has not begun. Nothing if that is not known.
+    unsure_until: Option<Seq>,
 }
 
 #[derive(Default)]
@@ -187,6 +194,8 @@ struct Session {
     /// The life of the run that it knows.
     epoch: Epoch,
     line: Line,
+    /// What could begin by an entry up to this one may have begun before.
+    unsure_until: Seq,
 }
 
 /// Something asked of one entity.
@@ -418,9 +427,19 @@ impl Shard {
         if let Some((index, _, seat)) = self.state.seats.get_full(id)
             && seat.is_idle(self.committed.seq)
         {
+            if let Some(unsure_until) = seat.unsure_until.filter(|_| seat.run().is_some_and(may_begin) && self.state.left.len() < LEFT_MAX)
+            {
+                self.state.left.insert(id.clone(), unsure_until);
+            }
             self.state.seats.swap_remove_index(index);
         }
     }
+}
+
+/// Whether a step may begin when it is hosted again, without anything new on record.
+fn may_begin(run: &Run) -> bool {
+    let retries = || run.timers().iter().any(|timer| matches!(timer.name, TimerName::Retry(_)));
+    run.open().is_some_and(|open| open.stands_still() || retries())
 }
 
 impl State {

@@ -7,7 +7,7 @@ use crate::committer::Outcome;
 use crate::error::Error;
 use crate::host::{Nobody, Opening, RunEnded, ToHost};
 use crate::timers::Order;
-use steadfast_kernel::{Answer, CancelRun, Command, Completion, Effect, Entity, EntityId, Entry, Envelope, Origin, Refusal, Wait};
+use steadfast_kernel::{Answer, CancelRun, Command, Completion, Effect, Entity, EntityId, Entry, Envelope, Event, Origin, Refusal, Wait};
 use steadfast_store::Batch;
 
 /// A host that is out of date this often in a row does not get right by replaying again.
@@ -72,9 +72,16 @@ impl Shard {
             match effect {
                 Effect::Arm(timer) => self.order(Order::Arm(timer)),
                 Effect::Disarm(name) => self.order(Order::Disarm(id.clone(), name)),
-                Effect::Open => self.open(id, std::mem::take(&mut entries)),
+                Effect::Open => {
+                    self.seat(id).unsure_until = Some(0); // it begins
+                    self.open(id, std::mem::take(&mut entries));
+                }
                 Effect::Host => {
-                    self.seat(id).blocked = None; // that was in another life
+                    let seat = self.seat(id);
+                    seat.blocked = None; // that was in another life
+                    if !entries.iter().any(|entry| matches!(entry.event, Event::RunRetried(_))) {
+                        seat.unsure_until = Some(0); // it begins, or begins anew
+                    }
                     self.ask(id.clone(), Ask::Resume);
                 }
                 Effect::Pause => self.seat(id).tell(ToHost::Pause),
@@ -172,8 +179,13 @@ impl Shard {
         if self.state.is_draining() {
             return; // it is opened after the next start
         }
-        let Some(run) = self.seat(id).run() else { return };
-        let (workflow, told, epoch, opening) = (run.workflow.clone(), run.seq, run.epoch, Opening::of(run, journal));
+        let left = self.state.left.remove(id);
+        let seat = self.seat(id);
+        let known = seat.unsure_until.take().or(left);
+        let Some(run) = seat.run() else { return };
+        let unsure_until = known.unwrap_or(run.seq);
+        let (workflow, told, epoch) = (run.workflow.clone(), run.seq, run.epoch);
+        let opening = Opening { unsure_until, ..Opening::of(run, journal) };
         let version = opening.definition.clone();
         self.state.sessions += 1;
         let session = self.state.sessions;
@@ -181,12 +193,13 @@ impl Shard {
             Ok(line) => {
                 self.state.live += 1;
                 let seat = self.seat(id);
-                (seat.session, seat.told, seat.leaving) = (Some(Session { id: session, epoch, line }), told, None);
+                (seat.session, seat.told, seat.leaving) = (Some(Session { id: session, epoch, line, unsure_until }), told, None);
                 if self.seat(id).row_says_blocked {
                     self.write_row(id);
                 }
             }
             Err(nobody) => {
+                self.seat(id).unsure_until = Some(unsure_until);
                 self.block(id, Wait::NoWorker { workflow: workflow.clone(), version });
                 if nobody == Nobody::HasRoom {
                     self.wait_for_room(&workflow, 1);
@@ -217,7 +230,10 @@ impl Shard {
 
     /// A session is over. If its run is not, and nobody told it to stop, it has died.
     pub(super) fn closed(&mut self, id: &EntityId) {
-        self.end_session(id);
+        match self.seat(id).leaving {
+            Some(_) => self.end_in_good_order(id),
+            None => self.end_session(id),
+        }
         if !self.seat(id).has_ended() && !self.state.is_draining() && !self.has_left(id) {
             self.replay(id, "its host has died");
         }
@@ -252,6 +268,13 @@ impl Shard {
 
     pub(super) fn close(&mut self, id: &EntityId) {
         self.seat(id).tell(ToHost::Close);
+        self.end_session(id);
+    }
+
+    /// A session is over that has left nothing unsaid.
+    pub(super) fn end_in_good_order(&mut self, id: &EntityId) {
+        let seat = self.seat(id);
+        seat.unsure_until = seat.session.as_ref().map(|session| session.unsure_until);
         self.end_session(id);
     }
 

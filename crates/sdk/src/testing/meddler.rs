@@ -2,6 +2,7 @@
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use std::collections::BTreeSet;
 use std::future::{Future, pending, poll_fn};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
@@ -137,6 +138,10 @@ impl Code for Mortal {
 
     fn terms(&self, input: &Payload) -> Result<Terms, Failure> {
         self.code.terms(input)
+    }
+
+    fn versions(&self) -> Option<BTreeSet<String>> {
+        self.code.versions()
     }
 
     fn knows(&self, definition: Option<&str>) -> bool {

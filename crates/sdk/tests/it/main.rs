@@ -36,6 +36,7 @@ mod plans;
 mod programs;
 mod races;
 mod readme;
+mod redelivered;
 mod redrive_all;
 mod retention;
 mod saved;

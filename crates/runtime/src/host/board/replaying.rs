@@ -25,12 +25,12 @@ impl Board {
     }
 
     /// The journal has it: that step has failed before. False if the code did not ask for it.
-    pub(in crate::host) fn retry_recorded(&self, step: &StepId) -> bool {
+    pub(in crate::host) fn retry_recorded(&self, step: &StepId, seq: Seq) -> bool {
         let mut inner = self.inner.lock();
         let key = Key::of_attempts(step);
         inner.asked.retain(|(other, _)| *other != key);
         let Some(op) = inner.ops.get_mut(&key) else { return false };
-        (op.state, op.begun, op.retried) = (State::Waiting, None, true); // what was supplied is not, once it was tried
+        (op.state, op.begun, op.retried, op.may_begin_by) = (State::Waiting, None, true, seq); // what was supplied is not, once it was tried
         true
     }
 
@@ -87,12 +87,14 @@ impl Board {
         self.inner.lock().replaying = false;
     }
 
-    /// All of the journal is delivered: attempts that had begun and have no outcome are in doubt. What was disarmed is on record.
-    pub(in crate::host) fn end_replay(&self) {
+    /// All of the journal is delivered: attempts that had begun and have no outcome are in doubt, and those that could begin by an entry up to that one may have begun.
+    /// What was disarmed is on record.
+    pub(in crate::host) fn end_replay(&self, unsure_until: Seq) {
         let mut wakers = Vec::new();
         let mut inner = self.inner.lock();
         inner.disarmed.clear();
         for op in inner.ops.values_mut() {
+            op.redelivered = matches!(op.state, State::Asked(_) | State::Waiting) && op.may_begin_by <= unsure_until;
             if let (State::Waiting, Some(attempt)) = (&op.state, op.begun) {
                 op.state = State::InDoubt { attempt, ask_a_person: false };
                 wakers.extend(op.waker.take());

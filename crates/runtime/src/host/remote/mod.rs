@@ -210,6 +210,11 @@ impl Pool {
         inner.known.get(workflow).cloned().or_else(named)
     }
 
+    /// The workflows that workers bring, or have brought since the start.
+    pub(crate) fn brought(&self) -> BTreeSet<WorkflowName> {
+        self.inner.lock().known.keys().chain(&self.settings.workflows).cloned().collect()
+    }
+
     /// The store has a run of that workflow: somebody brought it once.
     pub(crate) fn remember(&self, workflow: &WorkflowName) -> Offer {
         let offer = Offer::new(workflow.clone());

@@ -129,6 +129,8 @@ pub(super) struct OpenBody {
     pub(super) retried_at: Option<i64>,
     #[prost(uint64, tag = "10")]
     pub(super) retried_seq: u64,
+    #[prost(uint64, tag = "11")]
+    pub(super) unsure_until: u64,
 }
 
 /// What belongs to the opening of a session, in parts, so that no message is as long as a journal.

@@ -211,6 +211,7 @@ fn opening(body: OpenBody) -> Result<Opening, Broken> {
         rolls_back: false,
         adopted: None,
         gate: None,
+        unsure_until: body.unsure_until,
         script: Vec::new(),
     })
 }

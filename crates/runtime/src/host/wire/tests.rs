@@ -152,8 +152,8 @@ fn opening() -> impl Strategy<Value = Opening> {
     let entry = (any::<u64>(), any::<u32>(), time(), option::of(any::<u32>()), event())
         .prop_map(|(seq, epoch, at, in_flight, event)| Entry { in_flight, ..Entry::new(seq, epoch, at, event) });
     let retried = option::of((time(), any::<u64>()));
-    (option::of("[0-9a-f]{4}"), any::<u32>(), generations, named(), named(), any::<bool>(), retried, vec(entry, 0..20)).prop_map(
-        |(definition, epoch, generations, supplied, details, paused, retried, script)| Opening {
+    (option::of("[0-9a-f]{4}"), any::<u32>(), generations, named(), named(), any::<bool>(), retried, any::<u64>(), vec(entry, 0..20))
+        .prop_map(|(definition, epoch, generations, supplied, details, paused, retried, unsure_until, script)| Opening {
             run: RunId::new("parcel-7").unwrap(),
             workflow: WorkflowName::new("checkout").unwrap(),
             definition,
@@ -167,9 +167,9 @@ fn opening() -> impl Strategy<Value = Opening> {
             rolls_back: false,
             adopted: None,
             gate: None,
+            unsure_until,
             script,
-        },
-    )
+        })
 }
 
 /// The bytes of what a server says, cut into chunks of that size.
@@ -228,7 +228,7 @@ proptest! {
         prop_assert_eq!((&got.supplied, &got.details), (&opening.supplied, &opening.details));
         prop_assert_eq!((&got.run, &got.workflow, &got.definition), (&opening.run, &opening.workflow, &opening.definition));
         prop_assert_eq!((got.epoch, &got.generations, got.paused), (opening.epoch, &opening.generations, opening.paused));
-        prop_assert_eq!(got.retried, opening.retried);
+        prop_assert_eq!((got.retried, got.unsure_until), (opening.retried, opening.unsure_until));
     }
 
     #[test]
@@ -319,6 +319,7 @@ fn a_journal_is_longer_than_a_message() {
         rolls_back: false,
         adopted: None,
         gate: None,
+        unsure_until: 3,
         script: (1..=9).map(entry).collect(),
     };
     let mut buffer = BytesMut::new();

@@ -97,7 +97,7 @@ pub(crate) fn weigh_up(bytes: &Bytes) -> usize {
 }
 
 fn put_opening(session: SessionId, opening: Opening, buffer: &mut BytesMut) {
-    let Opening { run, workflow, definition, epoch, generations, supplied, details, paused, retried, script, .. } = opening;
+    let Opening { run, workflow, definition, epoch, generations, supplied, details, paused, retried, unsure_until, script, .. } = opening;
     let generation = |(step, number): (&StepId, &u32)| AttemptBody { step: step.to_string(), attempt: *number };
     let open = OpenBody {
         session,
@@ -110,6 +110,7 @@ fn put_opening(session: SessionId, opening: Opening, buffer: &mut BytesMut) {
         paused,
         retried_at: retried.map(|(at, _)| at.as_micros()),
         retried_seq: retried.map_or(0, |(_, seq)| seq),
+        unsure_until,
     };
     put(&DownBody { kind: Some(DownKind::Open(open)) }, buffer);
     let mut parts = Parts { session, size: 0, part: MoreBody { session, ..MoreBody::default() }, buffer };

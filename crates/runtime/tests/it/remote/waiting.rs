@@ -25,6 +25,8 @@ async fn a_run_of_a_workflow_that_workers_bring_waits_for_one() {
     let other = Worker { registry: only(&["holds"]), ..world.worker("w0") };
     let _other = Link::new(&world.engine, &other);
     until("somebody is there", async || world.engine.workers().len() == 1).await;
+    let Err(Error::UnknownWorkflow { known, .. }) = world.try_start("nine", "unknown").await else { panic!("nobody has it") };
+    assert_eq!(known, ["holds", "ten"], "what workers bring, and what they are said to bring");
     assert_eq!(world.waits(&run).await, ["NO_WORKER"], "who has other code does not help");
     let _link = Link::new(&world.engine, &world.worker("w1"));
     world.engine.ended(&run).await.unwrap();
