@@ -161,10 +161,10 @@ impl fmt::Display for Wait {
             Wait::Plan { plan } => write!(f, "its plan {plan} has not let it begin yet"),
             Wait::Child { run } => write!(f, "its child {run} has not ended"),
             Wait::NoWorker { workflow, version: None } => {
-                write!(f, "no workflow {workflow} is registered here; start an engine that has it")
+                write!(f, "nobody here has the code of workflow {workflow}; start a worker or an engine that has it")
             }
             Wait::NoWorker { workflow, version: Some(version) } => {
-                write!(f, "the version {version} of workflow {workflow} is not known here; start an engine that has it")
+                write!(f, "nobody here has the version {version} of workflow {workflow}; start a worker or an engine that has it")
             }
             Wait::Mismatch { at, expected, found } => {
                 write!(

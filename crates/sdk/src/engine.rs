@@ -259,8 +259,7 @@ impl Engine {
         #[cfg(feature = "messages")]
         if let Some(node) = self.means.node.get() {
             let patience = self.inner.config().shutdown_grace;
-            tokio::join!(self.inner.shutdown(), node.close(patience));
-            return;
+            return node.close_after(self.inner.shutdown(), patience).await; // workers say what became of their attempts over its streams
         }
         self.inner.shutdown().await;
     }

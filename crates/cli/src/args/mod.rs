@@ -8,6 +8,7 @@ mod plan;
 mod run;
 mod serve;
 mod tenant;
+mod worker;
 
 pub(crate) use key::{Condition, Delete, KeyCommand, KeyList, Put, Renew};
 pub(crate) use letter::{LetterCommand, LetterId, Redrive, Which};
@@ -17,6 +18,7 @@ pub(crate) use plan::{Apply, PlanCommand, PlanList, PlanShow, PlanVerb};
 pub(crate) use run::{Cancel, Events, List, Retry, RunCommand, Signal, Start, Verb, Why};
 pub(crate) use serve::Serve;
 pub(crate) use tenant::{TenantCommand, TenantRetry, TenantVerb};
+pub(crate) use worker::WorkerCommand;
 
 use crate::config::{Given, settings};
 use clap::{Args, Parser, Subcommand};
@@ -136,6 +138,15 @@ Examples:
   steadfast letter redrive checkout.17 --reason 'the template is mended'"
     )]
     Letter(LetterCommand),
+    /// Look at the workers that are connected: processes that host runs for the server
+    #[command(
+        subcommand,
+        arg_required_else_help = true,
+        after_help = "\
+Examples:
+  steadfast worker list"
+    )]
+    Worker(WorkerCommand),
     /// Call a node, and print its answer
     #[command(after_help = "\
 Examples:

@@ -11,3 +11,4 @@ pub(crate) mod pages;
 pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod tenant;
+pub(crate) mod worker;

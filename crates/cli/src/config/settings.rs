@@ -143,6 +143,16 @@ settings! {
         "how many nodes may be connected at once";
     MESSAGES_REQUESTS_MAX = "messages.requests_max", "STEADFAST_MESSAGES_REQUESTS_MAX", None, Kind::Count, "16384", false,
         "how many calls and tells of others may run or wait at once";
+    WORKERS_ACCEPT = "workers.accept", "STEADFAST_WORKERS_ACCEPT", None, Kind::OneOf(&["yes", "no"]), "yes", false,
+        "whether other processes that connect may host runs whose code is not here; who may use the API may connect";
+    WORKERS_WORKFLOWS = "workers.workflows", "STEADFAST_WORKERS_WORKFLOWS", None, Kind::List, "", false,
+        "workflows that workers bring: their runs can be started before the first of these workers has come, and wait for it";
+    WORKERS_RUNS_MAX = "workers.runs_max", "STEADFAST_WORKERS_RUNS_MAX", None, Kind::Count, "10000", false,
+        "how many runs one worker hosts at once at the most, whatever it says itself";
+    WORKERS_MESSAGE_BYTES_MAX = "workers.message_bytes_max", "STEADFAST_WORKERS_MESSAGE_BYTES_MAX", None, Kind::Bytes, "32MiB", false,
+        "how large what a worker has recorded at once may be";
+    WORKERS_QUEUED_BYTES_MAX = "workers.queued_bytes_max", "STEADFAST_WORKERS_QUEUED_BYTES_MAX", None, Kind::Bytes, "64MiB", false,
+        "how much may wait to be sent to a worker; one that reads so slowly that there is more is given up";
     LOG_LEVEL = "log.level", "STEADFAST_LOG", Some("--log"), Kind::Text, "info", false,
         "what is logged: error, warn, info, debug, trace, or filters like info,steadfast_runtime=debug";
     LOG_FORMAT = "log.format", "STEADFAST_LOG_FORMAT", Some("--log-format"), Kind::OneOf(&["human", "json"]), "human", false,
@@ -217,6 +227,9 @@ mod tests {
             (KEYS_KEPT_FOR, crate::duration::exact(engine.keys_kept_for)),
             (EXPIRE_BATCH, engine.expire_batch.to_string()),
             (RETRY_BATCH, engine.retry_batch.to_string()),
+            (WORKERS_RUNS_MAX, engine.workers.sessions_max.to_string()),
+            (WORKERS_MESSAGE_BYTES_MAX, format!("{}MiB", engine.workers.message_bytes_max >> 20)),
+            (WORKERS_QUEUED_BYTES_MAX, format!("{}MiB", engine.workers.queued_bytes_max >> 20)),
         ] {
             assert_eq!(setting.default, is, "{}", setting.key);
         }

@@ -3,13 +3,13 @@
 use crate::config::{Config, settings};
 use crate::error::{Error, chain};
 use std::net::SocketAddr;
-use steadfast_kernel::{Jitter, Policy};
-use steadfast_runtime::{Callbacks, Retention};
+use steadfast_kernel::{Jitter, Policy, WorkflowName};
+use steadfast_runtime::{Callbacks, Retention, Workers};
 use steadfast_server::{CallerSettings, HttpCaller};
 
-pub(super) fn of_engine(config: &Config) -> steadfast_runtime::Config {
+pub(super) fn of_engine(config: &Config) -> Result<steadfast_runtime::Config, Error> {
     let usual = steadfast_runtime::Config::default();
-    steadfast_runtime::Config {
+    Ok(steadfast_runtime::Config {
         requests_max: config.number(settings::REQUESTS_MAX),
         runs_live_max: config.number(settings::RUNS_LIVE_MAX),
         runs_idle_max: config.number(settings::RUNS_IDLE_MAX),
@@ -26,8 +26,20 @@ pub(super) fn of_engine(config: &Config) -> steadfast_runtime::Config {
         retry_batch: config.number(settings::RETRY_BATCH),
         callbacks: of_callbacks(config, usual.callbacks),
         keys_kept_for: config.time(settings::KEYS_KEPT_FOR).unwrap_or(usual.keys_kept_for),
-        workers: usual.workers,
-    }
+        workers: of_workers(config)?,
+    })
+}
+
+/// Who hosts runs beside this process.
+fn of_workers(config: &Config) -> Result<Workers, Error> {
+    let wrong = |error| Error::Usage(format!("workers.workflows ({}): {error}", config.origin(settings::WORKERS_WORKFLOWS)));
+    let workflows = config.list(settings::WORKERS_WORKFLOWS).into_iter().map(WorkflowName::new);
+    Ok(Workers {
+        workflows: workflows.collect::<Result<_, _>>().map_err(wrong)?,
+        sessions_max: config.number(settings::WORKERS_RUNS_MAX),
+        message_bytes_max: config.number(settings::WORKERS_MESSAGE_BYTES_MAX),
+        queued_bytes_max: config.number(settings::WORKERS_QUEUED_BYTES_MAX),
+    })
 }
 
 fn of_callbacks(config: &Config, usual: Callbacks) -> Callbacks {

@@ -56,13 +56,16 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     let traces = Traces::start(config)?;
     let mut builder = Builder::new(store);
     builder.observer = traces.as_ref().map(Traces::observer);
-    builder.config = limits::of_engine(config);
+    builder.config = limits::of_engine(config)?;
     builder.caller = Some(caller);
     builder.registry = definitions.registry();
     builder.sharing = sharing::of_sharing(config, &data)?;
     let instance = builder.sharing.as_ref().map(|sharing| sharing.instance.clone());
     let engine = builder.start().await.map_err(|error| with_code(&error, error.code()))?;
     definitions.answer(&engine);
+    if config.text(settings::WORKERS_ACCEPT) == Some("yes") {
+        steadfast::worker::take_workers(&node, &engine);
+    }
     let parts = Parts { catalogue: Some(Arc::new(definitions.catalogue())), metrics, node: Some(node.clone()) };
     let bound = match Server::bind(limits::of_server(config)?, engine.clone(), parts).await {
         Ok(server) => messages::listen(config, &node).await.map(|own| (server, own)),
@@ -112,7 +115,7 @@ async fn ended(serving: tokio::task::JoinHandle<()>, engine: Engine, (node, link
         let _it_has_ended = serving.await;
         engine.shutdown().await;
     };
-    tokio::join!(attempts, node.close(patience));
+    node.close_after(attempts, patience).await; // workers say what became of their attempts over its streams
     if tokio::time::timeout(LAST_WORDS, links.closed()).await.is_err() {
         tracing::warn!(links = links.count(), "nodes have not read what they were answered");
     }

@@ -27,4 +27,5 @@ mod served;
 mod steadfast;
 mod tenants;
 mod unreachable;
+mod workers;
 mod world;

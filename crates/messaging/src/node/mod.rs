@@ -357,6 +357,13 @@ impl Node {
         self.inner.closed.cancelled().await;
     }
 
+    /// As [`close`](Self::close), after that work, which needs streams of this node to come to its end. No call, tell or stream is taken meanwhile.
+    pub async fn close_after(&self, work: impl Future<Output = ()>, patience: Duration) {
+        self.inner.closing.store(true, Ordering::SeqCst);
+        work.await;
+        self.close(patience).await;
+    }
+
     /// Takes nothing more, waits for what runs and for dead letters to be kept, but not for longer than that, and cuts all connections, streams with them.
     /// What is answered is still written, if the other side reads it. Forgets the routes, and with them what their handlers hold.
     pub async fn close(&self, patience: Duration) {

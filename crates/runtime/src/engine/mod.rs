@@ -396,7 +396,13 @@ impl Engine {
     }
 
     fn unknown(&self, name: &WorkflowName) -> Error {
-        let names: BTreeSet<WorkflowName> = self.parts.registry.names().into_iter().chain(self.parts.pool.brought()).collect();
+        let names: BTreeSet<WorkflowName> = self
+            .parts
+            .registry
+            .names()
+            .into_iter()
+            .chain(self.brought().into_iter().map(|offer| offer.workflow))
+            .collect();
         let known = names.iter().map(ToString::to_string).collect();
         Error::UnknownWorkflow { name: name.to_string(), known }
     }

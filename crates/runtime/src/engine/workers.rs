@@ -26,6 +26,11 @@ impl Engine {
         self.parts.pool.view()
     }
 
+    /// The workflows that workers bring, have brought since the start, or are [said](crate::Workers::workflows) to bring, by name. Runs of them can be started.
+    pub fn brought(&self) -> Vec<Offer> {
+        self.parts.pool.brought()
+    }
+
     /// What goes for a run whose code is not here. It is taken if somebody is known to bring the code, and waits for that.
     pub(super) async fn terms_of_workers(&self, workflow: &WorkflowName, start: &Start) -> Result<(Option<Duration>, RunOptions), Error> {
         let Offer { recovery, slots, .. } = match self.parts.pool.known(workflow) {

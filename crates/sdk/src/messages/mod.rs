@@ -48,7 +48,7 @@ use crate::means::Means;
 use crate::{Clock, Engine, EngineBuilder, Error};
 use std::sync::Arc;
 use steadfast_kernel::WorkflowName;
-use steadfast_runtime::{self as runtime, WeakEngine};
+use steadfast_runtime as runtime;
 
 /// What an engine has to do with messages.
 pub(crate) struct Messages {
@@ -117,7 +117,7 @@ impl Messages {
         let inner = engine.start().await?;
         let _it_is_the_first = kept.engine.set(WeakEngine::of(&inner));
         if self.workers {
-            crate::worker::take_workers(&node, WeakEngine::of(&inner));
+            crate::worker::take_workers(&node, &inner);
         }
         for (route, workflow) in self.answers {
             node.route_by(&route, durable_route(&inner, workflow));

@@ -22,8 +22,9 @@
 
 mod line;
 mod serve;
+mod wire;
 
-pub(crate) use serve::take_workers;
+pub use serve::take_workers;
 pub use steadfast_runtime::host::{Gone, Parted, WorkerView, Workers};
 
 use crate::means::Means;
@@ -46,6 +47,7 @@ pub struct WorkerBuilder {
     node: NodeBuilder,
     worker: runtime::host::Worker,
     means: Means,
+    token: Option<String>,
     wrong: Option<Failure>,
 }
 
@@ -65,6 +67,7 @@ impl Worker {
             node: Node::builder(),
             worker: runtime::host::Worker::new(String::new(), runtime::Registry::default()),
             means: Means::default(),
+            token: None,
             wrong: None,
         }
     }
@@ -78,6 +81,18 @@ impl Worker {
     pub async fn drain(self) -> Parted {
         self.drain.send_replace(true);
         self.ended().await
+    }
+
+    /// Works until `stop` ends, and then [drains](Self::drain); or until it has ended by itself, because the server does not want it. How.
+    pub async fn until(mut self, stop: impl Future<Output = ()>) -> Parted {
+        tokio::select! {
+            biased;
+            parted = &mut self.working => {
+                self.node.close(Duration::ZERO).await;
+                parted.unwrap_or(Parted::Ended)
+            }
+            () = stop => self.drain().await,
+        }
     }
 
     /// Waits until it has ended by itself: the server does not want it.
@@ -150,6 +165,13 @@ impl WorkerBuilder {
         self
     }
 
+    /// The token of the server's API, if it asks for one. It is shown to that server alone, and to nobody whom workflows call; a worker with a
+    /// [wire](Self::wire) of its own has it there.
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
     /// How it connects, with which certificates and tokens; over plain HTTP/2 unless said otherwise.
     pub fn wire(mut self, wire: Arc<dyn crate::messages::wire::Wire>) -> Self {
         self.node = self.node.wire(wire);
@@ -165,7 +187,9 @@ impl WorkerBuilder {
             return Err(wrong);
         }
         if !self.node.has_wire() {
-            self.node = self.node.wire(Arc::new(crate::messages::wire::http2::Http2::new(Default::default())));
+            self.node = self.node.wire(Arc::new(wire::Usual::new(self.server.clone(), self.token.as_deref())?));
+        } else if self.token.is_some() {
+            return Err(wrong("a worker with a wire of its own has its token there: leave out one of the two".into()));
         }
         let node = self.node.build()?;
         if self.worker.name.is_empty() {

@@ -3,11 +3,13 @@
 use super::line::{ROUTE, duplex};
 use crate::messages::{Incoming, Node, Stream};
 use steadfast_kernel::{Code, Failure};
-use steadfast_runtime::WeakEngine;
 use steadfast_runtime::host::Hello;
+use steadfast_runtime::{Engine, WeakEngine};
 
-/// Has the engine take the workers that come to that node.
-pub(crate) fn take_workers(node: &Node, engine: WeakEngine) {
+/// Has the engine take the workers that come to a node that is not the engine's own: [`EngineBuilder::workers`](crate::EngineBuilder::workers) does it for that one. The node
+/// does not keep the engine alive; close it [after](Node::close_after) the engine has stopped.
+pub fn take_workers(node: &Node, engine: &Engine) {
+    let engine = WeakEngine::of(engine);
     node.route_streams(ROUTE, move |stream, incoming| attach(engine.clone(), stream, incoming));
 }
 

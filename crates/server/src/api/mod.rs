@@ -9,6 +9,7 @@ mod plans;
 mod runs;
 mod status;
 mod tenants;
+mod workers;
 mod workflows;
 
 pub use openapi::openapi;
@@ -31,6 +32,7 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(status::metrics))
         .routes(routes!(openapi::document))
         .routes(routes!(workflows::list))
+        .routes(routes!(workers::list))
         .routes(routes!(feed::follow))
         .routes(routes!(runs::start::start, runs::list::list))
         .routes(routes!(runs::show::show))

@@ -7,10 +7,11 @@ use axum::Json;
 use axum::extract::State;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steadfast_kernel::WorkflowName;
+use steadfast_kernel::{Recovery, WorkflowName};
+use steadfast_runtime::host::Offer;
 use steadfast_runtime::{PlanSpec, Registered};
 
-/// Every workflow that can be started here, and every plan that can be created: registered by code, or read from a definition, with its versions.
+/// Every workflow that can be started here, and every plan that can be created: registered by code, read from a definition, with its versions, or brought by workers.
 #[utoipa::path(get, path = "/v1/workflows", tag = "workflows", responses(
     (status = 200, description = "In the order of their names.", body = Workflows),
     (status = 400, description = "A parameter cannot be understood."),
@@ -34,7 +35,14 @@ impl App {
             .filter(|(name, _)| !is_gone(name.as_str()))
             .map(|(name, registered)| code(name, registered));
         let described = self.catalogue.iter().flat_map(|catalogue| catalogue.describe());
-        let by_name: BTreeMap<String, Workflow> = registered.chain(described).map(|workflow| (workflow.name.clone(), workflow)).collect();
+        let brought = self.engine.brought();
+        let by_name: BTreeMap<String, Workflow> = brought
+            .iter()
+            .map(of_workers)
+            .chain(registered)
+            .chain(described)
+            .map(|workflow| (workflow.name.clone(), workflow))
+            .collect();
         let known = by_name.into_values().map(|workflow| match plans.get(workflow.name.as_str()) {
             Some(registered) => Workflow { kind: "plan".into(), plan: terms(registered), ..workflow },
             None => workflow,
@@ -44,12 +52,21 @@ impl App {
 }
 
 fn code(name: &WorkflowName, registered: &Registered) -> Workflow {
+    plain(name, "code", registered.recovery, registered.slots)
+}
+
+fn of_workers(offer: &Offer) -> Workflow {
+    plain(&offer.workflow, "worker", offer.recovery, offer.slots)
+}
+
+/// A workflow of which no more is known.
+fn plain(name: &WorkflowName, source: &str, recovers: Recovery, slots: Option<u32>) -> Workflow {
     Workflow {
         name: name.to_string(),
         kind: "workflow".into(),
-        source: "code".into(),
-        recovery: recovery(registered.recovery).into(),
-        slots: registered.slots,
+        source: source.into(),
+        recovery: recovery(recovers).into(),
+        slots,
         description: None,
         input: None,
         steps: Vec::new(),

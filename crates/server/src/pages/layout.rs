@@ -24,6 +24,7 @@ pub(super) enum Part {
     Keys,
     Messages,
     Letters,
+    Workers,
     Workflows,
     Elsewhere,
 }
@@ -99,6 +100,7 @@ fn top(part: Part, follows: bool) -> Markup {
                 (link(Part::Keys, "/keys", "Keys"))
                 (link(Part::Messages, "/messages", "Messages"))
                 (link(Part::Letters, "/letters", "Dead letters"))
+                (link(Part::Workers, "/workers", "Workers"))
                 (link(Part::Workflows, "/workflows", "Workflows"))
             }
             @if follows {

@@ -21,6 +21,7 @@ mod run;
 mod shared;
 mod tenants;
 mod words;
+mod workers;
 mod workflows;
 
 pub(crate) use problem::{Reader, problem, reader};
@@ -47,6 +48,7 @@ pub(crate) fn router() -> Router<Arc<App>> {
         .route("/callbacks", get(keys::callbacks))
         .route("/letters", get(letters::page).post(letters::change))
         .route("/messages", get(messages::page))
+        .route("/workers", get(workers::page))
         .route("/workflows", get(workflows::page))
         .route("/assets/{version}/{name}", get(assets::asset))
 }

@@ -15,7 +15,7 @@ use steadfast_kernel::Timestamp;
 pub(super) async fn page(State(app): State<Arc<App>>, _: Query<Nothing>) -> Response {
     let (all, now) = (app.workflows(), words::now());
     let content = html! {
-        div.head { h1 { "Workflows" } p.lead { "What can be started here, from definitions and from code." } }
+        div.head { h1 { "Workflows" } p.lead { "What can be started here, from definitions, from code and from workers." } }
         @if all.is_empty() {
             div.nothing { h2 { "No workflows" } p { "Put a definition into the definitions folder, or register one in code." } }
         }

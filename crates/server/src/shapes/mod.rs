@@ -22,6 +22,7 @@ mod step;
 mod task;
 mod time;
 mod wait;
+mod worker;
 mod workflow;
 
 pub use answer::{Mismatch, Replayed, Retried, RetryPreview, SignalReceived};
@@ -43,6 +44,7 @@ pub use step::{Step, StepStatus, Try, step_name};
 pub use task::{Checkpoint, CurrentStage, RunTask, Task, TaskStatus};
 pub use time::Time;
 pub use wait::Wait;
+pub use worker::{Worker, Workers};
 pub use workflow::{PlanTerms, Version, Workflow, Workflows};
 
 pub(crate) use run::recovery;

@@ -12,7 +12,7 @@ pub struct Workflows {
     pub items: Vec<Workflow>,
 }
 
-/// A workflow: registered by code, or read from a definition.
+/// A workflow: registered by code, read from a definition, or brought by a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Workflow {
@@ -22,7 +22,7 @@ pub struct Workflow {
     #[serde(default = "workflow")]
     #[schema(examples("workflow"))]
     pub kind: String,
-    /// Where it comes from: `code` or `definition`.
+    /// Where it comes from: `code`, `definition` or `worker`.
     pub source: String,
     /// Whether its runs go on by themselves after their process died: `automatic` or `manual`.
     pub recovery: String,

@@ -93,9 +93,12 @@ pub(crate) fn waiting(run: &str, wait: &Wait, now: Timestamp) -> String {
         }
         Wait::Plan { plan_id } => format!("its plan {plan_id} has not let it begin yet: steadfast plan show {plan_id}"),
         Wait::Child { run: child } => format!("it waits for the run {child} that it has started: steadfast run why {child}"),
-        Wait::NoWorker { workflow, .. } => {
-            format!("there is no definition of {workflow} here; put it into the definitions folder, and it goes on")
-        }
+        Wait::NoWorker { workflow, version: None } => format!(
+            "nobody who has room for it has the code of {workflow}: start a worker that has it (steadfast worker list shows who is there), or put a definition of it into the definitions folder; then it goes on"
+        ),
+        Wait::NoWorker { workflow, version: Some(version) } => format!(
+            "nobody here has the version {version} of {workflow} that it began with: bring that back, or start a worker that has it; then it goes on"
+        ),
         Wait::Mismatch { at, expected, found } => format!(
             "the definition does not fit the journal: event {at} is {expected}, but {found}; bring a definition that fits, or: steadfast run retry {run}"
         ),

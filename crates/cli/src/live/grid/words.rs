@@ -66,7 +66,7 @@ pub(super) fn note(task: &PlanTask) -> String {
         (_, Some("SIGNAL")) => "waits for a signal".into(),
         (_, Some("TIMER")) => "sleeps".into(),
         (_, Some("CHILD")) => "waits for a run that it has started".into(),
-        (_, Some("NO_WORKER")) => "there is no definition of it here".into(),
+        (_, Some("NO_WORKER")) => "nobody here has its code".into(),
         (_, Some("MISMATCH")) => "its definition does not fit its journal".into(),
         (_, Some("IN_DOUBT")) => "nobody knows whether an attempt happened".into(),
         (_, Some(other)) => other.to_lowercase().replace('_', " "),

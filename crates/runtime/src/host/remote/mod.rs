@@ -210,9 +210,13 @@ impl Pool {
         inner.known.get(workflow).cloned().or_else(named)
     }
 
-    /// The workflows that workers bring, or have brought since the start.
-    pub(crate) fn brought(&self) -> BTreeSet<WorkflowName> {
-        self.inner.lock().known.keys().chain(&self.settings.workflows).cloned().collect()
+    /// The workflows that workers bring, have brought since the start, or are said to bring, by name.
+    pub(crate) fn brought(&self) -> Vec<Offer> {
+        let mut offers = self.inner.lock().known.clone();
+        for workflow in &self.settings.workflows {
+            offers.entry(workflow.clone()).or_insert_with(|| Offer::new(workflow.clone()));
+        }
+        offers.into_values().collect()
     }
 
     /// The store has a run of that workflow: somebody brought it once.

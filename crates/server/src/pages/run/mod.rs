@@ -40,13 +40,16 @@ struct Shown {
     view: RunView,
     steps: Vec<Step>,
     now: Timestamp,
+    /// How many workers that are connected have its code.
+    workers: usize,
 }
 
 pub(super) async fn page(State(app): State<Arc<App>>, RunPath(run): RunPath, Query(asked): Query<Asked>) -> Result<Response, Problem> {
     let view = app.engine.view(&run).await?;
     let steps = steps::of_run(&app, &view).await?;
     let journal = journal::read(&app, &view, asked.before).await?;
-    let shown = Shown { view, steps, now: words::now() };
+    let workers = app.engine.workers().iter().filter(|worker| worker.workflows.contains(&view.workflow)).count();
+    let shown = Shown { view, steps, now: words::now(), workers };
     let content = html! {
         (facts::head(&shown))
         (why::callout(&shown))

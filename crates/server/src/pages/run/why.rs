@@ -4,7 +4,7 @@ use super::{Shown, facts, failed};
 use crate::pages::{mark, words};
 use crate::shapes::step_name;
 use maud::{Markup, html};
-use steadfast_kernel::{Status, StepId, Timestamp, Wait};
+use steadfast_kernel::{Status, StepId, Timestamp, Wait, WorkflowName};
 
 pub(super) fn callout(shown: &Shown) -> Markup {
     let view = &shown.view;
@@ -34,7 +34,7 @@ fn lines(shown: &Shown) -> Vec<Markup> {
         Status::Ready | Status::Waiting | Status::Paused => html! {},
     };
     let own = Some(own).filter(|own| !own.0.is_empty());
-    let lines: Vec<Markup> = own.into_iter().chain(view.waits.iter().map(|wait| waits(wait, shown.now))).collect();
+    let lines: Vec<Markup> = own.into_iter().chain(view.waits.iter().map(|wait| one(wait, shown))).collect();
     if lines.is_empty() { vec![html! { "It is about to go on." }] } else { lines }
 }
 
@@ -45,6 +45,34 @@ fn running(shown: &Shown) -> Markup {
         [(step, attempt)] => html! { (name(step)) " is under way, attempt " (attempt) "." },
         all => html! { (words::count(all.len() as u64, "step")) " are under way." },
     }
+}
+
+fn one(wait: &Wait, shown: &Shown) -> Markup {
+    match wait {
+        Wait::NoWorker { workflow, version } => no_worker(workflow, version.as_deref(), shown.workers),
+        wait => waits(wait, shown.now),
+    }
+}
+
+/// Why nobody hosts it, and what to do about it.
+fn no_worker(workflow: &WorkflowName, version: Option<&str>, workers: usize) -> Markup {
+    let goes_on = "It then goes on by itself.";
+    match (version, workers) {
+        (Some(version), _) => html! {
+            "Nobody here has the version " code { (version) } " of " code { (workflow) } ", with which it began. Bring that back, or start a " (link()) " that has it. " (goes_on)
+        },
+        (None, 0) => html! {
+            "Nobody here has the code of " code { (workflow) } ". Start a " (link()) " that has it, or put a definition of that name into the definitions folder. " (goes_on)
+        },
+        (None, workers) => html! {
+            (words::sentence(&words::count(workers as u64, "worker"))) " here " @if workers == 1 { "has" } @else { "have" } " the code of " code { (workflow) }
+            ", and no room for it. Start another " (link()) ", or let it host more runs. " (goes_on)
+        },
+    }
+}
+
+fn link() -> Markup {
+    html! { a href="/workers" { "worker" } }
 }
 
 /// What it waits for, in a sentence.
