@@ -8,6 +8,9 @@ use tokio::sync::mpsc;
 /// How many chunks wait in each direction, beside what the stream itself lets under way.
 const CHUNKS: usize = 8;
 
+/// What goes over the stream at once is not longer, so that no limit of messages that anybody would choose is in the way. Where a chunk ends means nothing.
+const PIECE_BYTES: usize = 64 << 10;
+
 /// The route of streams by which workers come.
 pub(crate) const ROUTE: &str = "steadfast.worker";
 
@@ -21,9 +24,12 @@ pub(crate) fn duplex(stream: Stream) -> Duplex {
 }
 
 async fn send(mut out: mpsc::Receiver<Bytes>, mut stream: StreamSender) {
-    while let Some(chunk) = out.recv().await {
-        if stream.send(chunk).await.is_err() {
-            return;
+    while let Some(mut chunk) = out.recv().await {
+        while !chunk.is_empty() {
+            let piece = chunk.split_to(chunk.len().min(PIECE_BYTES));
+            if stream.send(piece).await.is_err() {
+                return;
+            }
         }
     }
     stream.finish();

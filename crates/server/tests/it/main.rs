@@ -17,3 +17,4 @@ mod runs;
 mod schema;
 mod shutdown;
 mod support;
+mod workers;

@@ -3,6 +3,7 @@
 mod calls;
 mod durable;
 mod letters;
+mod random;
 mod workers;
 
 use std::sync::Arc;
