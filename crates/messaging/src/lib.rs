@@ -50,7 +50,7 @@ pub mod wire;
 pub use ids::request_id;
 pub use letters::{Direction, Letter, LetterKind, Letters, MemoryLetters};
 pub use limits::Limits;
-pub use node::{Builder, Connected, Node, NodeCounts, Peer, Totals};
+pub use node::{Builder, Connected, Node, NodeCounts, Peer, Totals, WeakNode};
 pub use receiving::{Caller, Incoming, Route};
 pub use sending::{Call, Sending, TIMEOUT, Tell};
 pub use steadfast_kernel::{Class, Code, Failure, Policy};

@@ -121,7 +121,7 @@ mod tests {
             "timers.retry_batch=9",
         ];
         let set = set.map(Into::into).to_vec();
-        let engine = of_engine(&Config::load(&Given { set, ..Given::default() }).unwrap());
+        let engine = of_engine(&Config::load(&Given { set, ..Given::default() }).unwrap()).unwrap();
         let Callbacks { policy, attempt_timeout, in_flight_max } = engine.callbacks;
         let seconds = Duration::from_secs;
         assert_eq!(policy, Policy::exponential(seconds(2)).max_delay(seconds(3)).max_attempts(7).jitter(Jitter::Additive));
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_first_delay_that_is_longer_than_the_longest_one_counts() {
         let set = vec!["callbacks.retry_delay=10m".into()];
-        let policy = of_engine(&Config::load(&Given { set, ..Given::default() }).unwrap()).callbacks.policy;
+        let policy = of_engine(&Config::load(&Given { set, ..Given::default() }).unwrap()).unwrap().callbacks.policy;
         assert_eq!(policy.delay(1, 0), Duration::from_secs(600));
     }
 }

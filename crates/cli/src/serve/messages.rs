@@ -6,6 +6,7 @@ use crate::wires::{self, Wires};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use steadfast::messages::Post;
 use steadfast_kernel::code;
 use steadfast_messaging::wire::http2::ListenSettings;
 use steadfast_messaging::{Limits, Node};
@@ -14,7 +15,7 @@ use steadfast_messaging::{Limits, Node};
 ///
 /// # Errors
 /// If its settings cannot be.
-pub(super) fn node(config: &Config, data: &Path) -> Result<Node, Error> {
+pub(super) fn node(config: &Config, data: &Path, letters: Post) -> Result<Node, Error> {
     let name = match (config.text(settings::MESSAGES_NAME), config.text(settings::REDIS_INSTANCE)) {
         (Some(name), _) | (None, Some(name)) => name.to_owned(),
         (None, None) => steadfast_store_embedded::instance(data)
@@ -22,7 +23,8 @@ pub(super) fn node(config: &Config, data: &Path) -> Result<Node, Error> {
             .to_string(),
     };
     let wires = Wires::of(config).map_err(unusable)?;
-    Node::builder().name(name).limits(limits(config)).wire(Arc::new(wires)).build().map_err(unusable)
+    let node = Node::builder().name(name).limits(limits(config)).letters(Arc::new(letters)).wire(Arc::new(wires));
+    node.build().map_err(unusable)
 }
 
 /// Listens at a port of its own, if there is to be one: the address of it.
@@ -70,7 +72,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(limits(&config(&[])), Limits::default());
         let set = ["messages.payload_bytes_max=1MiB", "messages.connections_max=2", "messages.requests_max=3", "messages.name=bank"];
-        let node = node(&config(&set), dir.path()).unwrap();
+        let node = node(&config(&set), dir.path(), Post::default()).unwrap();
         let Limits { payload_bytes_max, connections_max, requests_max, .. } = node.limits();
         assert_eq!((node.name(), *payload_bytes_max, *connections_max, *requests_max), ("bank", 1 << 20, 2, 3));
     }
@@ -78,9 +80,9 @@ mod tests {
     #[test]
     fn a_node_without_a_name_has_that_of_its_instance() {
         let dir = tempfile::tempdir().unwrap();
-        let name = || node(&config(&[]), dir.path()).unwrap().name().to_owned();
+        let name = || node(&config(&[]), dir.path(), Post::default()).unwrap().name().to_owned();
         assert_eq!((name(), name().len()), (name(), 32), "it stays");
-        assert_eq!(node(&config(&["redis.instance=a"]), dir.path()).unwrap().name(), "a");
+        assert_eq!(node(&config(&["redis.instance=a"]), dir.path(), Post::default()).unwrap().name(), "a");
     }
 
     #[test]
@@ -92,7 +94,7 @@ mod tests {
             ("messages.ca_file=/none", "messages.ca_file: "),
             ("messages.key_file=/none", "messages.cert_file is not"),
         ] {
-            let error = node(&config(&[set]), dir.path()).unwrap_err().to_string();
+            let error = node(&config(&[set]), dir.path(), Post::default()).unwrap_err().to_string();
             assert!(error.contains(part) && error.contains("SF0142"), "{error}");
         }
     }

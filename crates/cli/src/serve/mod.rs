@@ -50,7 +50,8 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     let data = config.path(settings::DATA).unwrap_or_else(|| settings::DATA.default.into());
     let store: Arc<dyn Store> = Arc::new(Embedded::open(&data).map_err(|error| with_code(&error, error.code()))?);
     let folder = folder(config)?;
-    let node = messages::node(config, &data)?;
+    let post = steadfast::messages::Post::default();
+    let node = messages::node(config, &data, post.clone())?;
     let mut definitions = Definitions::open(&folder, vars(config), Arc::clone(&store), node.clone()).await?;
     let metrics = measure::install(); // before the engine, which counts for whoever is there when it starts
     let traces = Traces::start(config)?;
@@ -58,10 +59,12 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     builder.observer = traces.as_ref().map(Traces::observer);
     builder.config = limits::of_engine(config)?;
     builder.caller = Some(caller);
+    builder.redeliver = Some(Arc::new(post.clone()));
     builder.registry = definitions.registry();
     builder.sharing = sharing::of_sharing(config, &data)?;
     let instance = builder.sharing.as_ref().map(|sharing| sharing.instance.clone());
     let engine = builder.start().await.map_err(|error| with_code(&error, error.code()))?;
+    post.connect(&engine, &node);
     definitions.answer(&engine);
     if config.text(settings::WORKERS_ACCEPT) == Some("yes") {
         steadfast::worker::take_workers(&node, &engine);

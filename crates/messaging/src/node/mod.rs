@@ -37,8 +37,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::{Code, Failure};
 use tokio::sync::Notify;
@@ -49,6 +49,28 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone)]
 pub struct Node {
     pub(crate) inner: Arc<Inner>,
+}
+
+/// A node, for as long as somebody else has it: for what the node itself holds.
+#[derive(Clone, Default)]
+pub struct WeakNode {
+    inner: Weak<Inner>,
+}
+
+impl WeakNode {
+    /// The node, if somebody else still has it.
+    pub fn upgrade(&self) -> Option<Node> {
+        self.inner.upgrade().map(|inner| Node { inner })
+    }
+}
+
+impl fmt::Debug for WeakNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.upgrade() {
+            Some(node) => write!(f, "WeakNode({})", node.name()),
+            None => f.write_str("WeakNode"),
+        }
+    }
 }
 
 impl fmt::Debug for Node {
@@ -144,6 +166,11 @@ impl Node {
             wire: None,
             seed: None,
         }
+    }
+
+    /// A handle that does not keep it.
+    pub fn downgrade(&self) -> WeakNode {
+        WeakNode { inner: Arc::downgrade(&self.inner) }
     }
 
     /// What it is called.

@@ -5,21 +5,29 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, OnceLock};
 use steadfast_kernel::{Direction as Went, Encoding, Failure, LetterId, MessageKind, Payload};
-use steadfast_runtime::{MessageLetter, Redeliver, WeakEngine};
+use steadfast_messaging::WeakNode;
+use steadfast_runtime::{Engine, MessageLetter, Redeliver, WeakEngine};
 
 /// The longest name of a peer that a letter has, in bytes.
 const PEER_MAX: usize = 256;
 
-/// Has the engine keep what the node gives up.
-#[derive(Default)]
-pub(super) struct Kept {
-    /// The engine, once it has started.
-    pub(super) engine: OnceLock<WeakEngine>,
+/// Has an engine keep what a node gives up, and the node try again what the engine kept: given to both before they start, and told of both afterwards. An engine with
+/// [messages](crate::EngineBuilder::messages) does that for its own node.
+#[derive(Clone, Default)]
+pub struct Post {
+    between: Arc<OnceLock<(WeakEngine, WeakNode)>>,
 }
 
-impl Letters for Kept {
+impl Post {
+    /// Between those two. It keeps neither of them.
+    pub fn connect(&self, engine: &Engine, node: &Node) {
+        let _they_were = self.between.set((WeakEngine::of(engine), node.downgrade()));
+    }
+}
+
+impl Letters for Post {
     fn post(&self, letter: Letter) -> BoxFuture<'static, Result<(), Failure>> {
-        let engine = self.engine.get().and_then(WeakEngine::upgrade);
+        let engine = self.between.get().and_then(|(engine, _)| engine.upgrade());
         async move {
             let engine = engine.ok_or_else(|| Failure::transient("the engine that keeps dead letters has not started, or has stopped"))?;
             engine.post_message(to_engine(letter)).await.map(drop).map_err(|error| error.to_failure())
@@ -28,16 +36,11 @@ impl Letters for Kept {
     }
 }
 
-/// Has the node try again what the engine kept.
-pub(super) struct Again {
-    pub(super) node: Arc<OnceLock<Node>>,
-}
-
-impl Redeliver for Again {
+impl Redeliver for Post {
     fn deliver(&self, _: LetterId, message: MessageLetter) -> BoxFuture<'static, Result<(), Failure>> {
-        let node = self.node.get().cloned();
+        let node = self.between.get().and_then(|(_, node)| node.upgrade());
         async move {
-            let node = node.ok_or_else(|| Failure::transient("the node has not started"))?;
+            let node = node.ok_or_else(|| Failure::transient("the node has not started, or has ended"))?;
             node.redrive(&from_engine(message)).await
         }
         .boxed()

@@ -38,6 +38,7 @@ mod letters;
 
 pub(crate) use ctx::Time;
 pub use durable::durable_route;
+pub use letters::Post;
 pub use steadfast_messaging::wire::memory;
 pub use steadfast_messaging::{
     Builder as NodeBuilder, Call, Caller, Connected, Direction, Incoming, Letter, LetterKind, Letters, Limits, MemoryLetters, Node,
@@ -110,12 +111,12 @@ impl Messages {
     /// Starts an engine with its node.
     pub(crate) async fn start(self, mut engine: runtime::Builder, clock: Arc<dyn Clock>, means: &Means) -> Result<Engine, Error> {
         let unusable = |failure: steadfast_kernel::Failure| runtime::Error::InvalidSetting(format!("the node cannot be made: {failure}"));
-        let kept = Arc::new(letters::Kept::default());
-        let node = self.node.letters(Arc::<letters::Kept>::clone(&kept)).build().map_err(unusable)?;
+        let post = Post::default();
+        let node = self.node.letters(Arc::new(post.clone())).build().map_err(unusable)?;
         let _it_is_the_first = means.node.set(node.clone());
-        engine.redeliver = engine.redeliver.or_else(|| Some(Arc::new(letters::Again { node: Arc::clone(&means.node) })));
+        engine.redeliver = engine.redeliver.or_else(|| Some(Arc::new(post.clone())));
         let inner = engine.start().await?;
-        let _it_is_the_first = kept.engine.set(WeakEngine::of(&inner));
+        post.connect(&inner, &node);
         if self.workers {
             crate::worker::take_workers(&node, &inner);
         }
