@@ -33,7 +33,7 @@ pub(crate) struct Connection {
     pub(crate) id: u64,
     pub(crate) outgoing: Outgoing,
     pub(crate) remote: Remote,
-    caller: Caller,
+    caller: Arc<Caller>,
     /// Whose answers come here.
     pub(crate) known: Arc<Known>,
     pub(crate) streams: Streams,
@@ -69,16 +69,16 @@ impl Connection {
     }
 
     /// Who is at the other end.
-    pub(crate) fn caller(&self) -> Caller {
-        self.caller.clone()
+    pub(crate) fn caller(&self) -> Arc<Caller> {
+        Arc::clone(&self.caller)
     }
 
     /// Who sends something on behalf of that name; on its own behalf if it is empty.
-    pub(crate) fn caller_on_behalf_of(&self, name: &str) -> Caller {
+    pub(crate) fn caller_on_behalf_of(&self, name: &str) -> Arc<Caller> {
         if name.is_empty() {
             return self.caller();
         }
-        Caller { scope: scope(&name.into(), &self.remote), ..self.caller() }
+        Arc::new(Caller { scope: scope(&name.into(), &self.remote), ..Caller::clone(&self.caller) })
     }
 
     /// Answers a request; if there is no room, it comes again.
@@ -170,7 +170,7 @@ pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>) -> A
     let name: Arc<str> = hello.node.as_str().into();
     let scope = scope(&name, &remote);
     let (fingerprint, principal, peer) = (remote.fingerprint, remote.principal.clone(), known.peer.clone());
-    let caller = Caller { name, scope, fingerprint, principal, peer };
+    let caller = Arc::new(Caller { name, scope, fingerprint, principal, peer });
     let connection = Arc::new(Connection {
         id: node.next_id(),
         outgoing: Outgoing::new(node.limits.outgoing_bytes_max, node.limits.samples_max),

@@ -21,7 +21,7 @@ use crate::inbox::{self, Counts, Inbox};
 use crate::letters::{Direction, Letter, LetterKind, Letters, MemoryLetters};
 use crate::limits::{Limits, TRACE_MAX};
 use crate::names;
-use crate::receiving::{Incoming, Lane, Load, RequestName, Route, Routed, SampleHandler, Samples, StreamHandler, Waiter};
+use crate::receiving::{CallOff, Incoming, Lane, Load, RequestName, Route, Routed, SampleHandler, Samples, StreamHandler, Waiter};
 use crate::sending::{Call, Sending, TIMEOUT, Tell};
 use crate::streams::Stream;
 use crate::time;
@@ -86,7 +86,7 @@ pub(crate) struct Inner {
     pub(crate) routes: RwLock<HashMap<Arc<str>, Routed>>,
     pub(crate) inbox: Mutex<Inbox<Waiter>>,
     /// Calls that run and whose connection is cut, by caller and id: whoever comes again over another one can call them off.
-    pub(crate) deserted: Mutex<HashMap<RequestName, CancellationToken>>,
+    pub(crate) deserted: Mutex<HashMap<RequestName, CallOff>>,
     pub(crate) hasher: DefaultHashBuilder,
     /// Requests of others that run or wait.
     pub(crate) load: Load,
@@ -250,7 +250,7 @@ impl Node {
     /// If that can be no name of a route.
     #[track_caller]
     pub fn route_by(&self, name: &str, route: Route) {
-        self.add(name, Routed::Requests(Arc::new(Lane::new(route))));
+        self.add(name, Routed::Requests(Arc::new(Lane::new(name, route))));
     }
 
     /// Gives streams of that route to a handler.
@@ -455,7 +455,13 @@ impl Inner {
 
     /// An id that no other request of this node has had, also before a restart.
     pub(crate) fn request_id(&self) -> String {
-        format!("{}{:x}", self.prefix, self.next_id())
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let number = self.next_id();
+        let mut id = String::with_capacity(self.prefix.len() + 16);
+        id.push_str(&self.prefix);
+        let digits = (64 - number.leading_zeros()).div_ceil(4).max(1);
+        id.extend((0..digits).rev().map(|digit| char::from(DIGITS[(number >> (4 * digit)) as usize & 15])));
+        id
     }
 
     /// Chance, for delays.

@@ -45,7 +45,8 @@ pub(crate) enum Untaken {
 
 impl Outgoing {
     pub(crate) fn new(bytes_max: usize, samples_max: usize) -> Self {
-        Outgoing { waiting: Mutex::default(), bytes_max, samples_max, filled: Notify::new(), emptied: Notify::new() }
+        let waiting = Waiting { last: BytesMut::with_capacity(PACKET_BYTES), ..Waiting::default() }; // what follows it is as long
+        Outgoing { waiting: Mutex::new(waiting), bytes_max, samples_max, filled: Notify::new(), emptied: Notify::new() }
     }
 
     /// Takes a frame, if there is room.

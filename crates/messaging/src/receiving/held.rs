@@ -1,5 +1,6 @@
 //! What is held while a request runs or waits, and who waits for it: given back however it ends.
 
+use super::CallOff;
 use crate::envelope::Body;
 use crate::inbox::{Finish, Kind, Ticket};
 use crate::node::{Connection, Inner, Untaken};
@@ -8,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use steadfast_kernel::Failure;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 /// Dead letters that wait to be kept, and their bytes: more come only from somebody who means harm, or if nothing can be kept.
 const POSTING_MAX: usize = 4096;
@@ -123,7 +123,7 @@ pub(crate) struct Held {
     pub(super) ticket: Option<Ticket>,
     /// Who waits, if the inbox does not know.
     pub(super) waiter: Option<Waiter>,
-    pub(super) called_off: Option<CancellationToken>,
+    pub(super) called_off: Option<CallOff>,
     pub(super) number: u64,
     pub(super) _place: Place,
 }

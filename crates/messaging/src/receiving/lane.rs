@@ -10,6 +10,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 pub(crate) struct Lane {
+    pub(crate) name: Arc<str>,
     pub(crate) route: Route,
     state: Mutex<State>,
 }
@@ -30,8 +31,8 @@ pub(crate) struct Job {
 }
 
 impl Lane {
-    pub(crate) fn new(route: Route) -> Self {
-        Lane { route, state: Mutex::default() }
+    pub(crate) fn new(name: &str, route: Route) -> Self {
+        Lane { name: name.into(), route, state: Mutex::default() }
     }
 
     /// Runs a request now, or when its turn comes.

@@ -8,11 +8,13 @@
 //! ```
 //! A tell is answered as soon as it is taken: from then on it is this side's, which tries it again and keeps it as a dead letter if nothing helps.
 
+mod calloff;
 mod held;
 mod lane;
 mod route;
 mod samples;
 
+pub(crate) use calloff::CallOff;
 pub(crate) use held::{Held, Load, RequestName, Waiter};
 use held::{Place, Posting, fits};
 pub(crate) use lane::{Job, Lane};
@@ -36,7 +38,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{Class, Code, Failure, Timestamp, Verdict as After};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 /// How long somebody waits who was refused because there is too much to do.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
@@ -51,7 +52,7 @@ pub(crate) struct Cancellable {
     name: RequestName,
     seat: Option<Seat>,
     /// Nothing if it was begun over another connection.
-    called_off: Option<CancellationToken>,
+    called_off: Option<CallOff>,
 }
 
 impl Inner {
@@ -84,7 +85,7 @@ impl Inner {
             Kind::Tell if !lane.route.taken_when_done => time::after(lane.route.timeout),
             Kind::Call | Kind::Tell => time::after(Duration::from_micros(request.left_us).min(lane.route.timeout)),
         };
-        let called_off = (kind == Kind::Call).then(CancellationToken::new);
+        let called_off = (kind == Kind::Call).then(CallOff::default);
         let id: Arc<str> = request.id.as_str().into();
         let (ticket, first) = match lane.route.once {
             false => {
@@ -105,14 +106,14 @@ impl Inner {
             },
         };
         let incoming = Incoming {
-            route: request.route.into(),
+            route: Arc::clone(&lane.name),
             id: Arc::clone(&id),
             caller,
             wants_answer: kind == Kind::Call,
             attempt: request.attempt,
             redelivered: false,
             ends_at,
-            trace: request.trace.into(),
+            trace: if request.trace.is_empty() { Arc::default() } else { request.trace.into() },
             payload: request.payload,
         };
         let name = (Arc::clone(&incoming.caller.scope), id);
@@ -159,7 +160,7 @@ impl Inner {
         request: &Request,
         id: &Arc<str>,
         waiter: Waiter,
-        called_off: Option<&CancellationToken>,
+        called_off: Option<&CallOff>,
     ) -> Result<Option<(Ticket, Option<Waiter>)>, Refused> {
         let digest = self.hasher.hash_one((&request.route, &request.payload));
         let (connection, number, attempt) = (Arc::clone(&waiter.connection), waiter.number, waiter.attempt);
@@ -219,7 +220,7 @@ impl Inner {
         };
         let name = call.name;
         if nobody && let Some(called_off) = call.called_off.or_else(|| self.deserted.lock().remove(&name)) {
-            called_off.cancel();
+            called_off.call_off();
         }
     }
 
@@ -273,13 +274,13 @@ impl Inner {
         }
         let Some(Routed::Requests(lane)) = routed else { return Err(not_found()) };
         let name: Arc<str> = letter.peer.split('@').next().unwrap_or_default().into();
-        let caller = Caller {
+        let caller = Arc::new(Caller {
             scope: letter.peer.as_str().into(),
             fingerprint: None,
             principal: None,
             peer: crate::node::Peer::Named(Arc::clone(&name)),
             name,
-        };
+        });
         let incoming = Incoming {
             route: letter.route.as_str().into(),
             id: letter.id.as_str().into(),
@@ -345,7 +346,7 @@ async fn all_attempts(route: &Route, incoming: &Incoming, node: &Inner) -> Resul
 }
 
 /// One attempt of a handler, until its time is over or it is called off.
-async fn attempt(route: &Route, incoming: Incoming, called_off: Option<CancellationToken>) -> Result<Bytes, Failure> {
+async fn attempt(route: &Route, incoming: Incoming, called_off: Option<CallOff>) -> Result<Bytes, Failure> {
     let ends_at = incoming.ends_at;
     if Instant::now() >= ends_at {
         return Err(Failure::new(Code::DeadlineExceeded, "its time was over before its turn came"));
@@ -353,7 +354,7 @@ async fn attempt(route: &Route, incoming: Incoming, called_off: Option<Cancellat
     let handling = AssertUnwindSafe(async { (route.handler)(incoming).await }).catch_unwind();
     let off = async {
         match called_off {
-            Some(called_off) => called_off.cancelled_owned().await,
+            Some(called_off) => called_off.called_off().await,
             None => std::future::pending().await,
         }
     };

@@ -23,7 +23,7 @@ pub struct Incoming {
     /// What tells it apart from all other requests of its caller; empty for streams and samples.
     pub id: Arc<str>,
     /// Who sent it.
-    pub caller: Caller,
+    pub caller: Arc<Caller>,
     /// Its caller waits for the answer: it is a call, and no tell.
     pub wants_answer: bool,
     /// Which attempt of the caller's it is.

@@ -16,7 +16,7 @@ async fn a_call_is_answered_and_either_side_may_call_the_other() {
         let b = b.clone();
         move |incoming| {
             let b = b.clone();
-            async move { b.call(incoming.caller.peer, "who", "").await }
+            async move { b.call(&incoming.caller.peer, "who", "").await }
         }
     });
     assert_eq!(a.call("b", "echo", "hello").await.unwrap(), "hello");
