@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use steadfast::messages::Node;
 use steadfast::messages::wire::http2::ListenSettings;
 use steadfast::worker::Parted;
-use steadfast::{Config, Engine, Run};
+use steadfast::{Engine, Run};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use work::{Parcel, work};
 
@@ -34,12 +34,10 @@ async fn main() -> Result<(), AnyError> {
 
 /// A server without any code, and two workers, of which one is killed.
 async fn show() -> Result<(), AnyError> {
-    let mut config = Config::default();
-    config.workers.workflows.insert("parcel".parse()?); // so that runs can be started before the first worker comes
     let engine = Engine::in_memory()
-        .config(config)
         .messages(Node::builder().name("server"))
         .workers()
+        .brought_by_workers("parcel") // so that runs can be started before the first worker comes
         .start()
         .await?;
     let node = engine.node().ok_or("an engine with messages has a node")?;

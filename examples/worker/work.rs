@@ -16,24 +16,32 @@ pub(crate) struct Parcel {
 #[workflow]
 pub(crate) async fn parcel(ctx: Ctx, parcel: Parcel) -> Result<String, Failure> {
     let order = &parcel.order;
-    let shelf: u32 = ctx.step("reserve", || async { Ok::<_, Failure>(say("reserves", order, &ctx, 17)) }).await?;
+    let shelf: u32 = ctx
+        .step("reserve", || async {
+            say("reserves", order, &ctx);
+            Ok::<_, Failure>(17)
+        })
+        .await?;
     let weight: u32 = ctx
         .step("pack", || async {
-            say("packs", order, &ctx, ());
+            say("packs", order, &ctx);
             pack(Duration::from_millis(parcel.pack_ms)).await;
             Ok::<_, Failure>(order.len() as u32)
         })
         .retry(Policy::exponential(SECOND))
         .await?;
     ctx.sleep(SECOND / 10).await?; // the van comes; nobody has to be there meanwhile
-    ctx.step("send", || async { Ok::<_, Failure>(say("sends", order, &ctx, ())) }).await?;
+    ctx.step("send", || async {
+        say("sends", order, &ctx);
+        Ok::<_, Failure>(())
+    })
+    .await?;
     Ok(format!("{order} from shelf {shelf}, {weight} kg"))
 }
 
 /// Says what is done; `again` if it may have been begun before, by a worker that is gone.
-fn say<T>(verb: &str, order: &str, ctx: &Ctx, result: T) -> T {
+fn say(verb: &str, order: &str, ctx: &Ctx) {
     println!("{verb} {order}{}", if ctx.redelivered() { " again" } else { "" });
-    result
 }
 
 #[allow(clippy::disallowed_methods, reason = "it stands for work that takes its time")]

@@ -78,6 +78,16 @@ impl EngineBuilder {
         self
     }
 
+    /// Names a workflow that workers bring: its runs can be started before the first of these workers has come, and wait for it. A part of [`Config`](crate::Config), so it comes after
+    /// [`config`](Self::config).
+    pub fn brought_by_workers(mut self, workflow: &str) -> Self {
+        match WorkflowName::new(workflow) {
+            Ok(workflow) => drop(self.inner.config.workers.workflows.insert(workflow)),
+            Err(invalid) => self.wrong = Some(invalid.into()),
+        }
+        self
+    }
+
     /// Has the workflow of that name answer calls and tells to the route of the same name; comes after [`messages`](Self::messages).
     ///
     /// Each request is a run whose id follows from who sent it and from its request id: it is executed once, whatever happens to either process, for as long as the run is

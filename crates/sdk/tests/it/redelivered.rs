@@ -9,7 +9,9 @@ use steadfast::worker::{Parted, Worker, WorkerBuilder};
 use steadfast::{Config, Ctx, Failure, HOUR, MINUTE, Policy, SECOND, Settings, Status, VirtualClock, Wait, workflow};
 
 /// What attempts were told: run, step, attempt, redelivered.
-static TOLD: LazyLock<Mutex<Vec<(String, &'static str, u32, bool)>>> = LazyLock::new(Mutex::default);
+type Told = (String, &'static str, u32, bool);
+
+static TOLD: LazyLock<Mutex<Vec<Told>>> = LazyLock::new(Mutex::default);
 
 fn tell(ctx: &Ctx, step: &'static str) {
     TOLD.lock().unwrap().push((ctx.run_id().to_string(), step, ctx.attempt(), ctx.redelivered()));

@@ -58,7 +58,7 @@ async fn workers_are_listed_with_what_they_bring_and_host() {
     assert_eq!((&one["runs"], &two["workflows"]), (&json!(0), &json!(["team/pack"])));
     assert!(two["since"].as_str() <= two["heardAt"].as_str() && two["since"].is_string());
 
-    drop(second.drain.send(()));
+    second.drain.send(()).unwrap();
     until("it drains", async || site.engine.workers().iter().any(|worker| worker.draining)).await;
     let page = site.get("/workers").await.text;
     for part in

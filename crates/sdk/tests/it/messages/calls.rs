@@ -15,10 +15,13 @@ async fn order(ctx: Ctx, amount: u64) -> Result<String, Failure> {
     Ok(receipt)
 }
 
+/// What was asked: the route, and the request id.
+type Asked = Arc<Mutex<Vec<(String, String)>>>;
+
 /// A bank that remembers what it was asked, by request id.
-fn bank(network: &Network) -> (Node, Arc<Mutex<Vec<(String, String)>>>) {
+fn bank(network: &Network) -> (Node, Asked) {
     let bank = node(network, "bank").build().unwrap();
-    let asked: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
+    let asked = Asked::default();
     for route in ["transfer", "note"] {
         let asked = Arc::clone(&asked);
         bank.route(route, move |incoming: Incoming| {

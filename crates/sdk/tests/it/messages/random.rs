@@ -178,9 +178,9 @@ async fn play(seed: u64, store_fails: bool) {
     println!("SEED={seed}");
     let mut dice = Dice(seed);
     let (network, store) = (Network::new(seed), Memory::new());
-    let mut config = Config { runs_idle_max: 5, ..Config::default() };
-    config.workers.workflows.insert("ten".parse().unwrap());
-    let server = start(&network, engine(&store).config(config).messages(node(&network, "server")).workers()).await;
+    let config = Config { runs_idle_max: 5, ..Config::default() };
+    let server =
+        start(&network, engine(&store).config(config).messages(node(&network, "server")).workers().brought_by_workers("ten")).await;
     if store_fails {
         let mut faults = Dice(seed ^ 1);
         store.faults().rule(move |_| match faults.below(50) {
