@@ -23,6 +23,7 @@ fn failed(attempt: Attempt) -> Board {
         rolls_back: false,
         adopted: None,
         gate: None,
+        unsure_until: 0,
         script: Vec::new(),
     };
     let board = Board::new(Seed([0; 32]), Timestamp::EPOCH, &opening);
