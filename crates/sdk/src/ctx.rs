@@ -288,7 +288,7 @@ impl<'a, T> Step<'a, T> {
     fn set_policy(&mut self, policy: Policy) {
         #[cfg(feature = "messages")]
         if let Some(time) = &self.time {
-            time.set(policy.attempt_timeout_for());
+            time.set(&policy);
         }
         if let Ok(call) = &mut self.call {
             call.set_policy(policy);

@@ -7,8 +7,8 @@ use crate::config::{Config, settings};
 use crate::error::Error;
 use crate::output;
 use crate::wires::http2;
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, TryFutureExt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use steadfast_kernel::{Code, Failure, code};
@@ -59,6 +59,9 @@ impl Errand {
         };
         let peer = if args.peer.contains("://") { args.peer.clone() } else { format!("http://{}", args.peer) };
         let peer = peer.trim_end_matches('/').to_owned();
+        if peer.contains('@') {
+            return Err(Error::Usage("the address names a user; a node is shown a token by --token-file".into())); // it may be a password: it is not repeated
+        }
         let is_server = config.text(settings::SERVER).is_some_and(|server| server.trim_end_matches('/') == peer);
         let mut wire = http2(&config).map_err(Error::Usage)?;
         if let Some(token) = token(&config)?.filter(|_| is_server || common.token_file.is_some()) {
@@ -80,7 +83,7 @@ struct Noted {
 impl Wire for Noted {
     fn connect(&self, address: &str) -> BoxFuture<'static, Result<Link, Failure>> {
         let (link, was_linked) = (self.wire.connect(address), Arc::clone(&self.was_linked));
-        link.inspect(move |link| was_linked.store(link.is_ok(), Ordering::Relaxed)).boxed()
+        link.inspect_ok(move |_| was_linked.store(true, Ordering::Relaxed)).boxed()
     }
 }
 

@@ -7,9 +7,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use steadfast::messages::Post;
-use steadfast_kernel::code;
+use steadfast_kernel::{Code, Failure, code};
 use steadfast_messaging::wire::http2::ListenSettings;
-use steadfast_messaging::{Limits, Node};
+use steadfast_messaging::{Caller, Limits, Node};
 
 /// The node, which is not reached by anybody yet.
 ///
@@ -36,13 +36,25 @@ pub(super) async fn listen(config: &Config, node: &Node) -> Result<Option<String
     let Some(address) = config.text(settings::MESSAGES_LISTEN) else { return Ok(None) };
     let mut listen = ListenSettings::default();
     listen.connections_max = config.number(settings::MESSAGES_CONNECTIONS_MAX);
-    if let Some(file) = config.path(settings::TOKEN_FILE) {
+    let by_certificate = config.path(settings::MESSAGES_CLIENT_CA_FILE).is_some();
+    if let Some(file) = config.path(settings::TOKEN_FILE).filter(|_| !by_certificate) {
         listen.authorize = Some(steadfast_server::authorize_by(&file).map_err(|error| super::with_code(&error, error.code()))?);
     }
     let scheme = if tls.is_some() { "https" } else { "http" };
     listen.tls = tls;
     let addr = node.listen(address, listen).await.map_err(unusable)?;
     Ok(Some(format!("{scheme}://{addr}")))
+}
+
+/// Whether somebody may be given runs, with all that is in them: whoever may use the API may, and somebody with no more than a certificate may call, but not host.
+pub(super) fn may_host(caller: &Caller) -> Result<(), Failure> {
+    match (&caller.fingerprint, &caller.principal) {
+        (Some(_), None) => {
+            let message = "a certificate is not enough to host runs: come to the address of the API, with its token if it has one";
+            Err(Failure::new(Code::PermissionDenied, message))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn limits(config: &Config) -> Limits {

@@ -67,7 +67,7 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     post.connect(&engine, &node);
     definitions.answer(&engine);
     if config.text(settings::WORKERS_ACCEPT) == Some("yes") {
-        steadfast::worker::take_workers(&node, &engine);
+        steadfast::worker::take_workers_if(&node, &engine, messages::may_host);
     }
     let parts = Parts { catalogue: Some(Arc::new(definitions.catalogue())), metrics, node: Some(node.clone()) };
     let bound = match Server::bind(limits::of_server(config)?, engine.clone(), parts).await {

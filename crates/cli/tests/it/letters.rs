@@ -63,6 +63,11 @@ fn all_letters_that_fit_are_redriven_together() {
         .call(&["letter", "redrive", "--workflow", "poison", "--dry-run"])
         .ends_with(0)
         .says(&["3 dead letters would be tried again"]);
+    served
+        .call(&["letter", "redrive", "--workflow", "poison", "--dry-run", "--limit", "2"])
+        .ends_with(0)
+        .says(&["2 dead letters would be tried again"]);
+    served.call(&["letter", "redrive", "--all"]).ends_with(2).says(&["3 dead letters", "--yes"]);
     let counted = served.call(&["letter", "redrive", "--all", "--dry-run", "--json"]).ends_with(0).json();
     assert_eq!((&counted["matching"], &counted["redriven"]), (&serde_json::json!(3), &serde_json::json!(0)));
     served

@@ -80,6 +80,9 @@ fn read_answers(node: &Node, report: &mut Report) -> Option<Answers> {
         Value::Bool(own) => Some(Answers::Own(*own)),
         Value::Text(route) => {
             check_route("answers", route, node, report);
+            if route.starts_with("steadfast.") {
+                report.wrong_with_help(node.at, "routes that begin with `steadfast.` are reserved", "give it another name");
+            }
             Some(Answers::At(route.clone()))
         }
         _ => {

@@ -6,11 +6,15 @@ use crate::problem::Report;
 use crate::template::{Place, Scope, Template, invalid};
 use reqwest::Url;
 use serde_json::Value as Json;
+use std::time::Duration;
 use steadfast_kernel::{Failure, Policy, WorkflowName};
 use steadfast_messaging::{Peer, TIMEOUT, request_id};
 
 /// How an address is written.
 const FORM: &str = "write http://host:port or https://host:port";
+
+/// For how long the other side may work on a request at least: it comes again under the same id, so an attempt that is given up does not end it.
+const WHOLE: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
@@ -69,11 +73,24 @@ impl Call {
         let trace = of.traceparent.clone().unwrap_or_default();
         // What follows a failed attempt, the engine decides; what was given up, the step keeps.
         if !self.answer {
-            let tell = node.tell(peer, route, input).id(id).timeout(time).policy(Policy::once()).trace(trace);
+            let tell = node
+                .tell(peer, route, input)
+                .id(id)
+                .timeout(WHOLE.max(time))
+                .policy(Policy::once().attempt_timeout(time))
+                .comes_again()
+                .trace(trace);
             return tell.unposted().await.map(|()| Json::Null);
         }
         let shown = peer.to_string();
-        let answer = node.call(peer, route, input).id(id).timeout(time).policy(Policy::once()).trace(trace).await?;
+        let answer = node
+            .call(peer, route, input)
+            .id(id)
+            .timeout(WHOLE.max(time))
+            .policy(Policy::once().attempt_timeout(time))
+            .comes_again()
+            .trace(trace)
+            .await?;
         serde_json::from_slice(&answer).map_err(|_| Failure::poison(format!("{shown} answered with something that is not JSON")))
     }
 }

@@ -1,12 +1,13 @@
 //! Puts a node together.
 
+use super::outgoing::PACKET_BYTES;
 use super::{Inner, Node};
 use crate::inbox::{self, Inbox};
 use crate::letters::Letters;
-use crate::limits::Limits;
+use crate::limits::{FRAME_OVERHEAD, Limits};
 use crate::names;
 use crate::receiving::Load;
-use crate::wire::Wire;
+use crate::wire::{PACKET_BYTES_MAX, Wire};
 use hashbrown::DefaultHashBuilder;
 use parking_lot::{Mutex, RwLock};
 use rand::rngs::{ChaCha8Rng, SysRng};
@@ -16,6 +17,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use steadfast_kernel::{Code, Failure};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+
+/// The longest payload that fits into a packet with all that comes with it.
+const PAYLOAD_BYTES_MAX: usize = PACKET_BYTES_MAX - PACKET_BYTES - FRAME_OVERHEAD;
 
 /// Puts a node together.
 #[must_use]
@@ -87,6 +91,11 @@ impl Builder {
         };
         let name = self.name.unwrap_or_else(|| format!("node-{:016x}", chance.next_u64()));
         names::check_node(&name)?;
+        if self.limits.payload_bytes_max > PAYLOAD_BYTES_MAX {
+            let message =
+                format!("payload_bytes_max is {}, and no wire takes more than {PAYLOAD_BYTES_MAX}", self.limits.payload_bytes_max);
+            return Err(Failure::new(Code::InvalidArgument, message));
+        }
         let inner = Inner {
             name: name.into(),
             limits: self.limits,

@@ -350,14 +350,21 @@ impl Node {
     /// Takes what a listener got. Over when the other side has said hello, and been heard.
     ///
     /// # Errors
-    /// If the other side speaks otherwise or says nothing, or if there are too many connections.
+    /// If the other side speaks otherwise or says nothing, has a name that somebody else has who is connected and has proved who it is, or if there are too many connections.
     pub async fn accept(&self, link: Link) -> Result<(), Failure> {
         let inner = &self.inner;
+        if inner.is_closing() {
+            return Err(Failure::transient(format!("{} is ending", inner.name))); // what this side has to say may still need a connection
+        }
         let _greeting = Greeting::begin(inner)?;
         let greeted = tokio::time::timeout(inner.limits.connect_timeout, connection::greet(inner, link))
             .await
             .unwrap_or_else(|_| Err(Failure::new(Code::DeadlineExceeded, "the other side did not say hello in time")))?;
         let known = inner.know(&Peer::named(&greeted.hello.node))?;
+        if known.is_claimed_by_another(&greeted.link.remote) {
+            let message = format!("a node {} is connected that has proved to be somebody else", greeted.hello.node);
+            return Err(Failure::new(Code::PermissionDenied, message));
+        }
         connection::begin(inner, greeted, known);
         Ok(())
     }
@@ -421,7 +428,7 @@ struct Greeting<'a>(&'a Inner);
 
 impl<'a> Greeting<'a> {
     fn begin(node: &'a Inner) -> Result<Self, Failure> {
-        if node.is_closing() {
+        if node.closed.is_cancelled() {
             return Err(Failure::transient(format!("{} is ending", node.name)));
         }
         let greeting = node.greeting.fetch_add(1, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use tokio::sync::Notify;
 
 /// A packet is closed once it is that long.
-const PACKET_BYTES: usize = 64 << 10;
+pub(super) const PACKET_BYTES: usize = 64 << 10;
 
 /// How much of what is small may wait beyond the bound. The other side makes this one say such things, so whoever does not read them goes too far.
 const SMALL_BYTES_MAX: usize = 1 << 20;

@@ -5,6 +5,7 @@ use super::connection::Connection;
 use crate::limits::Limits;
 use crate::sending::{Budget, Slot};
 use crate::time;
+use crate::wire::Remote;
 use bytes::Bytes;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -178,6 +179,12 @@ impl Known {
     /// The connection, if there is one.
     pub(crate) fn connected(&self) -> Option<Arc<Connection>> {
         self.state.lock().connections.last().cloned()
+    }
+
+    /// Whether somebody is connected by this name who has proved to be somebody else than that.
+    pub(super) fn is_claimed_by_another(&self, remote: &Remote) -> bool {
+        let proof = |remote: &Remote| (remote.fingerprint, remote.principal.clone());
+        self.state.lock().connections.iter().any(|connection| proof(&connection.remote) != proof(remote))
     }
 
     /// That connection, if it is still there.

@@ -31,7 +31,6 @@ use crate::node::{Connection, Inner};
 use crate::time;
 use bytes::Bytes;
 use futures_util::FutureExt;
-use std::any::Any;
 use std::hash::BuildHasher;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -77,6 +76,10 @@ impl Inner {
         if request.left_us == 0 {
             return Err((waiter, Failure::new(Code::DeadlineExceeded, "its time was over when it came")));
         }
+        let ending = self.is_closing() && !lane.route.taken_when_done; // those who make requests durable see to it themselves
+        if ending && !lane.route.once {
+            return Err((waiter, self.is_ending()));
+        }
         let Some(place) = Place::take(self, connection, request.payload.len()) else {
             let failure = Failure::new(Code::ResourceExhausted, "too many requests run or wait here");
             return Err((waiter, failure.retry_after(RETRY_AFTER)));
@@ -119,6 +122,10 @@ impl Inner {
         let name = (Arc::clone(&incoming.caller.scope), id);
         let mut held =
             Held { node: Arc::clone(self), kind, name, ticket, waiter: first, called_off, number: request.number, _place: place };
+        if ending {
+            held.refuse(&self.is_ending()); // what runs already is waited for, and so is who repeats it
+            return Ok(());
+        }
         match lane.route.key_of(&incoming) {
             Ok(key) => {
                 if !lane.route.taken_when_done {
@@ -131,10 +138,13 @@ impl Inner {
         Ok(())
     }
 
+    fn is_ending(&self) -> Failure {
+        Failure::transient(format!("{} is ending", self.name))
+    }
+
     fn lane(&self, request: &Request) -> Result<Arc<Lane>, Failure> {
         let refuse = |message: String| Failure::new(Code::InvalidArgument, message);
         match () {
-            () if self.is_closing() => return Err(Failure::transient(format!("{} is ending", self.name))),
             () if request.trace.len() > TRACE_MAX => return Err(refuse(format!("a trace has at most {TRACE_MAX} bytes"))),
             () if request.payload.len() > self.limits.payload_bytes_max => {
                 return Err(refuse(format!("a payload has at most {} bytes", self.limits.payload_bytes_max)));
@@ -245,7 +255,7 @@ impl Inner {
     /// Keeps a dead letter, and tries for a while if that does not work.
     pub(crate) fn post(self: &Arc<Self>, letter: Letter) {
         self.tally.posted();
-        tracing::warn!(route = letter.route, peer = letter.peer, failure = %letter.failure, "a message is a dead letter");
+        tracing::warn!(route = letter.route, peer = letter.peer, code = %letter.failure.code, "a message is a dead letter");
         let lost = |letter: &Letter, failure: &Failure| {
             tracing::error!(route = letter.route, id = letter.id, peer = letter.peer, %failure, "a dead letter is lost");
         };
@@ -360,17 +370,9 @@ async fn attempt(route: &Route, incoming: Incoming, called_off: Option<CallOff>)
     };
     tokio::select! {
         biased;
-        outcome = handling => outcome.unwrap_or_else(|panic| Err(Failure::new(Code::Internal, format!("the handler panicked: {}", said(&*panic))))),
         // Whoever called it off does not hear of it; somebody who has asked for the same meanwhile may ask again.
         () = off => Err(Failure::transient("its caller does not wait any more").code(Code::Cancelled)),
+        outcome = handling => outcome.unwrap_or_else(|_what_it_said_may_be_secret| Err(Failure::new(Code::Internal, "the handler panicked"))),
         () = time::until(ends_at) => Err(Failure::new(Code::DeadlineExceeded, "the handler did not end in time")),
-    }
-}
-
-fn said(panic: &(dyn Any + Send)) -> &str {
-    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
-        (Some(text), _) => text,
-        (None, Some(text)) => text,
-        (None, None) => "it said nothing",
     }
 }

@@ -50,6 +50,8 @@ pub struct Sending<Answer> {
     behalf: String,
     /// It is a dead letter if it is a tell and fails.
     posted: bool,
+    /// It is going to be sent again by whoever sends it now.
+    comes_again: bool,
     answer: PhantomData<fn() -> Answer>,
 }
 
@@ -73,6 +75,7 @@ impl<Answer> Sending<Answer> {
             trace,
             behalf: String::new(),
             posted: true,
+            comes_again: false,
             answer: PhantomData,
         }
     }
@@ -105,6 +108,13 @@ impl<Answer> Sending<Answer> {
     /// who they are, they have to prove the same.
     pub fn on_behalf_of(mut self, name: impl Into<String>) -> Self {
         self.behalf = name.into();
+        self
+    }
+
+    /// Whoever sends it sends it again under the same id if it fails: that it is not waited for any more does not call it off at the other side, which goes on with it until its time is
+    /// over.
+    pub fn comes_again(mut self) -> Self {
+        self.comes_again = true;
         self
     }
 
@@ -163,6 +173,7 @@ impl<Answer> Sending<Answer> {
             attempt: 0,
             connection: None,
             over: false,
+            comes_again: self.comes_again,
         };
         self.node.inner.tally.sent(is_call);
         let outcome = errand.run(&self.node).await;
@@ -220,12 +231,14 @@ struct Errand {
     connection: Option<u64>,
     /// The other side does not work on it, as far as is known.
     over: bool,
+    /// Somebody is going to send it again.
+    comes_again: bool,
 }
 
 /// Whoever does not wait any more says so, and the other side may stop.
 impl Drop for Errand {
     fn drop(&mut self) {
-        if let (false, Body::Call(_), Some(connection)) = (self.over, &self.body, self.connection)
+        if let (false, Body::Call(_), Some(connection)) = (self.over || self.comes_again, &self.body, self.connection)
             && let Some(connection) = self.known.connection_of(connection)
         {
             let _it_ends_by_its_deadline = connection.outgoing.try_push(&Body::Cancel(Number { number: self.registered.number }));

@@ -5,31 +5,33 @@ use crate::means::Means;
 use crate::workflow::{decode, encode};
 use crate::{Ctx, Step};
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use steadfast_kernel::{Code, Failure, Payload, Policy};
+use steadfast_kernel::{Code, Failure, Payload, Policy, Timestamp};
 use steadfast_messaging::{TIMEOUT, request_id};
 
-/// How long one attempt may take.
-pub(crate) struct Time(AtomicU64);
+/// How long one attempt may take, and all of them together: the other side may work on a request for as long as it may come again.
+pub(crate) struct Time(Mutex<(Duration, Duration)>);
 
 impl Time {
-    fn new(time: Duration) -> Self {
-        let new = Time(AtomicU64::new(0));
-        new.set(Some(time));
-        new
+    fn of(policy: &Policy) -> Self {
+        let time = Time(Mutex::new((TIMEOUT, TIMEOUT)));
+        time.set(policy);
+        time
     }
 
-    pub(crate) fn set(&self, time: Option<Duration>) {
-        let micros = u64::try_from(time.unwrap_or(TIMEOUT).as_micros()).unwrap_or(u64::MAX);
-        self.0.store(micros.max(1), Ordering::Relaxed);
+    pub(crate) fn set(&self, policy: &Policy) {
+        let attempt = policy.attempt_timeout_for().unwrap_or(TIMEOUT);
+        let deadline = policy.deadline_at(Timestamp::EPOCH).map(|at| at.saturating_since(Timestamp::EPOCH));
+        let whole = deadline.unwrap_or_else(|| attempt.saturating_mul(policy.attempts_max())).max(attempt);
+        *self.0.lock() = (attempt, whole);
     }
 
-    fn get(&self) -> Duration {
-        Duration::from_micros(self.0.load(Ordering::Relaxed))
+    fn get(&self) -> (Duration, Duration) {
+        *self.0.lock()
     }
 }
 
@@ -61,12 +63,13 @@ impl Ctx {
     where
         T: Serialize + DeserializeOwned + 'a,
     {
-        let time = Arc::new(Time::new(TIMEOUT / 3));
+        let policy = Policy::transient().deadline(TIMEOUT).attempt_timeout(TIMEOUT / 3);
+        let time = Arc::new(Time::of(&policy));
         let outward = Outward { ctx: self.clone(), peer, route: route.to_owned(), request, is_call, time: Arc::clone(&time) };
         let attempts = Box::new(move || outward.clone().attempt().boxed());
         let mut step = Step::new(self.context().step(&step_name(route), attempts));
         step.time = Some(time);
-        step.retry(Policy::transient().deadline(TIMEOUT).attempt_timeout(TIMEOUT / 3))
+        step.retry(policy)
     }
 }
 
@@ -87,7 +90,8 @@ impl Outward {
         let bytes = self.request?.bytes;
         let id = self.ctx.idempotency_key().unwrap_or_else(|| unreachable!("this is the attempt of a step"));
         let id = request_id(id);
-        let (time, policy) = (self.time.get(), Policy::once());
+        let (attempt, whole) = self.time.get();
+        let policy = Policy::once().attempt_timeout(attempt);
         let behalf = self.ctx.means.behalf();
         let trace = self.ctx.context().span().map(|span| span.to_string()).unwrap_or_default();
         match self.is_call {
@@ -95,10 +99,11 @@ impl Outward {
                 let answer = node
                     .call(self.peer, self.route, bytes)
                     .id(id)
-                    .timeout(time)
+                    .timeout(whole)
                     .policy(policy)
                     .trace(trace)
                     .on_behalf_of(behalf)
+                    .comes_again()
                     .await?;
                 let answer = Payload::json(answer);
                 decode::<serde::de::IgnoredAny>(&answer, "the answer")?;
@@ -107,10 +112,11 @@ impl Outward {
             false => {
                 node.tell(self.peer, self.route, bytes)
                     .id(id)
-                    .timeout(time)
+                    .timeout(whole)
                     .policy(policy)
                     .trace(trace)
                     .on_behalf_of(behalf)
+                    .comes_again()
                     .unposted()
                     .await?;
                 Ok(Payload::json("null"))

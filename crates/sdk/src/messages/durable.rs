@@ -44,8 +44,7 @@ async fn answer(engine: WeakEngine, workflow: WorkflowName, incoming: Incoming) 
     let ended = engine.ended(&run).await.map_err(|error| failure(&error))?;
     match ended.outcome {
         Ok(output) => Ok(output.bytes),
-        Err(failure) if failure.class == Class::Transient => Err(failure.class(Class::Permanent)), // it stays so, however often it is asked for
-        Err(failure) => Err(failure),
+        Err(failure) => Err(failure.class(Class::Permanent)), // it stays so, however often it is asked for; what is poison in it is a letter of the run
     }
 }
 

@@ -51,6 +51,9 @@ use std::sync::Arc;
 use steadfast_kernel::WorkflowName;
 use steadfast_runtime as runtime;
 
+/// What routes of Steadfast itself begin with.
+const RESERVED: &str = "steadfast.";
+
 /// What an engine has to do with messages.
 pub(crate) struct Messages {
     node: NodeBuilder,
@@ -98,6 +101,10 @@ impl EngineBuilder {
 
     /// The same, at a route of another name.
     pub fn answer_at(mut self, route: &str, workflow: &str) -> Self {
+        if route.starts_with(RESERVED) {
+            self.wrong = Some(runtime::Error::InvalidSetting(format!("route {route} cannot be answered: {RESERVED} is reserved")));
+            return self;
+        }
         match (WorkflowName::new(workflow), &mut self.messages) {
             (Ok(workflow), Some(messages)) => messages.answers.push((route.to_owned(), workflow)),
             (Ok(_), None) => {

@@ -24,7 +24,7 @@ mod line;
 mod serve;
 mod wire;
 
-pub use serve::take_workers;
+pub use serve::{take_workers, take_workers_if};
 pub use steadfast_runtime::host::{Gone, Parted, WorkerView, Workers};
 
 use crate::means::Means;

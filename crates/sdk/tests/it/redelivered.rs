@@ -13,6 +13,11 @@ type Told = (String, &'static str, u32, bool);
 
 static TOLD: LazyLock<Mutex<Vec<Told>>> = LazyLock::new(Mutex::default);
 
+fn says(ctx: &Ctx, step: &'static str) -> Result<(), Failure> {
+    tell(ctx, step);
+    Ok(())
+}
+
 fn tell(ctx: &Ctx, step: &'static str) {
     TOLD.lock().unwrap().push((ctx.run_id().to_string(), step, ctx.attempt(), ctx.redelivered()));
 }
@@ -30,7 +35,7 @@ fn told(run: &str) -> Vec<(&'static str, u32, bool)> {
 #[workflow]
 async fn hangs_once(ctx: Ctx, fails_then: bool) -> Result<(), Failure> {
     assert!(!ctx.redelivered(), "outside of a step it is false");
-    ctx.step("first", || async { Ok::<_, Failure>(tell(&ctx, "first")) }).await?;
+    ctx.step("first", || async { says(&ctx, "first") }).await?;
     ctx.step("second", || async {
         tell(&ctx, "second");
         match told(ctx.run_id().as_str()).iter().filter(|(step, ..)| *step == "second").count() {
@@ -41,7 +46,7 @@ async fn hangs_once(ctx: Ctx, fails_then: bool) -> Result<(), Failure> {
     })
     .retry(Policy::constant(SECOND))
     .await?;
-    ctx.step("third", || async { Ok::<_, Failure>(tell(&ctx, "third")) }).await
+    ctx.step("third", || async { says(&ctx, "third") }).await
 }
 
 async fn until_second_hangs(run: &str) {
@@ -116,7 +121,7 @@ async fn naps(ctx: Ctx, (): ()) -> Result<(), Failure> {
     })
     .retry(Policy::constant(HOUR))
     .await?;
-    ctx.step("last", || async { Ok::<_, Failure>(tell(&ctx, "last")) }).await
+    ctx.step("last", || async { says(&ctx, "last") }).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,7 +164,7 @@ async fn a_run_that_had_left_memory_has_begun_nothing() {
 /// Begins again with one less.
 #[workflow]
 async fn counts_down(ctx: Ctx, left: u32) -> Result<(), Failure> {
-    ctx.step("count", || async { Ok::<_, Failure>(tell(&ctx, "count")) }).await?;
+    ctx.step("count", || async { says(&ctx, "count") }).await?;
     if left == 0 {
         return Ok(());
     }

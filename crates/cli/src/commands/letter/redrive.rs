@@ -68,12 +68,17 @@ async fn many(client: &Client, json: bool, args: &Redrive) -> Result<(), Error> 
     let key = key(&args.why)?;
     let counted: LettersRedriven = part(client, args, &key, true, PART, &Place::default()).await?;
     let matching = counted.matching.unwrap_or_default();
+    let wanted = args.limit.map_or(matching, |limit| limit.min(matching));
     if args.dry_run || matching == 0 {
-        counted_only(json, matching, args.dry_run);
+        counted_only(json, wanted, args.dry_run);
         return Ok(());
     }
-    let wanted = args.limit.map_or(matching, |limit| limit.min(matching));
-    if !args.yes && std::io::stdin().is_terminal() && !is_meant(wanted) {
+    if !args.yes && !std::io::stdin().is_terminal() {
+        return Err(Error::Usage(format!(
+            "{wanted} dead letters would be tried again, and nobody is there to ask: say --yes if that is meant"
+        )));
+    }
+    if !args.yes && !is_meant(wanted) {
         return Err(Error::Failed("the dead letters are left as they are".into()));
     }
     let (mut sum, mut place) = (Sum { matching, ..Sum::default() }, Place::default());

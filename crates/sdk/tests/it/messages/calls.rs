@@ -145,3 +145,28 @@ async fn a_recorded_answer_is_not_asked_for_again() {
     assert!(first.replay("o1").await.unwrap().mismatch.is_none());
     assert_eq!(asked.lock().unwrap().len(), before);
 }
+
+#[workflow]
+async fn patient(ctx: Ctx, _: ()) -> Result<String, Failure> {
+    ctx.call("bank", "long", &1).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_takes_longer_than_an_attempt_is_not_called_off_and_runs_once() {
+    let network = Network::new(6);
+    let (bank, asked) = bank(&network);
+    bank.route("long", {
+        let asked = Arc::clone(&asked);
+        move |incoming: Incoming| {
+            asked.lock().unwrap().push(("long".into(), incoming.id.to_string()));
+            async {
+                tokio::time::timeout(12 * SECOND, std::future::pending::<()>()).await.unwrap_err();
+                Ok("\"done\"")
+            }
+        }
+    });
+    let shop = start(&network, engine(&memory::Memory::new()).register(patient).messages(node(&network, "shop"))).await;
+    let run = shop.start("patient", &()).id("p").await.unwrap();
+    assert_eq!(run.result::<String>().await.unwrap(), "done");
+    assert_eq!(asked.lock().unwrap().len(), 1, "the second attempt has waited for what the first one began");
+}
