@@ -105,7 +105,7 @@ mod tests {
         let file = dir.path().join("empty.toml");
         std::fs::write(&file, "").unwrap();
         let config = Config::load(&Given { file: Some(file), ..Given::default() }).unwrap();
-        assert_eq!(format!("{:?}", of_engine(&config)), format!("{:?}", steadfast_runtime::Config::default()));
+        assert_eq!(format!("{:?}", of_engine(&config).unwrap()), format!("{:?}", steadfast_runtime::Config::default()));
         assert_eq!(format!("{:?}", of_server(&config).unwrap()), format!("{:?}", steadfast_server::Config::default()));
     }
     #[test]
