@@ -141,6 +141,7 @@ fn a_worker_is_killed_in_the_middle_of_a_step_and_every_run_completes() {
     for id in &ids {
         served.until_status(id, "COMPLETED");
         let done = |verb: &str| first.said(&format!("{verb} {id}")) + second.said(&format!("{verb} {id}"));
+        until("what it said was read", || (done("sends") > 0).then_some(()));
         assert_eq!(done("sends"), 1, "{id}");
     }
     assert_eq!(metric(&served, "steadfast_workers_lost_total"), "1");

@@ -52,6 +52,15 @@ impl Line {
         }
     }
 
+    /// Has the session end. True if it is at a worker: then it may go on until that has heard of it, and says so, or is lost.
+    pub(crate) fn close(&self) -> bool {
+        match self {
+            Line::Here(here) => drop(here.sender.send(ToHost::Close)),
+            Line::There(there) => there.ask_to_close(),
+        }
+        matches!(self, Line::There(_))
+    }
+
     /// The attempts that are being made. A worker is asked only when somebody looks: that costs nothing the rest of the time, and is never out of date.
     pub(crate) fn attempts(&self) -> InFlight {
         match self {

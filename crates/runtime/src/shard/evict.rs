@@ -7,12 +7,24 @@ use super::{Ask, Done, Shard};
 use crate::host::ToHost;
 use futures_util::FutureExt;
 use std::time::Duration;
-use steadfast_kernel::{EntityId, Run, WorkflowName};
+use steadfast_kernel::{EntityId, Run, TimerName, WorkflowName};
 
 /// A run stays for at least this long after it was touched: what it was hosted for is on its way.
 const STAY_MIN: Duration = Duration::from_secs(1);
 
+/// So many runs that have left are remembered; of others it is not known that they have left in good order.
+const LEFT_MAX: usize = 100_000;
+
 impl Shard {
+    /// Remembers of a run that is about to leave memory what its last session has left unsaid, if that matters when it comes back.
+    pub(super) fn remember_left(&mut self, id: &EntityId) {
+        let Some(seat) = self.state.seats.get(id) else { return };
+        let leaves = seat.is_idle(self.committed.seq) && seat.run().is_some_and(may_begin) && self.state.left.len() < LEFT_MAX;
+        if let Some(unsure_until) = seat.unsure_until.filter(|_| leaves) {
+            self.state.left.insert(id.clone(), unsure_until);
+        }
+    }
+
     /// Something happened to an entity: if it is a hosted run that only waits, it is the last to be let go.
     pub(super) fn touch(&mut self, id: &EntityId) {
         let committed = self.committed.seq;
@@ -81,4 +93,10 @@ impl Shard {
         }
         true
     }
+}
+
+/// Whether a step may begin when the run is hosted again, without anything new on record.
+fn may_begin(run: &Run) -> bool {
+    let retries = || run.timers().iter().any(|timer| matches!(timer.name, TimerName::Retry(_)));
+    run.open().is_some_and(|open| open.stands_still() || retries())
 }

@@ -46,7 +46,7 @@ impl Shard {
     }
 
     /// Hosts a run anew, now or once the store writes again.
-    fn host_soon(&mut self, id: EntityId) {
+    pub(super) fn host_soon(&mut self, id: EntityId) {
         if matches!(self.state.health, Health::Healing(_)) {
             self.state.in_doubt.insert(id); // those are hosted then
         } else {

@@ -60,14 +60,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{
     Answer, Attempt, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, Failure, Refusal, RetryRun, Revision, Run, Seq, StartRun,
-    StepId, TimerName, Timestamp, Wait,
+    StepId, Timestamp, Wait,
 };
 use steadfast_store::{Batch, CallbackRow, Head, ShardId, Store};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot, watch};
-
-/// So many runs that have left are remembered; of others it is not known that they have left in good order.
-const LEFT_MAX: usize = 100_000;
 
 pub(crate) struct Shard {
     pub(crate) id: ShardId,
@@ -175,6 +172,8 @@ struct Seat {
     idle: Option<u64>,
     /// Its session was asked to go if it has nothing to do; true if it was told something after that.
     leaving: Option<bool>,
+    /// Its session was told to end, and has not said that it has. Nothing that it says counts, and nobody else hosts the run meanwhile.
+    closing: Option<Closing>,
     /// Nobody hosts it, and who did last has left nothing unsaid: what could begin by an entry after this one has not begun. Nothing if that is not known.
     unsure_until: Option<Seq>,
 }
@@ -187,6 +186,12 @@ enum Memory {
     Loading(Vec<Ask>),
     /// The fold of everything submitted so far; `None` if there is no such entity.
     Ready(Option<Entity>),
+}
+
+/// What follows when a session that was told to end has ended.
+struct Closing {
+    /// The run is replayed for this reason; else it is hosted anew if there is something to do.
+    stale: Option<String>,
 }
 
 struct Session {
@@ -359,8 +364,12 @@ impl Shard {
         if !self.is_current(&run, session) {
             return;
         }
-        if !matches!(says, Says::Closed | Says::Lost | Says::GivenBack) {
-            self.seat(&run).leaving = None; // it has something to do
+        let ends = matches!(says, Says::Closed | Says::Lost | Says::GivenBack);
+        match &self.seat(&run).closing {
+            Some(_) if ends || matches!(says, Says::Blocked(_)) => return self.has_closed(&run, says == Says::Lost),
+            Some(_) => return,
+            None if !ends => self.seat(&run).leaving = None, // it has something to do
+            None => {}
         }
         match &says {
             Says::Turn(turn) => {
@@ -424,22 +433,13 @@ impl Shard {
     /// Forgets an entity that nobody needs in memory.
     fn tidy(&mut self, id: &EntityId) {
         self.touch(id);
+        self.remember_left(id);
         if let Some((index, _, seat)) = self.state.seats.get_full(id)
             && seat.is_idle(self.committed.seq)
         {
-            if let Some(unsure_until) = seat.unsure_until.filter(|_| seat.run().is_some_and(may_begin) && self.state.left.len() < LEFT_MAX)
-            {
-                self.state.left.insert(id.clone(), unsure_until);
-            }
             self.state.seats.swap_remove_index(index);
         }
     }
-}
-
-/// Whether a step may begin when it is hosted again, without anything new on record.
-fn may_begin(run: &Run) -> bool {
-    let retries = || run.timers().iter().any(|timer| matches!(timer.name, TimerName::Retry(_)));
-    run.open().is_some_and(|open| open.stands_still() || retries())
 }
 
 impl State {
@@ -484,6 +484,9 @@ impl Seat {
     }
 
     fn tell(&mut self, message: ToHost) {
+        if self.closing.is_some() {
+            return; // the next one is told
+        }
         if let Some(told) = &mut self.leaving {
             *told = true;
         }

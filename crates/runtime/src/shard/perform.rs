@@ -2,7 +2,7 @@
 
 use super::decide::not_found;
 use super::view::{Look, row};
-use super::{Ask, Follow, From, Memory, Pending, Seat, Session, Shard, Then, Waiter};
+use super::{Ask, Closing, Follow, From, Memory, Pending, Seat, Session, Shard, Then, Waiter};
 use crate::committer::Outcome;
 use crate::error::Error;
 use crate::host::{Nobody, Opening, RunEnded, ToHost};
@@ -211,8 +211,10 @@ impl Shard {
     /// The host and the journal disagree: the future is dropped and rebuilt by replay.
     fn reopen(&mut self, id: &EntityId, refusal: &Refusal) {
         self.close(id);
-        if let Refusal::Stale { why, .. } = refusal {
-            self.replay(id, why);
+        let Refusal::Stale { why, .. } = refusal else { return };
+        match &mut self.seat(id).closing {
+            Some(closing) => closing.stale = Some(why.to_string()),
+            None => self.replay(id, why),
         }
     }
 
@@ -266,9 +268,33 @@ impl Shard {
         self.write(id, Batch { runs: vec![row], ..Batch::default() }, Then::Nothing);
     }
 
+    /// Has the session of a run end. One at a worker has not ended before it says so: until then nobody else hosts the run.
     pub(super) fn close(&mut self, id: &EntityId) {
-        self.seat(id).tell(ToHost::Close);
+        let seat = self.seat(id);
+        if seat.closing.is_some() {
+            return;
+        }
+        if seat.session.as_ref().is_some_and(|session| session.line.close()) {
+            (seat.closing, seat.leaving) = (Some(Closing { stale: None }), None);
+        } else {
+            self.end_session(id);
+        }
+    }
+
+    /// A session that was told to end has ended, or its worker is lost.
+    pub(super) fn has_closed(&mut self, id: &EntityId, lost: bool) {
+        let stale = self.seat(id).closing.take().and_then(|closing| closing.stale);
+        if lost {
+            return self.lost(id);
+        }
         self.end_session(id);
+        if !self.seat(id).has_ended() && !self.state.is_draining() {
+            match stale {
+                Some(why) => self.replay(id, &why),
+                None => self.host_soon(id.clone()),
+            }
+        }
+        self.tidy(id);
     }
 
     /// A session is over that has left nothing unsaid.
@@ -280,6 +306,7 @@ impl Shard {
 
     pub(super) fn end_session(&mut self, id: &EntityId) {
         let seat = self.seat(id);
+        seat.closing = None;
         seat.begun.clear();
         if seat.session.take().is_some() {
             self.state.live -= 1;
@@ -342,6 +369,7 @@ impl Shard {
     pub(super) fn set_aside(&mut self, id: &EntityId, why: String) {
         tracing::error!(entity = %id, why, "it is set aside");
         self.close(id);
+        self.end_session(id);
         if let Some(seat) = self.state.seats.swap_remove(id) {
             for waiter in seat.waiters {
                 waiter.fail(Error::JournalBroken { entity: id.clone(), why: why.clone() });

@@ -283,6 +283,11 @@ impl There {
         There { pool, peer, session }
     }
 
+    /// Has it end, and waits for its word.
+    pub(crate) fn ask_to_close(&self) {
+        self.peer.send(Down::Tell { session: self.session, message: ToHost::Close });
+    }
+
     pub(crate) fn tell(&self, message: ToHost) {
         match message {
             ToHost::Close => self.close(),
