@@ -20,6 +20,7 @@ use steadfast_runtime::host::{CannotAsk, Context, Fork, Probe, SignalCall, Sleep
 #[derive(Clone)]
 pub struct Ctx {
     context: Context,
+    #[cfg_attr(not(feature = "messages"), expect(dead_code, reason = "it is empty without messages"))]
     pub(crate) means: Means,
 }
 

@@ -2,6 +2,7 @@
 
 use crate::means::Means;
 use crate::operate::{Act, Retry, Verb};
+use crate::settings::Settings;
 use crate::signal::SendSignal;
 use crate::workflow::{Hosted, Workflow};
 use crate::{Clock, Config, Error, Feed, Follow, Health, Replayed, Retention, Role, RunView, StepView, Store};
@@ -14,7 +15,7 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::limit::Limit;
-use steadfast_kernel::{Answer, Entry, Failure, InstanceId, LimitKey, Origin, Payload, Recovery, RunId, Status, Wait, WorkflowName};
+use steadfast_kernel::{Answer, Entry, Failure, InstanceId, LimitKey, Origin, Payload, RunId, Status, Wait, WorkflowName};
 use steadfast_runtime as runtime;
 use steadfast_store::memory::Memory;
 use tokio::sync::watch;
@@ -42,7 +43,7 @@ impl EngineBuilder {
 
     /// Adds a workflow, with what goes for all runs of it that are started here.
     pub fn register_with<W: Workflow>(mut self, _workflow: W, settings: Settings) -> Self {
-        let Settings { recovery, slots } = settings;
+        let (recovery, slots) = (settings.recovery(), settings.slots());
         if slots == Some(0) {
             self.wrong =
                 Some(runtime::Error::InvalidSetting(format!("the limit of workflow {} is 0; it needs at least one slot", W::NAME)));
@@ -111,49 +112,13 @@ impl EngineBuilder {
     }
 }
 
-/// What goes for all runs of a workflow that are started here.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Settings {
-    recovery: Recovery,
-    slots: Option<u32>,
-}
-
-#[cfg(feature = "messages")]
-impl Settings {
-    pub(crate) fn recovery(self) -> Recovery {
-        self.recovery
-    }
-
-    pub(crate) fn slots(self) -> Option<u32> {
-        self.slots
-    }
-}
-
-impl Settings {
-    /// Nothing special.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// How many runs of the workflow may be under way at once. Others wait in line, first come first served, with the status `READY`.
-    pub fn limit(mut self, slots: u32) -> Self {
-        self.slots = Some(slots);
-        self
-    }
-
-    /// A run whose process died with an attempt in flight or in backoff is `INTERRUPTED` and never goes on by itself: a person retries or cancels it.
-    pub fn manual_recovery(mut self) -> Self {
-        self.recovery = Recovery::Manual;
-        self
-    }
-}
-
 /// A running engine. Clones are the same one. It stops by [`shutdown`](Engine::shutdown), or as in a crash when the last clone is gone; nothing
 /// that was acknowledged is lost either way.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) inner: runtime::Engine,
     pub(crate) clock: Arc<dyn Clock>,
+    #[cfg_attr(not(feature = "messages"), expect(dead_code, reason = "it is empty without messages"))]
     pub(crate) means: Means,
 }
 
