@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, TryFutureExt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use steadfast_kernel::{Code, Failure, code};
+use steadfast_kernel::{Class, Code, Failure, code};
 use steadfast_messaging::wire::http2::Http2;
 use steadfast_messaging::wire::{Link, Wire};
 use steadfast_messaging::{Node, Peer};
@@ -92,13 +92,16 @@ fn explained(failure: &Failure, was_linked: &AtomicBool) -> Error {
     let was_linked = was_linked.load(Ordering::Relaxed);
     let code = if was_linked { code::MESSAGE_FAILED } else { code::PEER_UNREACHABLE };
     let message = output::plain(&failure.message);
-    let mut text =
-        format!("{message} ({}, {}) [{code}]\n  about this error: docs/errors/{code}.md", failure.class.as_str(), failure.code.as_str());
+    if !was_linked && failure.code == Code::InvalidArgument {
+        return Error::Usage(message);
+    }
+    // That no attempt is left does not mean that it will not work later.
+    let class = if failure.max_attempts.is_some() { Class::Transient } else { failure.class };
+    let mut text = format!("{message} ({}, {}) [{code}]\n  about this error: docs/errors/{code}.md", class.as_str(), failure.code.as_str());
     for cause in failure.causes.iter().take(5) {
         text += &format!("\n  caused by: {}", output::plain(cause));
     }
     match (was_linked, failure.code) {
-        (false, Code::InvalidArgument) => Error::Usage(text),
         (false, Code::PermissionDenied) => {
             Error::Failed(format!("{text}\n  show the token of the node by --token-file, or by STEADFAST_TOKEN if it is the server's"))
         }

@@ -408,6 +408,10 @@ impl Node {
                 break;
             }
         }
+        let left = inner.load.count();
+        if left > 0 {
+            tracing::warn!(node = %inner.name, requests = left, "the node ends while requests run or wait: those that were taken and are no runs are lost with the process");
+        }
         inner.closed.cancel();
         let connections: Vec<_> = inner.connections.lock().values().cloned().collect();
         connections.iter().for_each(|connection| connection.outgoing.close());
