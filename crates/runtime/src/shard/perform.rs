@@ -227,7 +227,7 @@ impl Shard {
             let at = seat.run().map_or(0, |run| run.seq);
             return self.block(id, Wait::Mismatch { at, expected: "a turn that fits the journal".into(), found: why.into() });
         }
-        self.ask(id.clone(), Ask::Resume);
+        self.host_soon(id.clone());
     }
 
     /// A session is over. If its run is not, and nobody told it to stop, it has died.
