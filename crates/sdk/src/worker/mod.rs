@@ -6,12 +6,12 @@
 //!
 //! #[workflow]
 //! async fn ship(ctx: Ctx, order: String) -> Result<String, Failure> {
-//!     ctx.step("send", || async move { Ok::<_, Failure>(format!("sent {order}")) }).await
+//!     ctx.step("send", || async { Ok::<_, Failure>(format!("sent {order}")) }).await
 //! }
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Failure> {
-//! let worker = Worker::of("http://127.0.0.1:7171").name("shipper-1").register(ship).start().await?;
+//! let worker = Worker::of("http://127.0.0.1:7373").name("shipper-1").register(ship).start().await?;
 //! tokio::signal::ctrl_c().await?;
 //! worker.drain().await; // attempts in flight end and are recorded; the runs go on at another worker
 //! # Ok(()) }
