@@ -16,15 +16,18 @@ mod work;
 
 const TOKEN: &str = "stf_q8Zt0m3n5Yw1vK7xPfR2sLhJdC4bGaUeT6iOoNyQwEk";
 
-/// Not a test: the process of a worker, which is this binary once more. Its address and name are in the environment.
+/// Also the process of a worker, which is this binary once more: its server and its name are then in the environment.
 #[test]
-#[ignore = "the process of a worker, which other tests start"]
-fn a_process_that_works() {
-    let (Ok(server), Ok(name)) = (std::env::var("WORK_FOR"), std::env::var("WORK_AS")) else { return };
+fn a_worker_works_and_without_an_address_it_says_why_not() {
+    let (server, name) = (std::env::var("WORK_FOR").ok(), std::env::var("WORK_AS").unwrap_or_else(|_| "w0".into()));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    match runtime.block_on(work::work(&server, &name)) {
-        Ok(_) => {}
-        Err(failure) => println!("refused: {failure}"),
+    let outcome = runtime.block_on(work::work(server.as_deref().unwrap_or("no address"), &name));
+    if let Err(failure) = &outcome {
+        println!("refused: {failure}");
+    }
+    if server.is_none() {
+        let failure = outcome.expect_err("there is no such address");
+        assert!(failure.to_string().contains("INVALID_ARGUMENT"), "{failure}");
     }
 }
 
@@ -39,7 +42,7 @@ impl Worker {
     /// Begins to be.
     fn begin(served: &Served, name: &'static str, token: Option<&str>) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "workers::a_process_that_works", "--ignored", "--nocapture"]);
+        command.args(["--exact", "workers::a_worker_works_and_without_an_address_it_says_why_not", "--nocapture"]);
         command.env("WORK_FOR", &served.url).env("WORK_AS", name).env_remove("STEADFAST_TOKEN");
         command.envs(token.map(|token| ("STEADFAST_TOKEN", token)));
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

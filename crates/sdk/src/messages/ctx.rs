@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{Code, Failure, Payload, Policy, Timestamp};
-use steadfast_messaging::{TIMEOUT, request_id};
+use steadfast_messaging::{Sending, TIMEOUT, request_id};
 
 /// How long one attempt may take, and all of them together: the other side may work on a request for as long as it may come again.
 pub(crate) struct Time(Mutex<(Duration, Duration)>);
@@ -87,41 +87,28 @@ struct Outward {
 impl Outward {
     async fn attempt(self) -> Result<Payload, Failure> {
         let node = node(&self.ctx.means)?;
-        let bytes = self.request?.bytes;
-        let id = self.ctx.idempotency_key().unwrap_or_else(|| unreachable!("this is the attempt of a step"));
-        let id = request_id(id);
-        let (attempt, whole) = self.time.get();
-        let policy = Policy::once().attempt_timeout(attempt);
-        let behalf = self.ctx.means.behalf();
-        let trace = self.ctx.context().span().map(|span| span.to_string()).unwrap_or_default();
-        match self.is_call {
-            true => {
-                let answer = node
-                    .call(self.peer, self.route, bytes)
-                    .id(id)
-                    .timeout(whole)
-                    .policy(policy)
-                    .trace(trace)
-                    .on_behalf_of(behalf)
-                    .comes_again()
-                    .await?;
-                let answer = Payload::json(answer);
-                decode::<serde::de::IgnoredAny>(&answer, "the answer")?;
-                Ok(answer)
-            }
-            false => {
-                node.tell(self.peer, self.route, bytes)
-                    .id(id)
-                    .timeout(whole)
-                    .policy(policy)
-                    .trace(trace)
-                    .on_behalf_of(behalf)
-                    .comes_again()
-                    .unposted()
-                    .await?;
-                Ok(Payload::json("null"))
-            }
+        let (peer, route, bytes) = (self.peer.clone(), self.route.clone(), self.request.clone()?.bytes);
+        if !self.is_call {
+            self.on_terms(node.tell(peer, route, bytes)).unposted().await?;
+            return Ok(Payload::json("null"));
         }
+        let answer = Payload::json(self.on_terms(node.call(peer, route, bytes)).await?);
+        decode::<serde::de::IgnoredAny>(&answer, "the answer")?;
+        Ok(answer)
+    }
+
+    /// One attempt, under the id that all of them have, for as long as they have together.
+    fn on_terms<Answer>(&self, sending: Sending<Answer>) -> Sending<Answer> {
+        let key = self.ctx.idempotency_key().unwrap_or_else(|| unreachable!("this is the attempt of a step"));
+        let (attempt, whole) = self.time.get();
+        let trace = self.ctx.context().span().map(|span| span.to_string()).unwrap_or_default();
+        sending
+            .id(request_id(key))
+            .timeout(whole)
+            .policy(Policy::once().attempt_timeout(attempt))
+            .trace(trace)
+            .on_behalf_of(self.ctx.means.behalf())
+            .comes_again()
     }
 }
 
