@@ -77,7 +77,7 @@ impl Door {
         let address = carrier.as_ref().map(|carrier| carrier.0.from.to_string()).unwrap_or_default();
         request
             .extensions_mut()
-            .insert(Remote { address, fingerprint: None, principal: access.principal() });
+            .insert(Remote { address, principal: access.principal(), ..Remote::default() });
         let response = self.service.clone().call(request).await.unwrap_or_else(|never| match never {});
         if let (Some(carrier), true) = (carrier, response.status().is_success()) {
             carrier.carries_a_link();

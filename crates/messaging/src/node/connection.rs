@@ -64,8 +64,8 @@ impl Connection {
 
     /// What is known of the other side, for people.
     pub(super) fn shown(&self) -> Connected {
-        let Remote { address, fingerprint, principal } = self.remote.clone();
-        Connected { name: self.caller_name().to_owned(), address, principal, fingerprint, since: self.began_at.elapsed() }
+        let Remote { address, fingerprint, vouched, principal } = self.remote.clone();
+        Connected { name: self.caller_name().to_owned(), address, principal, fingerprint, vouched, since: self.began_at.elapsed() }
     }
 
     /// Who is at the other end.
@@ -115,10 +115,9 @@ impl Connection {
 
 /// What tells requests of that name from those of others: the name, and what it has proved.
 fn scope(name: &Arc<str>, remote: &Remote) -> Arc<str> {
-    match (&remote.fingerprint, &remote.principal) {
-        (Some(fingerprint), _) => format!("{name}@{fingerprint}").into(),
-        (None, Some(principal)) => format!("{name}@{principal}").into(),
-        (None, None) => Arc::clone(name),
+    match remote.proof() {
+        Some(proof) => format!("{name}@{proof}").into(),
+        None => Arc::clone(name),
     }
 }
 
@@ -169,8 +168,8 @@ pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>) -> A
     let Link { outgoing, incoming, remote } = link;
     let name: Arc<str> = hello.node.as_str().into();
     let scope = scope(&name, &remote);
-    let (fingerprint, principal, peer) = (remote.fingerprint, remote.principal.clone(), known.peer.clone());
-    let caller = Arc::new(Caller { name, scope, fingerprint, principal, peer });
+    let Remote { fingerprint, vouched, principal, .. } = remote.clone();
+    let caller = Arc::new(Caller { name, scope, fingerprint, vouched, principal, peer: known.peer.clone() });
     let connection = Arc::new(Connection {
         id: node.next_id(),
         outgoing: Outgoing::new(node.limits.outgoing_bytes_max, node.limits.samples_max),

@@ -143,6 +143,8 @@ pub struct Connected {
     pub principal: Option<Arc<str>>,
     /// The certificate that it has shown, if it has one.
     pub fingerprint: Option<Fingerprint>,
+    /// The name that an authority vouches for by that certificate.
+    pub vouched: Option<Arc<str>>,
     /// For how long it has been connected.
     pub since: Duration,
 }

@@ -183,8 +183,8 @@ impl Known {
 
     /// Whether somebody is connected by this name who has proved to be somebody else than that.
     pub(super) fn is_claimed_by_another(&self, remote: &Remote) -> bool {
-        let proof = |remote: &Remote| (remote.fingerprint, remote.principal.clone());
-        self.state.lock().connections.iter().any(|connection| proof(&connection.remote) != proof(remote))
+        let proof = remote.proof();
+        self.state.lock().connections.iter().any(|connection| connection.remote.proof() != proof)
     }
 
     /// That connection, if it is still there.

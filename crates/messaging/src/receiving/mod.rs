@@ -287,6 +287,7 @@ impl Inner {
         let caller = Arc::new(Caller {
             scope: letter.peer.as_str().into(),
             fingerprint: None,
+            vouched: None,
             principal: None,
             peer: crate::node::Peer::Named(Arc::clone(&name)),
             name,

@@ -76,6 +76,9 @@ pub struct Caller {
     pub scope: Arc<str>,
     /// Its certificate, if it has shown one.
     pub fingerprint: Option<Fingerprint>,
+    /// The name that an authority vouches for by that certificate, which stays when it is renewed: `dns:` and its first DNS name, or `subject:` and a digest of its subject. Nothing
+    /// where certificates are pinned.
+    pub vouched: Option<Arc<str>>,
     /// Who it is by its token, if the listener asked for one.
     pub principal: Option<Arc<str>>,
     /// How to call it back, over the same connection if that is still there.

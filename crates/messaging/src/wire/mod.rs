@@ -44,11 +44,29 @@ pub struct Link {
 pub struct Remote {
     /// Where it is, for people.
     pub address: String,
-    /// What it has proved by its certificate, if it has one.
+    /// The certificate that it has shown, if it has one.
     pub fingerprint: Option<Fingerprint>,
+    /// The name that an authority vouches for by that certificate, which stays when it is renewed; nothing where certificates are pinned.
+    pub vouched: Option<Arc<str>>,
     /// Who it is by its token, if the listener asked for one.
     pub principal: Option<Arc<str>>,
 }
+
+impl Remote {
+    /// What it has proved, as a part of its scope: the name that an authority vouches for, else its certificate, else who it is by its token.
+    pub(crate) fn proof(&self) -> Option<String> {
+        match (&self.vouched, &self.fingerprint, &self.principal) {
+            (Some(name), _, _) => Some(name.to_string()),
+            (None, Some(fingerprint), _) => Some(format!("{CERTIFICATE}{fingerprint}")),
+            (None, None, Some(principal)) => Some(format!("{TOKEN}{principal}")),
+            (None, None, None) => None,
+        }
+    }
+}
+
+/// What proofs begin with, so that none can be taken for one of another kind.
+const CERTIFICATE: &str = "cert:";
+const TOKEN: &str = "token:";
 
 /// The SHA-256 of a certificate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -94,10 +94,11 @@ fn connected(node: &Node) -> Markup {
 
 fn line(connected: &Connected, now: Timestamp) -> Markup {
     let since = Timestamp::from_micros(now.as_micros() - i64::try_from(connected.since.as_micros()).unwrap_or(i64::MAX));
-    let known_by = match (&connected.fingerprint, &connected.principal) {
-        (Some(fingerprint), _) => format!("certificate {}", &fingerprint.to_string()[..12]),
-        (None, Some(_)) => "the token".into(),
-        (None, None) => "its name".into(),
+    let known_by = match (&connected.vouched, &connected.fingerprint, &connected.principal) {
+        (Some(name), _, _) => format!("certificate of {}", name.strip_prefix("dns:").unwrap_or(name)),
+        (None, Some(fingerprint), _) => format!("certificate {}", &fingerprint.to_string()[..12]),
+        (None, None, Some(_)) => "the token".into(),
+        (None, None, None) => "its name".into(),
     };
     html! {
         tr data-key={ "node " (connected.name) " " (connected.address) } {

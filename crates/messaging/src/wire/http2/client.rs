@@ -69,8 +69,7 @@ impl Http2 {
         }
         let without =
             || Failure::permanent(format!("cannot connect to {address}: it is not said whom to trust; give the wire TLS settings"));
-        let stream = self.tls.as_ref().ok_or_else(without)?.connect(&address, target.host(), stream).await?;
-        remote.fingerprint = tls::shown(stream.get_ref().1.peer_certificates());
+        let stream = self.tls.as_ref().ok_or_else(without)?.connect(target.host(), stream, &mut remote).await?;
         self.link(stream, &target, remote).await
     }
 

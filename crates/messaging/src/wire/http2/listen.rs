@@ -166,11 +166,8 @@ impl Port {
         let _it_is_slower_without = stream.set_nodelay(true);
         let mut remote = Remote { address: from.to_string(), ..Remote::default() };
         let Some(tls) = &self.settings.tls else { return self.serve(stream, remote).await };
-        match timeout(self.settings.idle_timeout, tls.accept(stream)).await {
-            Ok(Ok(stream)) => {
-                remote.fingerprint = tls::shown(stream.get_ref().1.peer_certificates());
-                self.serve(stream, remote).await;
-            }
+        match timeout(self.settings.idle_timeout, tls.accept(stream, &mut remote)).await {
+            Ok(Ok(stream)) => self.serve(stream, remote).await,
             Ok(Err((error, stream))) => {
                 tracing::info!(%from, %error, "a connection was refused");
                 let _it_is_gone = timeout(REFUSED, drain(stream)).await;

@@ -18,7 +18,7 @@ mod pins;
 pub use identity::Identity;
 pub use pins::Pins;
 
-use super::Fingerprint;
+use super::{Fingerprint, Remote};
 use pins::Pinned;
 use rustls::client::Resumption;
 use rustls::client::danger::ServerCertVerifier;
@@ -61,11 +61,18 @@ impl Trust {
         }
         Ok(Trust::Authorities(Arc::new(roots)))
     }
+
+    fn is_in_authorities(&self) -> bool {
+        matches!(self, Trust::Authorities(_))
+    }
 }
 
 /// TLS for an end that connects.
 #[derive(Clone)]
-pub struct Client(TlsConnector);
+pub struct Client {
+    connector: TlsConnector,
+    trusts_authorities: bool,
+}
 
 impl Client {
     /// Connects to whom it trusts, and shows its own certificate if it has one.
@@ -73,7 +80,7 @@ impl Client {
     /// # Errors
     /// Permanent if there is nobody to trust, or the certificate cannot be used.
     pub fn new(trust: Trust, identity: Option<&Identity>) -> Result<Self, Failure> {
-        let provider = provider();
+        let (provider, trusts_authorities) = (provider(), trust.is_in_authorities());
         let verifier: Arc<dyn ServerCertVerifier> = match trust {
             Trust::Authorities(roots) => rustls::client::WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
                 .build()
@@ -91,14 +98,21 @@ impl Client {
         };
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.resumption = Resumption::disabled();
-        Ok(Client(TlsConnector::from(Arc::new(config))))
+        Ok(Client { connector: TlsConnector::from(Arc::new(config)), trusts_authorities })
     }
 
-    /// Speaks TLS on a connection.
-    pub(super) async fn connect(&self, address: &str, host: &str, stream: TcpStream) -> Result<client::TlsStream<TcpStream>, Failure> {
+    /// Speaks TLS on a connection, and says of the other side what it has proved.
+    pub(super) async fn connect(
+        &self,
+        host: &str,
+        stream: TcpStream,
+        remote: &mut Remote,
+    ) -> Result<client::TlsStream<TcpStream>, Failure> {
         let unfit = |_| Failure::new(Code::InvalidArgument, format!("{host} is no name that a certificate can have"));
         let name = ServerName::try_from(host.to_owned()).map_err(unfit)?;
-        self.0.connect(name, stream).await.map_err(|error| failure(address, &error))
+        let stream = self.connector.connect(name, stream).await.map_err(|error| failure(&remote.address, &error))?;
+        shown(stream.get_ref().1.peer_certificates(), self.trusts_authorities, remote);
+        Ok(stream)
     }
 }
 
@@ -113,6 +127,7 @@ impl fmt::Debug for Client {
 pub struct Server {
     acceptor: TlsAcceptor,
     asks_who_connects: bool,
+    trusts_authorities: bool,
 }
 
 impl Server {
@@ -122,6 +137,7 @@ impl Server {
     /// Permanent if there is nobody to trust, or the certificate cannot be used.
     pub fn new(identity: &Identity, clients: Option<Trust>) -> Result<Self, Failure> {
         let (provider, asks_who_connects) = (provider(), clients.is_some());
+        let trusts_authorities = clients.as_ref().is_some_and(Trust::is_in_authorities);
         let verifier: Arc<dyn ClientCertVerifier> = match clients {
             None => WebPkiClientVerifier::no_client_auth(),
             Some(Trust::Authorities(roots)) => WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider))
@@ -139,7 +155,7 @@ impl Server {
         // Whoever resumes a session shows no certificate: somebody who was removed from a group would come back that way.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        Ok(Server { acceptor: TlsAcceptor::from(Arc::new(config)), asks_who_connects })
+        Ok(Server { acceptor: TlsAcceptor::from(Arc::new(config)), asks_who_connects, trusts_authorities })
     }
 
     /// Whether those who connect have to show a certificate.
@@ -147,9 +163,15 @@ impl Server {
         self.asks_who_connects
     }
 
-    /// Speaks TLS on a connection; gives it back if the other side cannot, or may not.
-    pub(super) async fn accept(&self, stream: TcpStream) -> Result<server::TlsStream<TcpStream>, (io::Error, TcpStream)> {
-        self.acceptor.accept(stream).into_fallible().await
+    /// Speaks TLS on a connection, and says of the other side what it has proved; gives the connection back if the other side cannot, or may not.
+    pub(super) async fn accept(
+        &self,
+        stream: TcpStream,
+        remote: &mut Remote,
+    ) -> Result<server::TlsStream<TcpStream>, (io::Error, TcpStream)> {
+        let stream = self.acceptor.accept(stream).into_fallible().await?;
+        shown(stream.get_ref().1.peer_certificates(), self.trusts_authorities, remote);
+        Ok(stream)
     }
 }
 
@@ -159,9 +181,21 @@ impl fmt::Debug for Server {
     }
 }
 
-/// The fingerprint of what the other side has shown.
-pub(super) fn shown(certificates: Option<&[CertificateDer<'_>]>) -> Option<Fingerprint> {
-    certificates?.first().map(fingerprint)
+/// What the other side has shown, and what is proved by it.
+fn shown(certificates: Option<&[CertificateDer<'_>]>, trusts_authorities: bool, remote: &mut Remote) {
+    let Some(certificate) = certificates.and_then(<[_]>::first) else { return };
+    remote.fingerprint = Some(fingerprint(certificate));
+    remote.vouched = trusts_authorities.then(|| vouched(certificate)).flatten().map(Into::into);
+}
+
+/// The name that the authority of a certificate vouches for: its first DNS name, else its subject. Nothing if it has neither.
+fn vouched(certificate: &CertificateDer<'_>) -> Option<String> {
+    let certificate = webpki::EndEntityCert::try_from(certificate).ok()?;
+    if let Some(name) = certificate.valid_dns_names().next() {
+        return Some(format!("dns:{}", name.to_ascii_lowercase()));
+    }
+    let subject = Some(certificate.subject()).filter(|subject| !subject.is_empty())?;
+    Some(format!("subject:{}", Fingerprint(Sha256::digest(subject).into())))
 }
 
 fn fingerprint(certificate: &CertificateDer<'_>) -> Fingerprint {

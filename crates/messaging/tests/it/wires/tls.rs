@@ -2,15 +2,18 @@
 
 use super::contract::{Links, contract, next};
 use super::http2::Port;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use steadfast_kernel::{Class, Code, Failure};
 use steadfast_messaging::wire::Wire;
-use steadfast_messaging::wire::http2::Http2;
+use steadfast_messaging::wire::http2::{Http2, ListenSettings};
 use steadfast_messaging::wire::tls::{Client, Identity, Pins, Server, Trust};
+use steadfast_messaging::{Incoming, Node};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
@@ -226,4 +229,68 @@ async fn wire_that_trusts_nobody_says_so() {
     let port = Port::with(|listens| listens.tls = Some(Server::new(&made("here"), None).unwrap())).await;
     let failure = Http2::default().connect(&port.address).await.unwrap_err();
     assert!(failure.class == Class::Permanent && failure.message.contains("whom to trust"), "{failure:?}");
+}
+
+/// A bank that asks for certificates, counts what it runs, and answers with what tells its callers apart.
+struct Bank {
+    identity: Identity,
+    address: String,
+    runs: Arc<AtomicUsize>,
+    _node: Node,
+}
+
+impl Bank {
+    async fn new(clients: Trust) -> Self {
+        let (node, identity) = (Node::builder().name("bank").build().unwrap(), made("bank"));
+        let runs = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&runs);
+        node.route("transfer", move |incoming: Incoming| {
+            count.fetch_add(1, Ordering::SeqCst);
+            async move { Ok(incoming.caller.scope.to_string()) }
+        });
+        let mut listens = ListenSettings::default();
+        listens.tls = Some(Server::new(&identity, Some(clients)).unwrap());
+        let address = format!("https://{}", node.listen("127.0.0.1:0", listens).await.unwrap());
+        Bank { identity, address, runs, _node: node }
+    }
+
+    /// One and the same request of a shop that shows that certificate: what tells it apart, and how often any of them ran.
+    async fn hears(&self, shows: &Identity) -> (String, usize, Node) {
+        let client = Client::new(pinned(&[&self.identity]), Some(shows)).unwrap();
+        let shop = Node::builder().name("shop").wire(Arc::new(Http2::default().tls(client))).build().unwrap();
+        let scope = shop.call(&*self.address, "transfer", "7").id("order-17").await.unwrap();
+        (String::from_utf8(scope.to_vec()).unwrap(), self.runs.load(Ordering::SeqCst), shop)
+    }
+}
+
+#[tokio::test]
+async fn a_request_stays_the_same_when_the_certificate_of_its_caller_is_renewed() {
+    let authority = Authority::new();
+    let bank = Bank::new(authority.trust()).await;
+    let (scope, runs, _connected) = bank.hears(&authority.signs("Shop.example", |_| {})).await;
+    assert_eq!((&*scope, runs), ("shop@dns:shop.example", 1));
+    let renewed = authority.signs("shop.example", |params| params.serial_number = Some(2.into()));
+    let (scope, runs, _connected) = bank.hears(&renewed).await;
+    assert_eq!((&*scope, runs), ("shop@dns:shop.example", 1), "also while the one with the older one is connected");
+}
+
+#[tokio::test]
+async fn names_that_an_authority_vouches_for_are_told_apart_and_so_are_pinned_certificates() {
+    let authority = Authority::new();
+    let bank = Bank::new(authority.trust()).await;
+    let by_subject =
+        |name: &'static str| authority.signs("10.0.0.7", move |params| params.distinguished_name.push(DnType::CommonName, name));
+    let mut scopes = Vec::new();
+    for shows in
+        [authority.signs("shop", |_| {}), authority.signs("eve", |_| {}), by_subject("shop"), by_subject("eve"), by_subject("shop")]
+    {
+        scopes.push(bank.hears(&shows).await.0);
+    }
+    assert_eq!(scopes[..2], ["shop@dns:shop", "shop@dns:eve"]);
+    assert!(scopes[2].starts_with("shop@subject:") && scopes[2] != scopes[3] && scopes[2] == scopes[4], "{scopes:?}");
+    assert_eq!(bank.runs.load(Ordering::SeqCst), 4);
+    let (one, other) = (made("shop"), made("shop"));
+    let bank = Bank::new(pinned(&[&one, &other])).await;
+    assert_eq!(bank.hears(&one).await.0, format!("shop@cert:{}", one.fingerprint()));
+    assert_eq!(bank.hears(&other).await.1, 2, "nobody vouches for their names");
 }
