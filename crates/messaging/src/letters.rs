@@ -14,7 +14,8 @@ pub struct Letter {
     pub direction: Direction,
     /// What it was.
     pub kind: LetterKind,
-    /// Whom it came from, or was to go to: an address, or a name with an @ in front.
+    /// Whom it came from: the [scope](crate::Caller::scope) of its caller. Or whom it was to go to: an address, or a name with an @ in front; before that, with @@ in between, on whose
+    /// behalf, if that was not this node.
     pub peer: String,
     /// Who was to deal with it; empty if that could not be read.
     pub route: String,

@@ -9,6 +9,7 @@
 //! What a message costs does not depend on how many are known. Entries are found by a hash and compared exactly; those that are finished stand in a line by the
 //! time at which they finished, and every check takes a few from its front that are over. A result that needs room takes it from as many of the oldest as it must.
 
+mod again;
 mod callers;
 mod entries;
 mod id;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use steadfast_kernel::{Class, Code, Failure};
 use tokio::time::Instant;
 
+pub use again::Again;
 pub use running::{Left, Seat, Ticket, Waiters};
 
 /// How many entries that are over are dropped per message: more than one, so that they become fewer.
@@ -195,11 +197,17 @@ impl<W> Inbox<W> {
         if !self.make_room(caller, id) {
             return Verdict::Full(waiter, self.settings.retry_after);
         }
+        let (ticket, seat) = self.begin(caller, id, kind, digest, Some(waiter));
+        Verdict::New(ticket, seat)
+    }
+
+    /// Adds one that runs and is not there, and for which there is room.
+    fn begin(&mut self, caller: &str, id: &str, kind: Kind, digest: u64, waiter: Option<W>) -> (Ticket, Seat) {
         let entry = self.entries.insert(caller, id, kind, digest);
         let (request, seat) = self.running.begin(entry, waiter);
         self.entries[entry].state = State::Running(request);
         self.running_bytes += id.len();
-        Verdict::New(Ticket(request), seat)
+        (Ticket(request), seat)
     }
 
     fn again(&mut self, entry: u32, kind: Kind, digest: u64, waiter: W) -> Verdict<W> {

@@ -84,11 +84,10 @@ impl<W> Running<W> {
         self.requests.len()
     }
 
-    pub(super) fn begin(&mut self, entry: u32, waiter: W) -> (u32, Seat) {
+    pub(super) fn begin(&mut self, entry: u32, waiter: Option<W>) -> (u32, Seat) {
         let number = self.number();
-        let request = self
-            .requests
-            .insert(Request { entry, waiters: Waiters { first: Some((number, waiter)), more: Vec::new() } });
+        let first = waiter.map(|waiter| (number, waiter));
+        let request = self.requests.insert(Request { entry, waiters: Waiters { first, more: Vec::new() } });
         (request, Seat { request, number })
     }
 

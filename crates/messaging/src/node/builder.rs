@@ -118,6 +118,9 @@ impl Builder {
             ids: AtomicU64::new(1),
             tally: super::Tally::default(),
             closing: AtomicBool::new(false),
+            lanes: Mutex::default(),
+            taken: AtomicUsize::new(0),
+            gives_up: CancellationToken::new(),
             #[cfg(feature = "http2")]
             listening: Mutex::default(),
             closed: CancellationToken::new(),

@@ -1,6 +1,7 @@
 //! A node: one end of conversations. It calls others, and others call it, over whichever connections there are.
 
 mod builder;
+mod closing;
 mod connection;
 #[cfg(feature = "http2")]
 mod http2;
@@ -26,17 +27,15 @@ use crate::names;
 use crate::receiving::{CallOff, Incoming, Lane, Load, RequestName, Route, Routed, SampleHandler, Samples, StreamHandler, Waiter};
 use crate::sending::{Call, Sending, TIMEOUT, Tell};
 use crate::streams::Stream;
-use crate::time;
 use crate::wire::{Fingerprint, Link, Wire};
 use bytes::Bytes;
-use futures_util::future::join_all;
 use hashbrown::{DefaultHashBuilder, HashMap};
 use parking_lot::{Mutex, RwLock};
 use rand::rngs::ChaCha8Rng;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::{Code, Failure};
@@ -106,6 +105,12 @@ pub(crate) struct Inner {
     ids: AtomicU64,
     pub(crate) tally: Tally,
     closing: AtomicBool,
+    /// The lanes that there are, also those of routes that were replaced or taken away.
+    lanes: Mutex<Vec<Weak<Lane>>>,
+    /// Tells that this side has taken and that run or wait.
+    pub(crate) taken: AtomicUsize,
+    /// Tells that were taken are not waited for any more.
+    pub(crate) gives_up: CancellationToken,
     #[cfg(feature = "http2")]
     listening: Mutex<Vec<crate::wire::http2::Listening>>,
     /// Ends listeners.
@@ -148,9 +153,6 @@ pub struct Connected {
     /// For how long it has been connected.
     pub since: Duration,
 }
-
-/// How long answers have to be written when a node is closed whose patience has ended.
-const LAST_WORDS: Duration = Duration::from_millis(250);
 
 /// How often the inbox is looked after when no messages come, and how much of it at a time.
 const SWEEP: (Duration, usize) = (Duration::from_secs(10), 4096);
@@ -250,7 +252,12 @@ impl Node {
     /// If that can be no name of a route.
     #[track_caller]
     pub fn route_by(&self, name: &str, route: Route) {
-        self.add(name, Routed::Requests(Arc::new(Lane::new(name, route))));
+        let lane = Arc::new(Lane::new(name, route));
+        let mut lanes = self.inner.lanes.lock();
+        lanes.retain(|lane| lane.strong_count() > 0);
+        lanes.push(Arc::downgrade(&lane));
+        drop(lanes);
+        self.add(name, Routed::Requests(lane));
     }
 
     /// Gives streams of that route to a handler.
@@ -371,6 +378,9 @@ impl Node {
 
     /// Tries a dead letter again: one that came here is given to its handler, one that was to go from here is sent.
     ///
+    /// One that came here is run in its turn and by the rules of its route, as if it came once more: those of its key come one after the other, and who may send requests is asked about its
+    /// caller as far as the letter knows it. The inbox knows it while it runs, and what it came to afterwards: a duplicate that comes late gets that.
+    ///
     /// # Errors
     /// If it fails again, or cannot be tried.
     pub async fn redrive(&self, letter: &Letter) -> Result<(), Failure> {
@@ -378,51 +388,10 @@ impl Node {
             (LetterKind::Frame, _) => Err(Failure::permanent("bytes that are no message cannot be tried again: drop them")),
             (_, Direction::Received) => self.inner.deliver_again(letter).await,
             (_, Direction::Sent) => {
-                self.tell(Peer::of_letter(&letter.peer), letter.route.clone(), letter.payload.clone())
-                    .id(letter.id.clone())
-                    .unposted()
-                    .await
+                let (peer, behalf) = Peer::of_letter(&letter.peer);
+                let tell = self.tell(peer, letter.route.clone(), letter.payload.clone());
+                tell.id(letter.id.clone()).on_behalf_of(behalf).unposted().await
             }
         }
-    }
-
-    /// Ends when the node is closed.
-    pub async fn closed(&self) {
-        self.inner.closed.cancelled().await;
-    }
-
-    /// As [`close`](Self::close), after that work, which needs streams of this node to come to its end. No call, tell or stream is taken meanwhile.
-    pub async fn close_after(&self, work: impl Future<Output = ()>, patience: Duration) {
-        self.inner.closing.store(true, Ordering::SeqCst);
-        work.await;
-        self.close(patience).await;
-    }
-
-    /// Takes nothing more, waits for what runs and for dead letters to be kept, but not for longer than that, and cuts all connections, streams with them.
-    /// What is answered is still written, if the other side reads it. Forgets the routes, and with them what their handlers hold.
-    pub async fn close(&self, patience: Duration) {
-        let inner = &self.inner;
-        inner.closing.store(true, Ordering::SeqCst);
-        let until = time::after(patience);
-        loop {
-            let idle = inner.idle.notified();
-            if inner.is_idle() || tokio::time::timeout_at(until, idle).await.is_err() {
-                break;
-            }
-        }
-        let left = inner.load.count();
-        if left > 0 {
-            tracing::warn!(node = %inner.name, requests = left, "the node ends while requests run or wait: those that were taken and are no runs are lost with the process");
-        }
-        inner.closed.cancel();
-        let connections: Vec<_> = inner.connections.lock().values().cloned().collect();
-        connections.iter().for_each(|connection| connection.outgoing.close());
-        let written = join_all(connections.iter().map(|connection| connection.ended()));
-        let _some_do_not_read = tokio::time::timeout_at(until.max(time::after(LAST_WORDS)), written).await;
-        connections.iter().for_each(|connection| connection.cut());
-        #[cfg(feature = "http2")]
-        inner.listening.lock().clear();
-        let routes = std::mem::take(&mut *inner.routes.write());
-        drop(routes); // whose handlers may hold this node
     }
 }

@@ -42,18 +42,23 @@ impl Peer {
 /// In dead letters that are to be sent, what stands before a name: no name has it, and no address begins with it.
 const NAMED: char = '@';
 
+/// In dead letters that are to be sent, what stands behind the name on whose behalf they are.
+const ON_BEHALF: &str = "@@";
+
 impl Peer {
-    /// As dead letters have it.
-    pub(crate) fn in_letter(&self) -> String {
+    /// As dead letters have it, for a message on behalf of that name; of the node itself if it is empty.
+    pub(crate) fn in_letter(&self, behalf: &str) -> String {
+        let on_behalf = if behalf.is_empty() { "" } else { ON_BEHALF };
         match self {
-            Peer::At(address) => address.to_string(),
-            Peer::Named(name) => format!("{NAMED}{name}"),
+            Peer::At(address) => format!("{behalf}{on_behalf}{address}"),
+            Peer::Named(name) => format!("{behalf}{on_behalf}{NAMED}{name}"),
         }
     }
 
-    /// Whom a dead letter was to go to.
-    pub(crate) fn of_letter(peer: &str) -> Self {
-        peer.strip_prefix(NAMED).map_or_else(|| Peer::at(peer), Peer::named)
+    /// Whom a dead letter was to go to, and on whose behalf.
+    pub(crate) fn of_letter(peer: &str) -> (Self, &str) {
+        let (behalf, peer) = peer.split_once(ON_BEHALF).unwrap_or(("", peer));
+        (peer.strip_prefix(NAMED).map_or_else(|| Peer::at(peer), Peer::named), behalf)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is held while a request runs or waits, and who waits for it: given back however it ends.
 
 use super::CallOff;
+use super::again::Again;
 use crate::envelope::Body;
 use crate::inbox::{Finish, Kind, Ticket};
 use crate::node::{Connection, Inner, Untaken};
@@ -37,14 +38,16 @@ const SHARE: usize = 4;
 /// A place among the requests that run or wait; free again when it is dropped.
 pub(crate) struct Place {
     node: Arc<Inner>,
-    connection: Arc<Connection>,
+    /// Nothing if it came out of the dead letters.
+    connection: Option<Arc<Connection>>,
     bytes: usize,
 }
 
 impl Place {
-    pub(super) fn take(node: &Arc<Inner>, connection: &Arc<Connection>, bytes: usize) -> Option<Self> {
-        let place = Place { node: Arc::clone(node), connection: Arc::clone(connection), bytes };
-        let (all, mine) = (node.load.add(bytes), connection.load.add(bytes));
+    pub(super) fn take(node: &Arc<Inner>, connection: Option<&Arc<Connection>>, bytes: usize) -> Option<Self> {
+        let place = Place { node: Arc::clone(node), connection: connection.cloned(), bytes };
+        let all = node.load.add(bytes);
+        let mine = connection.map_or(Before { count: 0, bytes: 0 }, |connection| connection.load.add(bytes));
         let (count_max, bytes_max) = (node.limits.requests_max, node.limits.requests_bytes_max);
         let fits = all.count < count_max && all.bytes.saturating_add(bytes) <= bytes_max;
         let is_fair =
@@ -55,7 +58,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.connection.load.sub(self.bytes);
+        if let Some(connection) = &self.connection {
+            connection.load.sub(self.bytes);
+        }
         if self.node.load.sub(self.bytes) == 1 {
             self.node.idle.notify_waiters();
         }
@@ -125,15 +130,51 @@ pub(crate) struct Held {
     pub(super) waiter: Option<Waiter>,
     pub(super) called_off: Option<CallOff>,
     pub(super) number: u64,
+    /// It came out of the dead letters.
+    pub(super) again: Option<Box<Again>>,
+    /// It is a tell, and this side's.
+    pub(super) taken: Option<Taken>,
     pub(super) _place: Place,
 }
 
-impl Held {
-    /// It is this side's from now on, if it is a tell.
-    pub(super) fn taken(&mut self) {
-        if let Some(waiter) = self.waiter.take_if(|_| self.kind == Kind::Tell) {
-            waiter.answer_now(Ok(Bytes::new()));
+/// A tell that this side has taken and that is not made durable elsewhere.
+pub(super) struct Taken(Arc<Inner>);
+
+impl Taken {
+    /// Nothing if the node is ending: then nobody waits for it.
+    fn take(node: &Arc<Inner>) -> Option<Self> {
+        node.taken.fetch_add(1, Ordering::SeqCst); // before it is looked whether the node is ending, so that whoever ends it sees this one
+        let taken = Taken(Arc::clone(node));
+        (!node.is_closing()).then_some(taken)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if self.0.taken.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.0.idle.notify_waiters();
         }
+    }
+}
+
+impl Held {
+    /// It is this side's from now on, if it is a tell; false if the node is ending and cannot take it.
+    pub(super) fn taken(&mut self) -> bool {
+        if self.kind == Kind::Tell {
+            self.taken = Taken::take(&self.node);
+            if self.taken.is_none() {
+                return false;
+            }
+            if let Some(waiter) = self.waiter.take() {
+                waiter.answer_now(Ok(Bytes::new()));
+            }
+        }
+        true
+    }
+
+    /// It is a tell that this side has taken.
+    pub(super) fn is_taken(&self) -> bool {
+        self.taken.is_some()
     }
 
     /// It is not run after all.
@@ -166,6 +207,11 @@ impl Held {
     fn finish(&mut self, finish: Finish) -> Vec<Waiter> {
         let mut waiters: Vec<_> = self.waiter.take().into_iter().collect();
         if let Some(ticket) = self.ticket.take() {
+            let before = self.again.take().and_then(|again| again.before);
+            let finish = match (finish, before) {
+                (Finish::Forget, Some(before)) => Finish::Keep(before), // what is known of it stays if nothing new comes of it
+                (finish, _) => finish,
+            };
             let mut inbox = self.node.inbox.lock();
             waiters.extend(inbox.finish(ticket, finish, Instant::now()));
             if self.kind == Kind::Call {

@@ -48,6 +48,19 @@ impl Lane {
         };
         tokio::spawn(Turn { lane: Arc::clone(self), over: false }.work(job));
     }
+
+    /// Takes the tells that this side has taken out of their lines.
+    pub(crate) fn take_tells(&self) -> Vec<Job> {
+        let mut state = self.state.lock();
+        let State { waiting, keys, .. } = &mut *state;
+        let mut tells = Vec::new();
+        for line in std::iter::once(waiting).chain(keys.values_mut()) {
+            let (taken, left): (VecDeque<_>, VecDeque<_>) = line.drain(..).partition(|job| job.held.is_taken());
+            *line = left;
+            tells.extend(taken);
+        }
+        tells
+    }
 }
 
 impl State {

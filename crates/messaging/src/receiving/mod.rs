@@ -8,6 +8,7 @@
 //! ```
 //! A tell is answered as soon as it is taken: from then on it is this side's, which tries it again and keeps it as a dead letter if nothing helps.
 
+mod again;
 mod calloff;
 mod held;
 mod lane;
@@ -80,7 +81,7 @@ impl Inner {
         if ending && !lane.route.once {
             return Err((waiter, self.is_ending()));
         }
-        let Some(place) = Place::take(self, connection, request.payload.len()) else {
+        let Some(place) = Place::take(self, Some(connection), request.payload.len()) else {
             let failure = Failure::new(Code::ResourceExhausted, "too many requests run or wait here");
             return Err((waiter, failure.retry_after(RETRY_AFTER)));
         };
@@ -120,25 +121,31 @@ impl Inner {
             payload: request.payload,
         };
         let name = (Arc::clone(&incoming.caller.scope), id);
-        let mut held =
-            Held { node: Arc::clone(self), kind, name, ticket, waiter: first, called_off, number: request.number, _place: place };
+        let mut held = Held {
+            node: Arc::clone(self),
+            kind,
+            name,
+            ticket,
+            waiter: first,
+            called_off,
+            number: request.number,
+            again: None,
+            taken: None,
+            _place: place,
+        };
         if ending {
             held.refuse(&self.is_ending()); // what runs already is waited for, and so is who repeats it
             return Ok(());
         }
         match lane.route.key_of(&incoming) {
-            Ok(key) => {
-                if !lane.route.taken_when_done {
-                    held.taken();
-                }
-                lane.run(Job { incoming, held, key });
-            }
+            Ok(_) if !lane.route.taken_when_done && !held.taken() => held.refuse(&self.is_ending()),
+            Ok(key) => lane.run(Job { incoming, held, key }),
             Err(failure) => held.refuse(&failure),
         }
         Ok(())
     }
 
-    fn is_ending(&self) -> Failure {
+    pub(crate) fn is_ending(&self) -> Failure {
         Failure::transient(format!("{} is ending", self.name))
     }
 
@@ -274,37 +281,6 @@ impl Inner {
             }
         });
     }
-
-    /// Gives a message to its handler again.
-    pub(crate) async fn deliver_again(self: &Arc<Self>, letter: &Letter) -> Result<(), Failure> {
-        let not_found = || Failure::new(Code::NotFound, format!("{} has no route {:?} for calls and tells", self.name, letter.route));
-        let routed = self.routes.read().get(&*letter.route).cloned();
-        if self.is_closing() {
-            return Err(Failure::transient(format!("{} is ending", self.name)));
-        }
-        let Some(Routed::Requests(lane)) = routed else { return Err(not_found()) };
-        let name: Arc<str> = letter.peer.split('@').next().unwrap_or_default().into();
-        let caller = Arc::new(Caller {
-            scope: letter.peer.as_str().into(),
-            fingerprint: None,
-            vouched: None,
-            principal: None,
-            peer: crate::node::Peer::Named(Arc::clone(&name)),
-            name,
-        });
-        let incoming = Incoming {
-            route: letter.route.as_str().into(),
-            id: letter.id.as_str().into(),
-            caller,
-            wants_answer: letter.kind == LetterKind::Call,
-            attempt: letter.failure.attempts.saturating_add(1),
-            redelivered: true,
-            ends_at: time::after(lane.route.timeout),
-            trace: Arc::default(),
-            payload: letter.payload.clone(),
-        };
-        attempt(&lane.route, incoming, None).await.map(drop)
-    }
 }
 
 /// A name of the other side in a message: not longer than it may be.
@@ -314,6 +290,9 @@ fn short(name: &str) -> &str {
 
 /// Runs a request to its end.
 pub(crate) async fn run(route: &Route, incoming: Incoming, held: Held) {
+    if held.again.is_some() {
+        return again::run(route, incoming, held).await;
+    }
     match held.kind == Kind::Tell && !route.taken_when_done {
         false => {
             let called_off = held.called_off.clone();
@@ -329,12 +308,21 @@ pub(crate) async fn run(route: &Route, incoming: Incoming, held: Held) {
         }
         true => {
             let node = Arc::clone(&held.node);
-            if let Err(failure) = all_attempts(route, &incoming, &node).await {
+            let given_up = || Err(node.is_ending());
+            let ended = node.gives_up.run_until_cancelled(all_attempts(route, &incoming, &node)).await;
+            if let Err(failure) = ended.unwrap_or_else(given_up) {
                 node.post(letter(LetterKind::Tell, &incoming, failure));
             }
             held.settle(Ok(Bytes::new()));
         }
     }
+}
+
+/// A tell that was taken is not run any more here: it is a dead letter.
+pub(crate) fn give_up(Job { incoming, held, .. }: Job) {
+    let failure = held.node.is_ending();
+    held.node.post(letter(LetterKind::Tell, &incoming, failure));
+    held.settle(Ok(Bytes::new()));
 }
 
 fn letter(kind: LetterKind, incoming: &Incoming, failure: Failure) -> Letter {

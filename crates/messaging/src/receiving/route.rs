@@ -153,6 +153,9 @@ impl Route {
     }
 
     /// Who may send requests here. What is refused leaves no trace.
+    ///
+    /// It is asked again when a dead letter is redriven, with what the letter keeps of its caller: the name, on whose behalf it was sent if that was another one, and what was proved. Where an
+    /// authority vouched for a name, that is the name and not the fingerprint.
     pub fn allow(mut self, guard: impl Fn(&Caller) -> Result<(), Failure> + Send + Sync + 'static) -> Self {
         self.guard = Some(Arc::new(guard));
         self

@@ -184,8 +184,8 @@ impl<Answer> Sending<Answer> {
             && failure.class != Class::Poison
             && (failure.max_attempts.is_some() || failure.class == Class::Transient)
         {
-            let Request { route, id, payload, .. } = errand.request().clone();
-            let (direction, kind, peer) = (Direction::Sent, LetterKind::Tell, self.peer.in_letter());
+            let Request { route, id, payload, behalf, .. } = errand.request().clone();
+            let (direction, kind, peer) = (Direction::Sent, LetterKind::Tell, self.peer.in_letter(&behalf));
             self.node.inner.post(Letter { direction, kind, peer, route, id, payload, failure: failure.clone() });
         }
         outcome

@@ -62,6 +62,17 @@ impl Remote {
             (None, None, None) => None,
         }
     }
+
+    /// Who has proved that; nothing is known of where it is.
+    pub(crate) fn of_proof(proof: &str) -> Self {
+        if let Some(fingerprint) = proof.strip_prefix(CERTIFICATE).and_then(Fingerprint::parse) {
+            return Remote { fingerprint: Some(fingerprint), ..Remote::default() };
+        }
+        match proof.strip_prefix(TOKEN) {
+            Some(principal) => Remote { principal: Some(principal.into()), ..Remote::default() },
+            None => Remote { vouched: Some(proof.into()), ..Remote::default() },
+        }
+    }
 }
 
 /// What proofs begin with, so that none can be taken for one of another kind.
@@ -71,6 +82,18 @@ const TOKEN: &str = "token:";
 /// The SHA-256 of a certificate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(pub [u8; 32]);
+
+impl Fingerprint {
+    /// Reads what it is shown as.
+    fn parse(text: &str) -> Option<Self> {
+        let (mut bytes, digits) = ([0; 32], text.as_bytes());
+        for (n, byte) in bytes.iter_mut().enumerate() {
+            let pair = std::str::from_utf8(digits.get(2 * n..2 * n + 2)?).ok()?;
+            *byte = u8::from_str_radix(pair, 16).ok()?;
+        }
+        (digits.len() == 64).then_some(Fingerprint(bytes))
+    }
+}
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,5 +1,8 @@
 //! Dead letters: kept within bounds, and tried again.
 
+mod again;
+mod closing;
+
 use crate::network::{counted, ms, node, node_by, pass, request, secs, until};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, ready};

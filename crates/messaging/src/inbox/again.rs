@@ -1,0 +1,50 @@
+//! Running a request once more that has run before, for whoever tries dead letters again: those who repeat it meanwhile wait for the new outcome.
+
+use super::entries::State;
+use super::{Inbox, Kind, Ticket};
+use bytes::Bytes;
+use std::time::Duration;
+use steadfast_kernel::Failure;
+use tokio::time::Instant;
+
+/// What to do with a request that is to be run once more.
+#[derive(Debug)]
+#[must_use]
+pub enum Again {
+    /// Run it. With what it came to before, if that is still known: to be kept if nothing new comes of it.
+    Run(Ticket, Option<Result<Bytes, Failure>>),
+    /// A call that has succeeded since.
+    Done,
+    /// It runs already.
+    Running,
+    /// Another request has that id.
+    Different,
+    /// There is no room for it; to be tried again after that time.
+    Full(Duration),
+}
+
+impl<W> Inbox<W> {
+    /// Takes up a request once more, as [`check`](Self::check) takes it up the first time, with nobody who waits.
+    pub fn take_up_again(&mut self, caller: &str, id: &str, kind: Kind, digest: u64, now: Instant) -> Again {
+        self.set_now(now);
+        let known = self.entries.find(caller, id);
+        let before = match known.filter(|entry| !self.is_over(*entry)).map(|entry| &self.entries[entry]) {
+            None => None,
+            Some(entry) if (entry.kind, entry.digest) != (kind, digest) => return Again::Different,
+            Some(entry) => match &entry.state {
+                State::Running(_) => return Again::Running,
+                State::Finished(finished) => Some(finished.outcome()),
+            },
+        };
+        if let (Kind::Call, Some(Ok(_))) = (kind, &before) {
+            return Again::Done;
+        }
+        if let Some(entry) = known {
+            self.entries.remove(entry);
+        }
+        if !self.make_room(caller, id) {
+            return Again::Full(self.settings.retry_after);
+        }
+        Again::Run(self.begin(caller, id, kind, digest, None).0, before)
+    }
+}
