@@ -52,7 +52,7 @@ async fn pack(time: Duration) {
 /// Works for the server at that address until the process is told to end, and then drains: what is in flight ends and is recorded, and all else goes on at
 /// other workers.
 pub(crate) async fn work(server: &str, name: &str) -> Result<Parted, Failure> {
-    let mut worker = Worker::of(server).name(name).register(parcel);
+    let mut worker = Worker::of(server).name(name).heartbeat(5 * SECOND).register(parcel);
     if let Ok(token) = std::env::var("STEADFAST_TOKEN") {
         worker = worker.token(token.trim());
     }

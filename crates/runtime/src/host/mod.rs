@@ -221,6 +221,11 @@ impl Host {
         self.pool.iter().for_each(|pool| pool.want(workflow));
     }
 
+    /// Nothing is opened any more.
+    pub(crate) fn drain(&self) {
+        self.pool.iter().for_each(|pool| pool.hold_nothing());
+    }
+
     /// The workflows of runs that wait for room.
     pub(crate) fn wanted(&self) -> std::collections::BTreeSet<WorkflowName> {
         self.pool.as_ref().map(|pool| pool.wanted()).unwrap_or_default()

@@ -400,6 +400,7 @@ impl Shard {
         for seat in self.state.seats.values_mut() {
             seat.tell(ToHost::Drain);
         }
+        self.host.drain();
     }
 
     fn is_drained(&mut self) -> bool {

@@ -89,6 +89,7 @@ async fn a_lost_worker_shows_in_the_attempt_that_is_made_again() {
     until_second_hangs("lost-1").await;
     drop(first);
     network.cut_off("w1");
+    tokio::time::sleep(15 * SECOND).await; // its heartbeat
     until("it waits", async || matches!(run.view().await.unwrap().waits[..], [Wait::NoWorker { .. }])).await;
 
     let _second = worker(&network, "w2").register(hangs_once).start().await.unwrap();

@@ -17,13 +17,13 @@ pub(crate) const CHUNK_BYTES_MAX: usize = 1 << 20;
 const UNIT: usize = 1 << 10;
 
 /// A worker that is there. However that ends, the pool hears of it.
-struct Attached<'a> {
-    pool: &'a Pool,
+struct Attached {
+    pool: Arc<Pool>,
     peer: Arc<Peer>,
     gone: Gone,
 }
 
-impl Drop for Attached<'_> {
+impl Drop for Attached {
     fn drop(&mut self) {
         self.peer.end(self.gone.clone());
         self.pool.leave(&self.peer, &self.gone);
@@ -43,7 +43,7 @@ impl Pool {
             Ok(peer) => peer,
             Err(gone) => return say_bye(&outgoing, gone),
         };
-        let mut attached = Attached { pool: &self, peer: Arc::clone(&peer), gone: Gone::Ended };
+        let mut attached = Attached { pool: Arc::clone(&self), peer: Arc::clone(&peer), gone: Gone::Ended };
         let ended = peer.ended();
         peer.send(Down::Welcome(Welcome {
             payload_bytes_max: self.payload_bytes_max,
@@ -58,7 +58,7 @@ impl Pool {
             gone = self.write(&peer, &mut waiting, &outgoing) => gone,
         };
         attached.gone = gone.clone();
-        drop(attached); // its runs are given away before it hears of that
+        drop(attached);
         say_bye(&outgoing, gone)
     }
 
@@ -72,7 +72,7 @@ impl Pool {
                 biased;
                 chunk = incoming.recv() => chunk,
                 () = &mut silence => {
-                    let quiet = self.clock.now().saturating_since(peer.heard_at());
+                    let quiet = peer.quiet();
                     if quiet >= peer.heartbeat {
                         return Gone::Silent(quiet);
                     }
@@ -81,7 +81,7 @@ impl Pool {
                 }
             };
             let Some(chunk) = chunk else { return Gone::Ended };
-            peer.hear(self.clock.now());
+            peer.hear();
             frames.add(chunk);
             loop {
                 let frame = match frames.next() {
@@ -98,7 +98,7 @@ impl Pool {
                     Ok(Up::Attempts { question, attempts }) => peer.answer(question, attempts),
                     Ok(Up::Beat { number }) => self.beat(peer, number),
                     Ok(Up::Drain) => peer.drain(),
-                    Ok(Up::Bye) => return if peer.sessions() == 0 { Gone::Left } else { Gone::Ended },
+                    Ok(Up::Bye) => return if peer.sessions() == 0 { Gone::Left } else { Gone::GaveUp },
                     Err(Broken(why)) => return Gone::Broken(why),
                 }
             }

@@ -9,6 +9,8 @@ use std::time::Duration;
 pub enum Gone {
     /// It had drained, and left.
     Left,
+    /// It could not wait for all that it had in flight, let go of it, and left.
+    GaveUp,
     /// Its line has ended.
     Ended,
     /// It was silent for that long.
@@ -31,6 +33,11 @@ impl Gone {
         !matches!(self, Gone::Left | Gone::Stopped | Gone::Refused(_))
     }
 
+    /// True if nothing is left of what it hosted: it has said so itself, or there was nothing.
+    pub(super) fn leaves_nothing(&self) -> bool {
+        matches!(self, Gone::Left | Gone::GaveUp | Gone::Refused(_))
+    }
+
     /// True if it makes no sense that it comes again as it is.
     pub(super) fn is_for_good(&self) -> bool {
         matches!(self, Gone::Refused(_) | Gone::Replaced)
@@ -41,6 +48,7 @@ impl fmt::Display for Gone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Gone::Left => f.write_str("it had drained, and left"),
+            Gone::GaveUp => f.write_str("it could not wait for what it had in flight, and left"),
             Gone::Ended => f.write_str("its line has ended"),
             Gone::Silent(time) => write!(f, "it was silent for {time:?}"),
             Gone::Slow(bytes) => write!(f, "it did not read what it was sent; {bytes} bytes waited"),

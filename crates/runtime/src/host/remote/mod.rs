@@ -1,8 +1,8 @@
 //! Workers: other processes that have the code of workflows and host runs for this one.
 //!
 //! The pool knows who is there. A run whose code is not here is opened at the worker with the fewest sessions among those that have its code, have room and do not
-//! drain. What a worker says counts only for sessions that it was given over this very line, and only until the line is over: then all of them are lost at once, and
-//! their runs are opened elsewhere from their journals.
+//! drain. What a worker says counts only for sessions that it was given over this very line, and only until the line is over: then all of them are lost, and once the worker
+//! has certainly let go of them (`hold.rs`) their runs are opened elsewhere from their journals.
 //!
 //! Tasks of plans are not hosted by workers. A stage begins when the gate says that what other instances share is up to date and that the task is still this instance's;
 //! that is asked at the last moment, in this process. A worker would hear the answer when it is old, and what makes a worker let go of its runs does not know who
@@ -10,6 +10,7 @@
 
 mod attach;
 mod gone;
+mod hold;
 mod peer;
 
 pub(super) use attach::{CHUNK_BYTES, CHUNK_BYTES_MAX};
@@ -128,6 +129,9 @@ pub(crate) struct Pool {
 #[derive(Default)]
 pub(crate) struct Inner {
     peers: Vec<Arc<Peer>>,
+    /// Those who are gone and may not know it yet.
+    held: Vec<Arc<Peer>>,
+    holds_nothing: bool,
     /// The number of the last line.
     lines: u64,
     /// What workers that are here, or were since the start, have brought.
@@ -240,6 +244,8 @@ impl Pool {
         let mut inner = self.inner.lock();
         inner.stopped = true;
         inner.peers.iter().for_each(|peer| peer.end(Gone::Stopped));
+        drop(inner);
+        self.hold_nothing();
     }
 
     /// Takes a worker in. One of the same name that was there before is gone.
@@ -248,11 +254,7 @@ impl Pool {
         if inner.stopped {
             return Err(Gone::Stopped);
         }
-        for older in inner.peers.iter().filter(|peer| peer.name() == hello.name) {
-            older.end(Gone::Replaced);
-            self.lose(older); // now, so that the newer one may have its runs
-        }
-        inner.peers.retain(|peer| !peer.is_gone());
+        self.replace(&mut inner, &hello);
         hello.offers.iter().for_each(|offer| inner.learn(offer.clone()));
         inner.lines += 1;
         let peer = Arc::new(Peer::new(self, inner.lines, hello, queue));
@@ -267,33 +269,6 @@ impl Pool {
         for offer in peer.all_offers() {
             self.tell(Control::Registered(offer.workflow.clone()));
         }
-    }
-
-    /// A worker is gone, and what it hosted with it.
-    fn leave(&self, peer: &Peer, gone: &Gone) {
-        let mut inner = self.inner.lock();
-        let sessions = self.lose(peer);
-        inner.peers.retain(|other| other.line() != peer.line());
-        self.metrics.connected.set(inner.peers.len() as f64);
-        drop(inner);
-        let (worker, line) = (peer.name(), peer.line());
-        if gone.is_lost() {
-            self.metrics.lost.increment(1);
-            tracing::warn!(worker, line, sessions, why = %gone, "a worker is lost; its runs are opened elsewhere, or wait");
-        } else {
-            tracing::info!(worker, line, sessions, why = %gone, "a worker is gone");
-        }
-    }
-
-    /// All sessions of a worker are over. How many there were.
-    fn lose(&self, peer: &Peer) -> usize {
-        let lost = peer.lose();
-        self.metrics.sessions.decrement(lost.len() as f64);
-        let count = lost.len();
-        for (session, run) in lost {
-            let _shard_is_gone = self.reports.send(Report { run, session, says: super::Says::Lost, weight: None });
-        }
-        count
     }
 }
 

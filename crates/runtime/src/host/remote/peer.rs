@@ -9,10 +9,11 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use steadfast_kernel::{Attempt, RunId, StepId, Timestamp, WorkflowName};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::time::Instant;
 
 /// Who looks at a run is not kept waiting by its worker for longer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
@@ -21,13 +22,16 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 pub(crate) struct Peer {
     line: u64,
     name: String,
+    process: u64,
     offers: BTreeMap<WorkflowName, Offer>,
     pub(super) heartbeat: Duration,
     sessions_max: usize,
     queued_max: usize,
     since: Timestamp,
     clock: Arc<dyn Clock>,
-    heard_at: AtomicI64,
+    began: Instant,
+    /// When something of it came last, in microseconds since it began.
+    heard: AtomicU64,
     ready: AtomicBool,
     draining: AtomicBool,
     /// What waits to be sent, in bytes, about.
@@ -62,13 +66,15 @@ impl Peer {
         Peer {
             line,
             name: hello.name,
+            process: hello.process,
             offers: hello.offers.into_iter().map(|offer| (offer.workflow.clone(), offer)).collect(),
             heartbeat: hello.heartbeat,
             sessions_max: (hello.sessions_max as usize).min(pool.settings.sessions_max),
             queued_max: pool.settings.queued_bytes_max,
             since: now,
             clock: Arc::clone(&pool.clock),
-            heard_at: AtomicI64::new(now.as_micros()),
+            began: Instant::now(),
+            heard: AtomicU64::new(0),
             ready: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             queued: AtomicUsize::new(0),
@@ -86,6 +92,11 @@ impl Peer {
         &self.name
     }
 
+    /// Whether it is that process.
+    pub(super) fn is_process(&self, name: &str, process: u64) -> bool {
+        self.name == name && self.process == process && process != 0
+    }
+
     pub(super) fn view(&self) -> WorkerView {
         WorkerView {
             name: self.name.clone(),
@@ -93,7 +104,7 @@ impl Peer {
             sessions: self.sessions(),
             sessions_max: self.sessions_max,
             since: self.since,
-            heard_at: self.heard_at(),
+            heard_at: self.since.saturating_add(self.heard()),
             draining: self.draining.load(Ordering::Acquire),
         }
     }
@@ -144,12 +155,19 @@ impl Peer {
         self.draining.store(true, Ordering::Release);
     }
 
-    pub(super) fn hear(&self, now: Timestamp) {
-        self.heard_at.store(now.as_micros(), Ordering::Release);
+    /// Something of it has come.
+    pub(super) fn hear(&self) {
+        let since = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.heard.store(since, Ordering::Release);
     }
 
-    pub(super) fn heard_at(&self) -> Timestamp {
-        Timestamp::from_micros(self.heard_at.load(Ordering::Acquire))
+    fn heard(&self) -> Duration {
+        Duration::from_micros(self.heard.load(Ordering::Acquire))
+    }
+
+    /// For how long nothing of it has come, whatever the clock of the machine was set to meanwhile.
+    pub(super) fn quiet(&self) -> Duration {
+        self.began.elapsed().saturating_sub(self.heard())
     }
 
     /// Says something to it, after all that was said before. One that does not read is given up.
@@ -182,6 +200,7 @@ impl Peer {
     pub(super) fn end(&self, gone: Gone) {
         let mut state = self.state.lock();
         let gone = state.gone.get_or_insert(gone).clone();
+        state.questions.clear();
         if let Some(end) = state.end.take() {
             let _it_has_ended = end.send(gone);
         }

@@ -72,6 +72,8 @@ pub(super) struct HelloBody {
     pub(super) sessions_max: u32,
     #[prost(uint64, tag = "5")]
     pub(super) heartbeat_us: u64,
+    #[prost(fixed64, tag = "6")]
+    pub(super) process: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -23,6 +23,8 @@ const HEARTBEATS: std::ops::RangeInclusive<Duration> = Duration::from_millis(100
 pub struct Hello {
     /// What it is called. One that comes with the name of another takes its place.
     pub name: String,
+    /// Which process it is. One that comes again says by the same number that nothing is left of what it hosted over its lines before; 0 says nothing.
+    pub process: u64,
     /// The workflows that it has the code of.
     pub offers: Vec<Offer>,
     /// How many runs it hosts at once.
@@ -85,6 +87,7 @@ impl Hello {
         let body = HelloBody {
             version: VERSION,
             name: self.name.clone(),
+            process: self.process,
             offers: self.offers.iter().map(offer).collect(),
             sessions_max: self.sessions_max,
             heartbeat_us: u64::try_from(self.heartbeat.as_micros()).unwrap_or(u64::MAX),
@@ -112,6 +115,7 @@ impl Hello {
         };
         let hello = Hello {
             name: body.name,
+            process: body.process,
             offers: body.offers.into_iter().map(offer).collect::<Result<_, _>>()?,
             sessions_max: body.sessions_max,
             heartbeat: Duration::from_micros(body.heartbeat_us),

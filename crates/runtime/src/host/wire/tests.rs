@@ -256,7 +256,7 @@ proptest! {
     fn a_hello_survives_the_way(name in "[a-z0-9 -]{1,20}", slots in option::of(1_u32..9), manual in any::<bool>(), versions in option::of(btree_set("[0-9a-f]{4}", 0..3))) {
         let recovery = if manual { Recovery::Manual } else { Recovery::Automatic };
         let offer = Offer { recovery, slots, versions, ..Offer::new(WorkflowName::new("checkout").unwrap()) };
-        let hello = Hello { name, offers: vec![offer], sessions_max: 3, heartbeat: Duration::from_secs(9) };
+        let hello = Hello { name, process: u64::MAX, offers: vec![offer], sessions_max: 3, heartbeat: Duration::from_secs(9) };
         prop_assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
     }
 
@@ -364,7 +364,7 @@ fn what_is_too_long_is_named() {
 #[test]
 fn a_hello_that_cannot_be_is_refused_with_a_reason() {
     let offer = Offer::new(WorkflowName::new("checkout").unwrap());
-    let good = Hello { name: "w".into(), offers: vec![offer], sessions_max: 1, heartbeat: Duration::from_secs(1) };
+    let good = Hello { name: "w".into(), process: 0, offers: vec![offer], sessions_max: 1, heartbeat: Duration::from_secs(1) };
     let bad = [
         Hello { name: String::new(), ..good.clone() },
         Hello { name: "a\nb".into(), ..good.clone() },

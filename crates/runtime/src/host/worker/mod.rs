@@ -2,9 +2,10 @@
 //!
 //! It is the other end of `host/remote`. A session here is the same as one in the server's own process; only what it says and is told travels over a line.
 //!
-//! The server gives a worker's runs to others when it has not heard of it for a while. So a worker lets go of them before that by itself: it says something three times
-//! as often, the server says which of that it has heard, and what counts is the time at which the worker *said* it. Whatever is lost or late on the way, the server
-//! was silent for longer than the worker thinks, never for shorter.
+//! The server gives a worker's runs to others when it has not heard of it for a while, whether the line still stands or has ended. So a worker lets go of them before that by
+//! itself: it says something three times as often, the server says which of that it has heard, and what counts is the time at which the worker *said* it. Whatever is lost or
+//! late on the way, the server was silent for longer than the worker thinks, never for shorter. When the line ends it lets go of them at once; if it comes again after that,
+//! or says goodbye, the server need not wait.
 
 mod lease;
 mod parted;
@@ -16,6 +17,8 @@ pub use parted::Parted;
 use super::wire::Hello;
 use super::{Observer, Registry};
 use crate::clock::{Clock, SystemClock};
+use rand::TryRng;
+use rand::rngs::SysRng;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +27,8 @@ use std::time::Duration;
 pub struct Worker {
     /// What it is called. It has to be the same after it has lost its line, and no other's: who comes with the name of another takes its place.
     pub name: String,
+    /// Which process it is, by chance: what the server held back for the lines that it has lost, it may have at once when it comes again.
+    pub process: u64,
     /// The workflows that it has the code of. Plans among them are left out: their tasks are carried out where the plan was made.
     pub registry: Registry,
     /// Where time comes from.
@@ -43,6 +48,7 @@ impl Worker {
     pub fn new(name: impl Into<String>, registry: Registry) -> Self {
         Worker {
             name: name.into(),
+            process: SysRng.try_next_u64().unwrap_or(0),
             registry,
             clock: Arc::new(SystemClock),
             observer: None,
@@ -55,6 +61,7 @@ impl Worker {
     /// What it says when it opens a line.
     pub fn hello(&self) -> Hello {
         let offers = Hello::offers(&self.registry);
-        Hello { name: self.name.clone(), offers, sessions_max: self.sessions_max, heartbeat: self.heartbeat }
+        let (name, process) = (self.name.clone(), self.process);
+        Hello { name, process, offers, sessions_max: self.sessions_max, heartbeat: self.heartbeat }
     }
 }

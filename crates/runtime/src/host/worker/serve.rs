@@ -63,14 +63,16 @@ impl Worker {
         let mut duplex = duplex;
         let parted = serving.run(&mut duplex, &mut said, pin!(drain)).await;
         tracing::info!(worker = self.name, sessions = serving.lines.len(), why = %parted, "the line to the server is over");
-        drop(serving); // and with it every session: they end as soon as they are looked at
+        serving.let_go();
         let over = async { while said.recv().await.is_some() {} };
         tokio::select! {
             biased;
-            () = over => {}
-            () = self.clock.sleep(self.heartbeat / 3) => tracing::error!(worker = self.name, "code that does not let others have the thread cannot be ended"),
+            () = over => if parted == Parted::OutOfPatience {
+                serving.bid_farewell(&duplex.outgoing).await; // the server need not wait before it gives the runs to others
+            },
+            // Until then it does not come again, which would say that nothing is left; after that the server has waited for long enough.
+            () = self.clock.sleep(self.heartbeat) => tracing::error!(worker = self.name, "code that does not let others have the thread cannot be ended"),
         }
-        drop(duplex); // not before: the server gives the runs to others when the line ends
         parted
     }
 }
@@ -89,7 +91,8 @@ impl Serving<'_> {
                 return Parted::Silent;
             }
             if self.draining && self.lines.is_empty() && said.is_empty() {
-                return self.bid_farewell(outgoing).await;
+                self.bid_farewell(outgoing).await;
+                return Parted::Drained;
             }
             let has_room = self.buffer.len() < CHUNK_BYTES;
             tokio::select! {
@@ -121,7 +124,7 @@ impl Serving<'_> {
     }
 
     /// Nothing is left: the server hears of it, after all that was said before.
-    async fn bid_farewell(&mut self, outgoing: &mpsc::Sender<Bytes>) -> Parted {
+    async fn bid_farewell(&mut self, outgoing: &mpsc::Sender<Bytes>) {
         self.say(Up::Bye);
         while !self.buffer.is_empty() {
             let chunk = self.buffer.split_to(self.buffer.len().min(CHUNK_BYTES_MAX)).freeze();
@@ -131,7 +134,12 @@ impl Serving<'_> {
                 () = self.worker.clock.sleep(self.worker.heartbeat / 3) => break,
             }
         }
-        Parted::Drained
+    }
+
+    /// Every session is over: they end as soon as they are looked at.
+    fn let_go(&mut self) {
+        (self.host, self.reports) = (None, None);
+        self.lines.clear();
     }
 
     fn say(&mut self, up: Up) {

@@ -58,7 +58,7 @@ async fn a_drain_ends_when_its_patience_does() {
     first.drain();
     assert_eq!(first.parted.await.unwrap(), Parted::OutOfPatience);
     assert!(began.elapsed() >= Duration::from_secs(60) && dropped("patience", "hold") == 1);
-    assert_eq!(first.gone.await.unwrap(), Gone::Ended);
+    assert_eq!(first.gone.await.unwrap(), Gone::GaveUp, "it says that nothing is left, so that nobody waits");
     let _second = Link::new(&world.engine, &world.worker("w2"));
     until("it is done again", async || calls("patience", "hold") == 2).await;
     let_go("patience", "hold", 1);

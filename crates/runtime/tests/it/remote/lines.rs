@@ -1,7 +1,7 @@
 //! What a server does with lines: limits, nonsense, and worthless promises.
 
 use super::link::{Link, Mode};
-use super::programs::{calls, let_go, only};
+use super::programs::{calls, dropped, let_go, only};
 use super::world::{HEARTBEAT, World, until};
 use bytes::Bytes;
 use std::time::Duration;
@@ -69,8 +69,11 @@ async fn a_worker_that_does_not_read_is_given_up() {
     let Gone::Slow(bytes) = gone else { panic!("{gone}") };
     assert!((1 << 20..2 << 20).contains(&bytes), "{bytes}");
     let _other = Link::new(&world.engine, &world.worker("quick"));
+    link.parted.await.unwrap(); // it does not know that it is given up, and lets go by itself
+    assert_eq!((calls("slow", "hold"), dropped("slow", "hold")), (1, 1));
+    tokio::time::sleep(HEARTBEAT).await;
     until("it goes on elsewhere", async || calls("slow", "hold") == 2).await;
-    let_go("slow", "hold", 2); // the slow one does not know yet that it is given up
+    let_go("slow", "hold", 1);
     world.engine.ended(&run).await.unwrap();
 }
 

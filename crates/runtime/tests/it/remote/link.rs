@@ -18,6 +18,8 @@ pub(crate) enum Mode {
     LoseUp,
     /// None of the server is taken, so that they pile up.
     HoldDown,
+    /// The server sees the end of the line, and the worker does not.
+    CutUp,
     /// The line is over.
     Cut,
 }
@@ -77,6 +79,9 @@ async fn between(mut server: Duplex, mut worker: Duplex, mut mode: watch::Receiv
     let mut is_there = true;
     loop {
         let now = *mode.borrow_and_update();
+        if now == Mode::CutUp {
+            return half_open(server, worker, mode).await;
+        }
         if now == Mode::Cut || !is_there && now == Mode::Pass {
             return;
         }
@@ -93,11 +98,25 @@ async fn between(mut server: Duplex, mut worker: Duplex, mut mode: watch::Receiv
                 }
             }
             chunk = server.incoming.recv(), if now != Mode::HoldDown => {
-                let Some(chunk) = chunk else { return };
+                let Some(chunk) = chunk else {
+                    return if now == Mode::Lose { half_open(server, worker, mode).await };
+                };
                 if matches!(now, Mode::Pass | Mode::LoseUp) && !pass(chunk, &worker.outgoing, &passed, max).await {
                     return;
                 }
             }
+        }
+    }
+}
+
+/// The server has no line any more. What the worker says is lost, until it is told.
+async fn half_open(server: Duplex, mut worker: Duplex, mut mode: watch::Receiver<Mode>) {
+    drop(server);
+    loop {
+        tokio::select! {
+            biased;
+            changed = mode.changed() => if changed.is_err() || *mode.borrow_and_update() == Mode::Cut { return },
+            chunk = worker.incoming.recv() => if chunk.is_none() { return },
         }
     }
 }

@@ -120,13 +120,14 @@ async fn a_call_is_the_same_request_whichever_worker_makes_it() {
     });
     listen(&network, &bank);
     let server = server(&network, &store).await;
-    let first = worker(&network, "w1").register(pay).start().await.unwrap();
+    let first = worker(&network, "w1").heartbeat(9 * SECOND).register(pay).start().await.unwrap();
     until("the worker is there", async || !server.workers().is_empty()).await;
     let run = server.start("pay", &7).id("p-1").await.unwrap();
     until("the bank was asked", async || !asked.lock().unwrap().is_empty()).await;
     drop(first); // as in a crash
     network.cut_off("w1");
     let _second = worker(&network, "w2").register(pay).start().await.unwrap();
+    tokio::time::sleep(9 * SECOND).await; // by then the first has let go of the run in any case
     until("the other one asks, too", async || server.workers().iter().any(|worker| worker.sessions == 1)).await;
     go_on.notify_one();
     assert_eq!(run.result::<String>().await.unwrap(), "done");
