@@ -3,8 +3,8 @@
 //! A packet is what a wire carries in one piece. The frames in it are told apart before they are read, so that one that nobody can read is set aside alone.
 //! Unknown fields and frames of a newer version are ignored.
 
-use bytes::{BufMut, Bytes, BytesMut};
-use prost::{DecodeError, Message, encode_length_delimiter, length_delimiter_len};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use prost::{DecodeError, Message, decode_length_delimiter, encode_length_delimiter, length_delimiter_len};
 use std::time::Duration;
 use steadfast_kernel::{Class, Code, Failure};
 
@@ -295,7 +295,20 @@ pub fn append(packet: &mut BytesMut, body: &Body) {
 /// # Errors
 /// If that cannot be done: then nothing in it can be read.
 pub fn packet(bytes: Bytes) -> Result<Vec<Bytes>, DecodeError> {
-    Packet::decode(bytes).map(|packet| packet.frames)
+    let (mut rest, mut frames) = (bytes.clone(), Vec::new());
+    while rest.first() == Some(&FRAMES) {
+        rest.advance(1);
+        let length = decode_length_delimiter(&mut rest)?;
+        if length > rest.len() {
+            return Packet::decode(bytes).map(|packet| packet.frames); // which says what is wrong
+        }
+        if frames.is_empty() {
+            frames.reserve(bytes.len() / (length + 2) + 1); // those of a packet are much alike
+        }
+        frames.push(rest.split_to(length));
+    }
+    // What is not just frames one after the other is of a newer version.
+    if rest.is_empty() { Ok(frames) } else { Packet::decode(bytes).map(|packet| packet.frames) }
 }
 
 /// Reads a frame. Nothing if it is from a newer version.

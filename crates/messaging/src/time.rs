@@ -8,8 +8,12 @@ const FAR: Duration = Duration::from_secs(1 << 30);
 
 /// That long from now; very far if there is no such time.
 pub(crate) fn after(duration: Duration) -> Instant {
-    let now = Instant::now();
-    now.checked_add(duration.min(FAR)).unwrap_or(now)
+    from(Instant::now(), duration)
+}
+
+/// That long after a time.
+pub(crate) fn from(start: Instant, duration: Duration) -> Instant {
+    start.checked_add(duration.min(FAR)).unwrap_or(start)
 }
 
 /// Ends at that time.

@@ -78,7 +78,7 @@ impl Inner {
     async fn give_up_tells(&self) {
         self.gives_up.cancel();
         let lanes: Vec<_> = self.lanes.lock().iter().filter_map(Weak::upgrade).collect();
-        lanes.iter().flat_map(|lane| lane.take_tells()).for_each(give_up);
+        lanes.iter().for_each(|lane| lane.take_tells().into_iter().for_each(|job| give_up(lane, job)));
         self.wait(time::after(LAST_LETTERS), Inner::has_done_what_it_took).await;
     }
 }

@@ -103,8 +103,8 @@ impl Connection {
         self.began_at.elapsed()
     }
 
-    fn hear(&self) {
-        let since = self.began_at.elapsed().as_micros();
+    fn hear(&self, now: Instant) {
+        let since = now.saturating_duration_since(self.began_at).as_micros();
         self.heard.store(u64::try_from(since).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
@@ -215,7 +215,7 @@ async fn read(node: Weak<Inner>, connection: Arc<Connection>, mut wire: mpsc::Re
     let mut ending = Ending { node: Weak::clone(&node), connection: Arc::clone(&connection), why: None };
     let mut reader = Reader { node, connection, unreadable: 0, pings: 0 };
     let length = rest.iter().map(Bytes::len).sum();
-    ending.why = Some(match reader.take_in(rest, length) {
+    ending.why = Some(match reader.take_in(rest, length, Instant::now()) {
         Ok(()) => reader.listen(&mut wire).await,
         Err(why) => why,
     });
@@ -265,8 +265,9 @@ impl Reader {
                     None => return Failure::transient("the connection was cut"),
                     Some(Err(failure)) => return failure,
                     Some(Ok(packet)) => {
-                        self.connection.hear();
-                        if let Err(why) = self.packet(packet) {
+                        let now = Instant::now();
+                        self.connection.hear(now);
+                        if let Err(why) = self.packet(packet, now) {
                             return why;
                         }
                     }
@@ -288,9 +289,9 @@ impl Reader {
         }
     }
 
-    fn packet(&mut self, packet: Bytes) -> Result<(), Failure> {
+    fn packet(&mut self, packet: Bytes, now: Instant) -> Result<(), Failure> {
         match envelope::packet(packet.clone()) {
-            Ok(frames) => self.take_in(frames, packet.len()),
+            Ok(frames) => self.take_in(frames, packet.len(), now),
             Err(error) => Err(self.unreadable(packet, Failure::poison(format!("a packet cannot be read: {error}")))),
         }
     }
@@ -303,17 +304,17 @@ impl Reader {
         failure
     }
 
-    /// Takes in the frames of a packet of that length.
+    /// Takes in the frames of a packet of that length that came then.
     ///
     /// # Errors
     /// If the connection is to be cut.
-    fn take_in(&mut self, frames: Vec<Bytes>, length: usize) -> Result<(), Failure> {
+    fn take_in(&mut self, frames: Vec<Bytes>, length: usize, now: Instant) -> Result<(), Failure> {
         let Some(node) = self.node.upgrade() else { return Err(Failure::transient("the node has ended")) };
         for bytes in frames {
             match envelope::frame(bytes.clone()) {
                 Ok(Some(mut body)) => {
                     own(&mut body, length);
-                    dispatch(&node, &self.connection, body);
+                    dispatch(&node, &self.connection, body, now);
                 }
                 Ok(None) => {} // of a newer version
                 Err(error) => {
@@ -344,7 +345,7 @@ fn own(body: &mut Body, packet: usize) {
 }
 
 /// Does what a frame asks for.
-fn dispatch(node: &Arc<Inner>, connection: &Arc<Connection>, body: Body) {
+fn dispatch(node: &Arc<Inner>, connection: &Arc<Connection>, body: Body, now: Instant) {
     match body {
         Body::Reply(reply) => {
             let outcome = match reply.error {
@@ -353,8 +354,8 @@ fn dispatch(node: &Arc<Inner>, connection: &Arc<Connection>, body: Body) {
             };
             connection.known.answered(connection.id, reply.number, reply.attempt, outcome);
         }
-        Body::Call(request) => node.receive(connection, crate::inbox::Kind::Call, request),
-        Body::Tell(request) => node.receive(connection, crate::inbox::Kind::Tell, request),
+        Body::Call(request) => node.receive(connection, crate::inbox::Kind::Call, request, now),
+        Body::Tell(request) => node.receive(connection, crate::inbox::Kind::Tell, request, now),
         Body::Cancel(Number { number }) => node.called_off(connection, number),
         Body::Open(open) => node.opened(connection, open),
         Body::Chunk(chunk) => connection.streams.chunk(connection, chunk),

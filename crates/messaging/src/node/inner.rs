@@ -167,7 +167,7 @@ impl Inner {
             attempt: 1,
             redelivered: false,
             ends_at: time::after(Duration::MAX),
-            trace: trace.into(),
+            trace,
             payload,
         }
     }

@@ -86,6 +86,14 @@ impl Outgoing {
 
     /// Tries until there is room. False if the connection is cut.
     pub(crate) async fn push_by(&self, mut attempt: impl FnMut(&Self) -> Result<(), Untaken>) -> bool {
+        match attempt(self) {
+            Ok(()) => true,
+            Err(Untaken::Closed) => false,
+            Err(Untaken::Full) => Box::pin(self.push_later(attempt)).await, // boxed, because that is rare and whoever waits for an answer keeps room for it
+        }
+    }
+
+    async fn push_later(&self, mut attempt: impl FnMut(&Self) -> Result<(), Untaken>) -> bool {
         loop {
             let room = self.emptied.notified();
             tokio::pin!(room);

@@ -129,7 +129,7 @@ enum Tried {
 
 /// A request that waits for its answer, until it is dropped.
 pub(crate) struct Registered {
-    known: Arc<Known>,
+    pub(crate) known: Arc<Known>,
     pub(crate) number: u64,
     pub(crate) slot: Arc<Slot>,
 }

@@ -45,7 +45,6 @@ impl Inner {
         };
         let (ended, outcome) = oneshot::channel();
         let held = Held {
-            node: Arc::clone(self),
             kind,
             name: (Arc::clone(&incoming.caller.scope), Arc::clone(&incoming.id)),
             ticket,
@@ -54,9 +53,9 @@ impl Inner {
             number: 0,
             again: Some(Box::new(Again { before, ended: Some(ended) })),
             taken: None,
-            _place: place,
+            place,
         };
-        lane.run(Job { incoming, held, key });
+        lane.run(Box::new(Job { incoming, held, key }));
         outcome.await.unwrap_or_else(|_| Err(self.is_ending()))
     }
 
@@ -100,15 +99,16 @@ fn incoming(letter: &Letter, route: &Route) -> Incoming {
         attempt: letter.failure.attempts.saturating_add(1),
         redelivered: true,
         ends_at: time::after(route.timeout),
-        trace: Arc::default(),
+        trace: String::new(),
         payload: letter.payload.clone(),
     }
 }
 
 /// Runs it once: whoever redrives it keeps it if it fails.
-pub(super) async fn run(route: &Route, incoming: Incoming, mut held: Held) {
+pub(super) async fn run(route: &Route, job: Box<Job>) {
+    let Job { incoming, mut held, .. } = *job;
     let Some(mut ended) = held.again.as_mut().and_then(|again| again.ended.take()) else { return };
-    let longest = held.node.limits.payload_bytes_max;
+    let longest = held.node().limits.payload_bytes_max;
     let incoming = Incoming { ends_at: time::after(route.timeout), ..incoming }; // not less for having waited for its turn
     let outcome = tokio::select! {
         biased;

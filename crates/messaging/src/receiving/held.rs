@@ -7,7 +7,7 @@ use crate::inbox::{Finish, Kind, Ticket};
 use crate::node::{Connection, Inner, Untaken};
 use bytes::Bytes;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use steadfast_kernel::Failure;
 use tokio::time::Instant;
 
@@ -61,18 +61,18 @@ impl Drop for Place {
         if let Some(connection) = &self.connection {
             connection.load.sub(self.bytes);
         }
-        if self.node.load.sub(self.bytes) == 1 {
+        if self.node.load.sub(self.bytes).count == 1 {
             self.node.idle.notify_waiters();
         }
     }
 }
 
-/// Requests that run or wait, and their bytes.
+/// Requests that run or wait, and their bytes: both in one number, because every request of every thread changes them.
 #[derive(Default)]
-pub(crate) struct Load {
-    count: AtomicUsize,
-    bytes: AtomicUsize,
-}
+pub(crate) struct Load(AtomicU64);
+
+/// How many bits of it the bytes have.
+const BYTES: u32 = 40;
 
 /// What there was before.
 struct Before {
@@ -80,19 +80,23 @@ struct Before {
     bytes: usize,
 }
 
+impl Before {
+    fn of(both: u64) -> Self {
+        Before { count: (both >> BYTES) as usize, bytes: (both & ((1 << BYTES) - 1)) as usize }
+    }
+}
+
 impl Load {
     pub(crate) fn count(&self) -> usize {
-        self.count.load(Ordering::SeqCst)
+        (self.0.load(Ordering::SeqCst) >> BYTES) as usize
     }
 
     fn add(&self, bytes: usize) -> Before {
-        Before { count: self.count.fetch_add(1, Ordering::SeqCst), bytes: self.bytes.fetch_add(bytes, Ordering::Relaxed) }
+        Before::of(self.0.fetch_add((1 << BYTES) + bytes as u64, Ordering::SeqCst))
     }
 
-    /// How many there were before.
-    fn sub(&self, bytes: usize) -> usize {
-        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        self.count.fetch_sub(1, Ordering::SeqCst)
+    fn sub(&self, bytes: usize) -> Before {
+        Before::of(self.0.fetch_sub((1 << BYTES) + bytes as u64, Ordering::SeqCst))
     }
 }
 
@@ -122,7 +126,6 @@ impl Drop for Posting {
 
 /// What is held for a request until it is over. Dropped before that, it is as if the request had never come, and those who wait may try again.
 pub(crate) struct Held {
-    pub(super) node: Arc<Inner>,
     pub(super) kind: Kind,
     pub(super) name: RequestName,
     pub(super) ticket: Option<Ticket>,
@@ -134,7 +137,7 @@ pub(crate) struct Held {
     pub(super) again: Option<Box<Again>>,
     /// It is a tell, and this side's.
     pub(super) taken: Option<Taken>,
-    pub(super) _place: Place,
+    pub(super) place: Place,
 }
 
 /// A tell that this side has taken and that is not made durable elsewhere.
@@ -158,10 +161,14 @@ impl Drop for Taken {
 }
 
 impl Held {
+    pub(super) fn node(&self) -> &Arc<Inner> {
+        &self.place.node
+    }
+
     /// It is this side's from now on, if it is a tell; false if the node is ending and cannot take it.
     pub(super) fn taken(&mut self) -> bool {
         if self.kind == Kind::Tell {
-            self.taken = Taken::take(&self.node);
+            self.taken = Taken::take(self.node());
             if self.taken.is_none() {
                 return false;
             }
@@ -204,33 +211,36 @@ impl Held {
         }
     }
 
-    fn finish(&mut self, finish: Finish) -> Vec<Waiter> {
-        let mut waiters: Vec<_> = self.waiter.take().into_iter().collect();
-        if let Some(ticket) = self.ticket.take() {
+    /// It is over, however that came about: those who wait are to be told.
+    fn finish(&mut self, finish: Finish) -> impl Iterator<Item = Waiter> + use<> {
+        let waits = self.waiter.take();
+        let waiters = self.ticket.take().map(|ticket| {
             let before = self.again.take().and_then(|again| again.before);
             let finish = match (finish, before) {
                 (Finish::Forget, Some(before)) => Finish::Keep(before), // what is known of it stays if nothing new comes of it
                 (finish, _) => finish,
             };
-            let mut inbox = self.node.inbox.lock();
-            waiters.extend(inbox.finish(ticket, finish, Instant::now()));
-            if self.kind == Kind::Call {
-                self.node.deserted.lock().remove(&self.name);
+            let mut inbox = self.node().inbox.lock();
+            let waiters = inbox.finish(ticket, finish, Instant::now());
+            let mut deserted = self.node().deserted.lock();
+            if self.kind == Kind::Call && !deserted.is_empty() {
+                deserted.remove(&self.name);
             }
-        }
-        if self.kind == Kind::Call {
-            for waiter in &waiters {
+            waiters
+        });
+        let is_call = self.kind == Kind::Call;
+        waits.into_iter().chain(waiters.into_iter().flatten()).inspect(move |waiter| {
+            if is_call {
                 waiter.connection.calls.lock().remove(&waiter.number);
             }
-        }
-        waiters
+        })
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         for waiter in self.finish(Finish::Forget) {
-            waiter.answer_now(Err(Failure::transient(format!("{} let go of request {}", self.node.name, self.number))));
+            waiter.answer_now(Err(Failure::transient(format!("{} let go of request {}", self.node().name, self.number))));
         }
     }
 }

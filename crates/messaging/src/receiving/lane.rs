@@ -18,9 +18,9 @@ pub(crate) struct Lane {
 #[derive(Default)]
 struct State {
     running: usize,
-    waiting: VecDeque<Job>,
+    waiting: VecDeque<Box<Job>>,
     /// The keys of which a request runs, and those that wait for it.
-    keys: HashMap<Vec<u8>, VecDeque<Job>>,
+    keys: HashMap<Vec<u8>, VecDeque<Box<Job>>>,
 }
 
 /// A request that is to be run.
@@ -36,7 +36,7 @@ impl Lane {
     }
 
     /// Runs a request now, or when its turn comes.
-    pub(crate) fn run(self: &Arc<Self>, job: Job) {
+    pub(crate) fn run(self: Arc<Self>, job: Box<Job>) {
         let job = {
             let mut state = self.state.lock();
             if state.running >= self.route.side_by_side {
@@ -46,11 +46,11 @@ impl Lane {
             state.running += 1;
             job
         };
-        tokio::spawn(Turn { lane: Arc::clone(self), over: false }.work(job));
+        tokio::spawn(Turn { lane: self, over: false }.work(job));
     }
 
     /// Takes the tells that this side has taken out of their lines.
-    pub(crate) fn take_tells(&self) -> Vec<Job> {
+    pub(crate) fn take_tells(&self) -> Vec<Box<Job>> {
         let mut state = self.state.lock();
         let State { waiting, keys, .. } = &mut *state;
         let mut tells = Vec::new();
@@ -65,7 +65,7 @@ impl Lane {
 
 impl State {
     /// The job, if no other of its key runs; it waits for that one if not.
-    fn free(&mut self, job: Job) -> Option<Job> {
+    fn free(&mut self, job: Box<Job>) -> Option<Box<Job>> {
         let Some(key) = &job.key else { return Some(job) };
         match self.keys.get_mut(key) {
             Some(line) => {
@@ -80,13 +80,13 @@ impl State {
     }
 
     /// What is next for somebody who has just run a job of that key; who is done if there is nothing, before anybody else looks.
-    fn next(&mut self, key: Option<Vec<u8>>) -> Option<Job> {
+    fn next(&mut self, key: Option<Vec<u8>>) -> Option<Box<Job>> {
         let next = self.find_next(key);
         self.running -= usize::from(next.is_none());
         next
     }
 
-    fn find_next(&mut self, key: Option<Vec<u8>>) -> Option<Job> {
+    fn find_next(&mut self, key: Option<Vec<u8>>) -> Option<Box<Job>> {
         if let Some(key) = key {
             match self.keys.get_mut(&key).and_then(VecDeque::pop_front) {
                 Some(job) => return Some(job),
@@ -109,11 +109,11 @@ struct Turn {
 }
 
 impl Turn {
-    async fn work(mut self, mut job: Job) {
+    async fn work(mut self, mut job: Box<Job>) {
         loop {
             let key = job.key.take();
             // What panics beside the handler, such as the drop of what it held, is no reason to leave the others waiting.
-            let running = AssertUnwindSafe(super::run(&self.lane.route, job.incoming, job.held));
+            let running = AssertUnwindSafe(super::run(&self.lane, job));
             if running.catch_unwind().await.is_err() {
                 tracing::warn!("something panicked beside a handler");
             }

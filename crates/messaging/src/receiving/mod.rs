@@ -33,7 +33,7 @@ use crate::time;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use std::hash::BuildHasher;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{Class, Code, Failure, Timestamp, Verdict as After};
@@ -57,15 +57,22 @@ pub(crate) struct Cancellable {
 
 impl Inner {
     /// A request has come.
-    pub(crate) fn receive(self: &Arc<Self>, connection: &Arc<Connection>, kind: Kind, request: Request) {
+    pub(crate) fn receive(self: &Arc<Self>, connection: &Arc<Connection>, kind: Kind, request: Request, now: Instant) {
         self.tally.received(kind == Kind::Call);
         let waiter = Waiter { connection: Arc::clone(connection), number: request.number, attempt: request.attempt };
-        if let Err((waiter, failure)) = self.take_in(connection, kind, request, waiter) {
+        if let Err((waiter, failure)) = self.take_in(connection, kind, request, waiter, now) {
             waiter.answer_now(Err(failure));
         }
     }
 
-    fn take_in(self: &Arc<Self>, connection: &Arc<Connection>, kind: Kind, request: Request, waiter: Waiter) -> Result<(), Refused> {
+    fn take_in(
+        self: &Arc<Self>,
+        connection: &Arc<Connection>,
+        kind: Kind,
+        request: Request,
+        waiter: Waiter,
+        now: Instant,
+    ) -> Result<(), Refused> {
         let lane = match self.lane(&request) {
             Ok(lane) => lane,
             Err(failure) => return Err((waiter, failure)),
@@ -86,8 +93,8 @@ impl Inner {
             return Err((waiter, failure.retry_after(RETRY_AFTER)));
         };
         let ends_at = match kind {
-            Kind::Tell if !lane.route.taken_when_done => time::after(lane.route.timeout),
-            Kind::Call | Kind::Tell => time::after(Duration::from_micros(request.left_us).min(lane.route.timeout)),
+            Kind::Tell if !lane.route.taken_when_done => time::from(now, lane.route.timeout),
+            Kind::Call | Kind::Tell => time::from(now, Duration::from_micros(request.left_us).min(lane.route.timeout)),
         };
         let called_off = (kind == Kind::Call).then(CallOff::default);
         let id: Arc<str> = request.id.as_str().into();
@@ -104,7 +111,7 @@ impl Inner {
                 }
                 (None, Some(waiter))
             }
-            true => match self.look_up(&caller, kind, &request, &id, waiter, called_off.as_ref())? {
+            true => match self.look_up(connection, &caller, kind, &request, &id, waiter, called_off.as_ref(), now)? {
                 Some((ticket, taken)) => (Some(ticket), taken),
                 None => return Ok(()),
             },
@@ -117,29 +124,18 @@ impl Inner {
             attempt: request.attempt,
             redelivered: false,
             ends_at,
-            trace: if request.trace.is_empty() { Arc::default() } else { request.trace.into() },
+            trace: request.trace,
             payload: request.payload,
         };
         let name = (Arc::clone(&incoming.caller.scope), id);
-        let mut held = Held {
-            node: Arc::clone(self),
-            kind,
-            name,
-            ticket,
-            waiter: first,
-            called_off,
-            number: request.number,
-            again: None,
-            taken: None,
-            _place: place,
-        };
+        let mut held = Held { kind, name, ticket, waiter: first, called_off, number: request.number, again: None, taken: None, place };
         if ending {
             held.refuse(&self.is_ending()); // what runs already is waited for, and so is who repeats it
             return Ok(());
         }
         match lane.route.key_of(&incoming) {
             Ok(_) if !lane.route.taken_when_done && !held.taken() => held.refuse(&self.is_ending()),
-            Ok(key) => lane.run(Job { incoming, held, key }),
+            Ok(key) => lane.run(Box::new(Job { incoming, held, key })),
             Err(failure) => held.refuse(&failure),
         }
         Ok(())
@@ -170,20 +166,23 @@ impl Inner {
     }
 
     /// Whether a request is to be run; nothing if it is dealt with. Who told a tell does not wait for it to run, and is handed back.
+    #[allow(clippy::too_many_arguments, reason = "all of a request")]
     fn look_up(
         &self,
+        connection: &Connection,
         caller: &Caller,
         kind: Kind,
         request: &Request,
         id: &Arc<str>,
         waiter: Waiter,
         called_off: Option<&CallOff>,
+        now: Instant,
     ) -> Result<Option<(Ticket, Option<Waiter>)>, Refused> {
         let digest = self.hasher.hash_one((&request.route, &request.payload));
-        let (connection, number, attempt) = (Arc::clone(&waiter.connection), waiter.number, waiter.attempt);
+        let (number, attempt) = (waiter.number, waiter.attempt);
         let mut calls = connection.calls.lock(); // before the inbox, so that nothing finishes in between
         let mut inbox = self.inbox.lock();
-        match inbox.check(&caller.scope, &request.id, kind, digest, waiter, Instant::now()) {
+        match inbox.check(&caller.scope, &request.id, kind, digest, waiter, now) {
             Verdict::New(ticket, seat) => match called_off {
                 Some(called_off) => {
                     let called_off = Some(called_off.clone());
@@ -288,46 +287,53 @@ fn short(name: &str) -> &str {
     &name[..name.floor_char_boundary(NAME_MAX)]
 }
 
-/// Runs a request to its end.
-pub(crate) async fn run(route: &Route, incoming: Incoming, held: Held) {
-    if held.again.is_some() {
-        return again::run(route, incoming, held).await;
-    }
-    match held.kind == Kind::Tell && !route.taken_when_done {
-        false => {
-            let called_off = held.called_off.clone();
-            let longest = held.node.limits.payload_bytes_max;
-            let outcome = attempt(route, incoming.clone(), called_off).await.and_then(|answer| fits(answer, longest));
-            if let Err(failure) = &outcome
-                && failure.class == Class::Poison
-            {
-                let kind = if held.kind == Kind::Call { LetterKind::Call } else { LetterKind::Tell };
-                held.node.post(letter(kind, &incoming, failure.clone()));
-            }
-            held.settle(outcome);
-        }
-        true => {
-            let node = Arc::clone(&held.node);
-            let given_up = || Err(node.is_ending());
-            let ended = node.gives_up.run_until_cancelled(all_attempts(route, &incoming, &node)).await;
-            if let Err(failure) = ended.unwrap_or_else(given_up) {
-                node.post(letter(LetterKind::Tell, &incoming, failure));
-            }
-            held.settle(Ok(Bytes::new()));
-        }
+/// Runs a request to its end. What is not a call is boxed: a task is copied several times, and most are calls.
+pub(crate) async fn run(lane: &Lane, job: Box<Job>) {
+    match &job.held {
+        held if held.again.is_some() => Box::pin(again::run(&lane.route, job)).await,
+        held if held.kind == Kind::Tell && !lane.route.taken_when_done => Box::pin(run_taken(lane, job)).await,
+        _ => run_once(lane, job).await,
     }
 }
 
-/// A tell that was taken is not run any more here: it is a dead letter.
-pub(crate) fn give_up(Job { incoming, held, .. }: Job) {
-    let failure = held.node.is_ending();
-    held.node.post(letter(LetterKind::Tell, &incoming, failure));
+async fn run_once(lane: &Lane, job: Box<Job>) {
+    let Job { incoming, held, .. } = *job;
+    let payload = incoming.payload.clone();
+    let outcome = attempt(&lane.route, incoming, held.called_off.clone()).await;
+    let outcome = outcome.and_then(|answer| fits(answer, held.node().limits.payload_bytes_max));
+    if let Err(failure) = &outcome
+        && failure.class == Class::Poison
+    {
+        let kind = if held.kind == Kind::Call { LetterKind::Call } else { LetterKind::Tell };
+        held.node().post(letter(kind, lane, &held, payload, failure.clone()));
+    }
+    held.settle(outcome);
+}
+
+/// Runs a tell that this side has taken.
+async fn run_taken(lane: &Lane, job: Box<Job>) {
+    let Job { incoming, held, .. } = *job;
+    let node = Arc::clone(held.node());
+    let given_up = || Err(node.is_ending());
+    let ended = node.gives_up.run_until_cancelled(all_attempts(&lane.route, &incoming, &node)).await;
+    if let Err(failure) = ended.unwrap_or_else(given_up) {
+        node.post(letter(LetterKind::Tell, lane, &held, incoming.payload, failure));
+    }
     held.settle(Ok(Bytes::new()));
 }
 
-fn letter(kind: LetterKind, incoming: &Incoming, failure: Failure) -> Letter {
-    let (route, id, payload) = (incoming.route.to_string(), incoming.id.to_string(), incoming.payload.clone());
-    Letter { direction: Direction::Received, kind, peer: incoming.caller.scope.to_string(), route, id, payload, failure }
+/// A tell that was taken is not run any more here: it is a dead letter.
+pub(crate) fn give_up(lane: &Lane, job: Box<Job>) {
+    let Job { incoming, held, .. } = *job;
+    let failure = held.node().is_ending();
+    held.node().post(letter(LetterKind::Tell, lane, &held, incoming.payload, failure));
+    held.settle(Ok(Bytes::new()));
+}
+
+fn letter(kind: LetterKind, lane: &Lane, held: &Held, payload: Bytes, failure: Failure) -> Letter {
+    let (scope, id) = &held.name;
+    let (peer, route, id) = (scope.to_string(), lane.name.to_string(), id.to_string());
+    Letter { direction: Direction::Received, kind, peer, route, id, payload, failure }
 }
 
 /// The attempts of a tell, as its route says.
@@ -345,23 +351,27 @@ async fn all_attempts(route: &Route, incoming: &Incoming, node: &Inner) -> Resul
 }
 
 /// One attempt of a handler, until its time is over or it is called off.
-async fn attempt(route: &Route, incoming: Incoming, called_off: Option<CallOff>) -> Result<Bytes, Failure> {
+fn attempt(route: &Route, incoming: Incoming, called_off: Option<CallOff>) -> impl Future<Output = Result<Bytes, Failure>> {
     let ends_at = incoming.ends_at;
-    if Instant::now() >= ends_at {
-        return Err(Failure::new(Code::DeadlineExceeded, "its time was over before its turn came"));
-    }
-    let handling = AssertUnwindSafe(async { (route.handler)(incoming).await }).catch_unwind();
-    let off = async {
-        match called_off {
-            Some(called_off) => called_off.called_off().await,
-            None => std::future::pending().await,
-        }
+    let panicked = |_what_it_said_may_be_secret| Failure::new(Code::Internal, "the handler panicked");
+    let begun = match Instant::now() < ends_at {
+        true => catch_unwind(AssertUnwindSafe(|| (route.handler)(incoming))).map_err(panicked),
+        false => Err(Failure::new(Code::DeadlineExceeded, "its time was over before its turn came")),
     };
-    tokio::select! {
-        biased;
-        // Whoever called it off does not hear of it; somebody who has asked for the same meanwhile may ask again.
-        () = off => Err(Failure::transient("its caller does not wait any more").code(Code::Cancelled)),
-        outcome = handling => outcome.unwrap_or_else(|_what_it_said_may_be_secret| Err(Failure::new(Code::Internal, "the handler panicked"))),
-        () = time::until(ends_at) => Err(Failure::new(Code::DeadlineExceeded, "the handler did not end in time")),
+    async move {
+        let handling = AssertUnwindSafe(begun?).catch_unwind();
+        let off = async {
+            match called_off {
+                Some(called_off) => called_off.called_off().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            // Whoever called it off does not hear of it; somebody who has asked for the same meanwhile may ask again.
+            () = off => Err(Failure::transient("its caller does not wait any more").code(Code::Cancelled)),
+            outcome = handling => outcome.unwrap_or_else(|said| Err(panicked(said))),
+            () = time::until(ends_at) => Err(Failure::new(Code::DeadlineExceeded, "the handler did not end in time")),
+        }
     }
 }

@@ -33,7 +33,7 @@ pub struct Incoming {
     /// When its time is over. The handler is dropped then.
     pub ends_at: Instant,
     /// The trace that it belongs to; empty if there is none.
-    pub trace: Arc<str>,
+    pub trace: String,
     /// The bytes.
     pub payload: Bytes,
 }

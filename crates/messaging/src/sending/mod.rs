@@ -17,7 +17,7 @@ use crate::envelope::{self, Body, Number, Request};
 use crate::letters::{Direction, Letter, LetterKind};
 use crate::limits::TRACE_MAX;
 use crate::names;
-use crate::node::{Known, Node, Peer, Registered};
+use crate::node::{Connection, Known, Node, Peer, Registered, Untaken};
 use crate::time;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -151,7 +151,8 @@ impl<Answer> Sending<Answer> {
             Some(deadline) => self.timeout.min(deadline.saturating_since(Timestamp::EPOCH)),
             None => self.timeout,
         };
-        let ends_at = time::after(timeout);
+        let now = Instant::now();
+        let ends_at = time::from(now, timeout);
         let share = (timeout / self.policy.attempts_max().max(1)).max(SHARE_MIN.min(timeout / 3));
         let request = Request {
             number: registered.number,
@@ -166,7 +167,6 @@ impl<Answer> Sending<Answer> {
         let mut errand = Errand {
             attempt_timeout: self.policy.attempt_timeout_for().unwrap_or(share),
             body: if is_call { Body::Call(request) } else { Body::Tell(request) },
-            known,
             registered,
             policy: self.policy,
             ends_at,
@@ -176,7 +176,7 @@ impl<Answer> Sending<Answer> {
             comes_again: self.comes_again,
         };
         self.node.inner.tally.sent(is_call);
-        let outcome = errand.run(&self.node).await;
+        let outcome = errand.run(&self.node, now).await;
         if outcome.is_err() {
             self.node.inner.tally.failed(is_call);
         }
@@ -221,7 +221,6 @@ struct Late(Failure);
 /// A request under way.
 struct Errand {
     body: Body,
-    known: Arc<Known>,
     registered: Registered,
     policy: Policy,
     attempt_timeout: Duration,
@@ -239,7 +238,7 @@ struct Errand {
 impl Drop for Errand {
     fn drop(&mut self) {
         if let (false, Body::Call(_), Some(connection)) = (self.over || self.comes_again, &self.body, self.connection)
-            && let Some(connection) = self.known.connection_of(connection)
+            && let Some(connection) = self.known().connection_of(connection)
         {
             let _it_ends_by_its_deadline = connection.outgoing.try_push(&Body::Cancel(Number { number: self.registered.number }));
         }
@@ -254,14 +253,19 @@ impl Errand {
         }
     }
 
-    async fn run(&mut self, node: &Node) -> Result<Bytes, Failure> {
-        self.known.budget.lock().sent();
+    fn known(&self) -> &Arc<Known> {
+        &self.registered.known
+    }
+
+    async fn run(&mut self, node: &Node, began: Instant) -> Result<Bytes, Failure> {
+        self.known().budget.lock().sent();
         let mut earlier: Option<Failure> = None;
+        let mut now = began;
         loop {
             self.attempt += 1;
             self.registered.slot.begin(self.attempt);
             self.over = false;
-            let outcome = self.attempt_once().await;
+            let outcome = self.attempt_once(now).await;
             self.over = outcome.is_ok();
             let failure = match outcome {
                 Ok(Ok(answer)) => return Ok(answer),
@@ -280,19 +284,20 @@ impl Errand {
                 Verdict::GiveUp(why) => return Err(why.failure(failure, self.attempt)),
             };
             let last = with_attempts(failure, self.attempt);
-            let now = Instant::now();
+            now = Instant::now();
             if now >= self.ends_at {
                 return Err(last);
             }
-            let Some(not_before) = self.known.budget.lock().reserve(now, self.ends_at) else {
+            let Some(not_before) = self.known().budget.lock().reserve(now, self.ends_at) else {
                 return Err(last.cause("too much of what was sent there is sent again already: there is no retry left in time"));
             };
             let not_before = not_before.max(last.retry_after.map_or(now, |_| now + delay));
-            if let Some(answer) = self.pause(now + delay, not_before).await {
+            if let Some(answer) = Box::pin(self.pause(now + delay, not_before)).await {
                 self.over = true;
                 return Ok(answer);
             }
-            if Instant::now() >= self.ends_at {
+            now = Instant::now();
+            if now >= self.ends_at {
                 return Err(last);
             }
             earlier = Some(last);
@@ -317,53 +322,64 @@ impl Errand {
             answer = answered => Some(answer),
             () = async {
                 time::until(not_before).await;
-                self.known.ready_again(self.connection).await;
+                self.known().ready_again(self.connection).await;
             } => None,
             () = time::until(until) => None,
         }
     }
 
-    async fn attempt_once(&mut self) -> Result<Result<Bytes, Failure>, Late> {
-        let attempt_ends_at = time::after(self.attempt_timeout).min(self.ends_at);
-        let (attempt, attempt_timeout) = (self.attempt, self.attempt_timeout);
-        let late = |peer: &Peer, what: &str| {
-            Late(Failure::new(Code::DeadlineExceeded, format!("{peer} {what} in time (attempt {attempt}, {attempt_timeout:?})")))
-        };
-        let connection = match self.known.connected() {
+    /// What waits for long is boxed: everybody who waits for an answer keeps room for all that may follow.
+    async fn attempt_once(&mut self, now: Instant) -> Result<Result<Bytes, Failure>, Late> {
+        let attempt_ends_at = time::from(now, self.attempt_timeout).min(self.ends_at);
+        let connection = match self.known().connected() {
             Some(connection) => connection,
-            None => match tokio::time::timeout_at(attempt_ends_at, self.known.connection()).await {
+            None => match tokio::time::timeout_at(attempt_ends_at, Box::pin(self.known().connection())).await {
                 Ok(Ok(connection)) => connection,
                 Ok(Err(failure)) => return Ok(Err(failure)),
-                Err(_) => return Err(Late(late(&self.known.peer, "could not be reached").0.code(Code::Unavailable))),
+                Err(_) => return Err(Late(self.late("could not be reached").0.code(Code::Unavailable))),
             },
         };
         self.connection = Some(connection.id);
         if self.request().payload.len() > connection.payload_bytes_max {
-            let message = format!("{} takes payloads of at most {} bytes", self.known.peer, connection.payload_bytes_max);
+            let message = format!("{} takes payloads of at most {} bytes", self.known().peer, connection.payload_bytes_max);
             return Ok(Err(Failure::new(Code::InvalidArgument, message)));
         }
-        let slot = Arc::clone(&self.registered.slot);
-        slot.sent_on(connection.id);
-        let (ends_at, body) = (self.ends_at, &mut self.body);
-        let sending = async {
-            let sent = connection.outgoing.push_by(|outgoing| {
-                if let Body::Call(request) | Body::Tell(request) = &mut *body {
-                    let left = ends_at.saturating_duration_since(Instant::now()); // also when it had to wait for room
-                    (request.attempt, request.left_us) = (attempt, envelope::micros(left));
+        self.registered.slot.sent_on(connection.id);
+        match self.push(&connection) {
+            Ok(()) => {}
+            Err(Untaken::Closed) => return Ok(Err(self.cut("the request was sent"))),
+            Err(Untaken::Full) => {
+                let pushing = Box::pin(connection.outgoing.push_by(|_| self.push(&connection)));
+                match tokio::time::timeout_at(attempt_ends_at, pushing).await {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(Err(self.cut("the request was sent"))),
+                    Err(_) => return Err(self.late("did not answer")),
                 }
-                outgoing.try_push(body)
-            });
-            if !sent.await {
-                return Err(Failure::transient(format!("the connection to {} was cut before the request was sent", self.known.peer)));
             }
-            match slot.news().await {
-                News::Answer(outcome) => outcome,
-                News::Lost => Err(Failure::transient(format!("the connection to {} was cut before an answer came", self.known.peer))),
-            }
-        };
-        match tokio::time::timeout_at(attempt_ends_at, sending).await {
-            Ok(outcome) => Ok(outcome),
-            Err(_) => Err(late(&self.known.peer, "did not answer")),
         }
+        drop(connection);
+        match tokio::time::timeout_at(attempt_ends_at, self.registered.slot.news()).await {
+            Ok(News::Answer(outcome)) => Ok(outcome),
+            Ok(News::Lost) => Ok(Err(self.cut("an answer came"))),
+            Err(_) => Err(self.late("did not answer")),
+        }
+    }
+
+    /// Sends it, if there is room, with the time that is left by now.
+    fn push(&mut self, connection: &Connection) -> Result<(), Untaken> {
+        let left = self.ends_at.saturating_duration_since(Instant::now());
+        if let Body::Call(request) | Body::Tell(request) = &mut self.body {
+            (request.attempt, request.left_us) = (self.attempt, envelope::micros(left));
+        }
+        connection.outgoing.try_push(&self.body)
+    }
+
+    fn late(&self, what: &str) -> Late {
+        let (peer, attempt, limit) = (&self.known().peer, self.attempt, self.attempt_timeout);
+        Late(Failure::new(Code::DeadlineExceeded, format!("{peer} {what} in time (attempt {attempt}, {limit:?})")))
+    }
+
+    fn cut(&self, before: &str) -> Failure {
+        Failure::transient(format!("the connection to {} was cut before {before}", self.known().peer))
     }
 }
