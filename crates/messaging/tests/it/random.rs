@@ -64,6 +64,7 @@ fn any_faults(chance: &mut ChaCha8Rng) -> Faults {
         swallow: chance.next_u32().is_multiple_of(10),
         refuse: chance.next_u32().is_multiple_of(10),
         cut_after: (chance.next_u32().is_multiple_of(2)).then(|| ms(100)..=ms(2000)),
+        rate: None, // nothing is long here
     }
 }
 

@@ -5,11 +5,12 @@ use bytes::Bytes;
 use steadfast_runtime::host::Duplex;
 use tokio::sync::mpsc;
 
-/// How many chunks wait in each direction, beside what the stream itself lets under way.
-const CHUNKS: usize = 8;
+/// How many chunks wait in each direction, beside what the stream itself lets under way. A beat waits behind all of it.
+const CHUNKS: usize = 2;
 
-/// What goes over the stream at once is not longer, so that no limit of messages that anybody would choose is in the way. Where a chunk ends means nothing.
-const PIECE_BYTES: usize = 64 << 10;
+/// What goes over the stream at once is not longer. The stream lets so many pieces under way however short they are: shorter ones let a beat arrive sooner on a line that is
+/// slow, longer ones carry more on a line that is long. Where a chunk ends means nothing.
+const PIECE_BYTES: usize = 8 << 10;
 
 /// The route of streams by which workers come.
 pub(crate) const ROUTE: &str = "steadfast.worker";

@@ -14,6 +14,8 @@ pub struct Faults {
     pub reorder: f64,
     /// How long packets are on their way. Without `reorder` they still arrive in order. A connection takes that long, too.
     pub delay: Option<RangeInclusive<Duration>>,
+    /// How many bytes pass in a second; as many as there are if nothing is said.
+    pub rate: Option<u32>,
     /// Half-open: all that travels in this direction vanishes, the end of the link included, and nobody is told. Connections neither succeed nor fail.
     pub swallow: bool,
     /// Connections that are asked for in this direction are refused. Links that are there stay.

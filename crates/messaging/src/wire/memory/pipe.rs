@@ -197,6 +197,9 @@ impl Way {
         let now = Instant::now();
         let due = self.faults.delay.as_ref().map_or(now, |delay| now + between(random, delay));
         let mut due = self.last.map_or(due, |last| last.max(due));
+        if let Some(rate) = self.faults.rate {
+            due += Duration::from_secs_f64(packet.len() as f64 / f64::from(rate.max(1)));
+        }
         if hit(random, self.faults.reorder) {
             counts.reordered += 1;
             due += between(random, &(Duration::from_millis(1)..=HELD_BACK_MAX));

@@ -2,16 +2,10 @@
 
 use super::peer::{Peer, Waiting};
 use super::{Duplex, Gone, Pool};
-use crate::host::wire::{Broken, Down, Frames, Hello, Reader, Up, Welcome, put_down, weigh_up};
-use bytes::{Bytes, BytesMut};
+use crate::host::wire::{Broken, Down, Frames, Hello, Outbox, Reader, Up, Welcome, put_down, weigh_up};
+use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc};
-
-/// What waits is put into one chunk up to about this size.
-pub(crate) const CHUNK_BYTES: usize = 64 << 10;
-
-/// A chunk is never larger.
-pub(crate) const CHUNK_BYTES_MAX: usize = 1 << 20;
 
 /// What a worker has said and the shard has not looked at is counted in these.
 const UNIT: usize = 1 << 10;
@@ -107,33 +101,48 @@ impl Pool {
 
     /// A worker is given runs once it was heard: what it has for an answer then tells it for how long it may have them.
     fn beat(&self, peer: &Peer, number: u64) {
-        peer.send(Down::Beat { number, now: self.clock.now() });
+        peer.beat(number);
         if !peer.is_ready() {
             self.ready(peer);
         }
     }
 
     async fn write(&self, peer: &Peer, waiting: &mut mpsc::UnboundedReceiver<Waiting>, outgoing: &mpsc::Sender<Bytes>) -> Gone {
-        let mut buffer = BytesMut::new();
-        while let Some(first) = waiting.recv().await {
-            let mut weights = Peer::weights(&first);
-            put_down(first.down, &mut buffer);
-            while buffer.len() < CHUNK_BYTES
-                && let Ok(next) = waiting.try_recv()
-            {
-                let (queued, told) = Peer::weights(&next);
-                weights = (weights.0 + queued, weights.1 + told);
-                put_down(next.down, &mut buffer);
-            }
-            while !buffer.is_empty() {
-                let chunk = buffer.split_to(buffer.len().min(CHUNK_BYTES_MAX)).freeze();
-                if let Err(gone) = self.send(peer, outgoing, chunk).await {
-                    return gone;
+        let mut outbox = Outbox::default();
+        loop {
+            let mut weights = (0, 0);
+            tokio::select! {
+                biased;
+                () = peer.has_beaten() => {}
+                first = waiting.recv() => {
+                    let mut next = first;
+                    while let Some(Waiting { down, weight }) = next {
+                        let is_open = matches!(down, Down::Open { .. });
+                        weights = (weights.0 + weight, weights.1 + if is_open { 0 } else { weight });
+                        put_down(down, &mut outbox);
+                        next = if outbox.is_full() { None } else { waiting.try_recv().ok() };
+                    }
+                    if outbox.is_empty() {
+                        return Gone::Ended;
+                    }
                 }
+            }
+            if let Err(gone) = self.send_all(peer, &mut outbox, outgoing).await {
+                return gone;
             }
             peer.sent(weights);
         }
-        Gone::Ended
+    }
+
+    /// Sends all that waits. The worker is told between two chunks that it was heard.
+    async fn send_all(&self, peer: &Peer, outbox: &mut Outbox, outgoing: &mpsc::Sender<Bytes>) -> Result<(), Gone> {
+        loop {
+            if let Some(number) = peer.take_beat() {
+                put_down(Down::Beat { number, now: self.clock.now() }, outbox);
+            }
+            let Some(chunk) = outbox.take() else { return Ok(()) };
+            self.send(peer, outgoing, chunk).await?;
+        }
     }
 
     /// Sends a chunk. A worker that does not take it for as long as it may be silent does not read.
@@ -153,8 +162,8 @@ impl Pool {
 
 /// Tells a worker why the line is over, if it listens.
 fn say_bye(outgoing: &mpsc::Sender<Bytes>, gone: Gone) -> Gone {
-    let mut buffer = BytesMut::new();
-    put_down(Down::Bye { why: gone.to_string(), for_good: gone.is_for_good() }, &mut buffer);
-    let _it_does_not_listen = outgoing.try_send(buffer.freeze());
+    let mut outbox = Outbox::default();
+    put_down(Down::Bye { why: gone.to_string(), for_good: gone.is_for_good() }, &mut outbox);
+    let _it_does_not_listen = outbox.take().map(|chunk| outgoing.try_send(chunk));
     gone
 }

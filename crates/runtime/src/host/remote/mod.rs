@@ -13,7 +13,6 @@ mod gone;
 mod hold;
 mod peer;
 
-pub(super) use attach::{CHUNK_BYTES, CHUNK_BYTES_MAX};
 pub use gone::Gone;
 pub(super) use peer::There;
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use steadfast_kernel::{Attempt, RunId, StepId, Timestamp, WorkflowName};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;
 
 /// Who looks at a run is not kept waiting by its worker for longer.
@@ -39,13 +39,16 @@ pub(crate) struct Peer {
     /// That of it which is not part of an opening: a journal may be long, but only few of them wait.
     told: AtomicUsize,
     queue: mpsc::UnboundedSender<Waiting>,
+    /// The last beat that was heard and not answered; 0 if there is none.
+    beat: AtomicU64,
+    has_beaten: Notify,
     state: Mutex<State>,
 }
 
 /// Something that waits to be sent.
 pub(crate) struct Waiting {
     pub(super) down: Down,
-    weight: usize,
+    pub(super) weight: usize,
 }
 
 #[derive(Default)]
@@ -80,6 +83,8 @@ impl Peer {
             queued: AtomicUsize::new(0),
             told: AtomicUsize::new(0),
             queue,
+            beat: AtomicU64::new(0),
+            has_beaten: Notify::new(),
             state: Mutex::default(),
         }
     }
@@ -180,10 +185,23 @@ impl Peer {
         let _it_is_gone = self.queue.send(Waiting { down, weight });
     }
 
-    /// What of the weights is no longer waiting once that is sent: of all, and of what it was told.
-    pub(super) fn weights(waiting: &Waiting) -> (usize, usize) {
-        let is_open = matches!(waiting.down, Down::Open { .. });
-        (waiting.weight, if is_open { 0 } else { waiting.weight })
+    /// It said that it is there. Only the last word counts, so nothing piles up.
+    pub(super) fn beat(&self, number: u64) {
+        self.beat.store(number, Ordering::Release);
+        self.has_beaten.notify_one();
+    }
+
+    /// Waits for its next beat.
+    pub(super) async fn has_beaten(&self) {
+        self.has_beaten.notified().await;
+    }
+
+    /// The beat that is to be answered.
+    pub(super) fn take_beat(&self) -> Option<u64> {
+        match self.beat.swap(0, Ordering::AcqRel) {
+            0 => None,
+            number => Some(number),
+        }
     }
 
     /// So much of what waited was sent.

@@ -7,11 +7,14 @@
 //!   worker: Turn  Failed  Heartbeat  Blocked  Closed   Attempts   Beat   Drain   Bye
 //! ```
 //!
+//! Beats pass by all that waits, also in the middle of a long message: who has much to say does not seem dead for it.
+//!
 //! Entries of journals and events that a turn proposes travel in the form in which a store keeps them, and payloads as they are. What cannot be read ends the line.
 
 mod bodies;
 mod frames;
 mod hello;
+mod outbox;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -19,6 +22,7 @@ mod write;
 
 pub(crate) use frames::Frames;
 pub use hello::{Hello, Offer};
+pub(crate) use outbox::Outbox;
 pub(crate) use read::Reader;
 pub(crate) use write::{put_down, put_up, weigh_down, weigh_up};
 
@@ -27,7 +31,7 @@ use std::time::Duration;
 use steadfast_kernel::{Attempt, StepId, Timestamp};
 
 /// The version of the protocol. It rises when one side would misunderstand the other.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// Why what the other side said cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

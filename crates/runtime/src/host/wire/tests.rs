@@ -172,6 +172,15 @@ fn opening() -> impl Strategy<Value = Opening> {
         })
 }
 
+/// All that waits.
+fn all(mut outbox: Outbox) -> BytesMut {
+    let mut bytes = BytesMut::new();
+    while let Some(chunk) = outbox.take() {
+        bytes.extend_from_slice(&chunk);
+    }
+    bytes
+}
+
 /// The bytes of what a server says, cut into chunks of that size.
 fn cut(bytes: BytesMut, size: usize) -> Vec<Bytes> {
     let bytes = bytes.freeze();
@@ -192,16 +201,16 @@ fn heard(chunks: Vec<Bytes>) -> Vec<Bytes> {
 }
 
 fn down_again(down: Down, size: usize) -> Vec<Down> {
-    let mut buffer = BytesMut::new();
+    let mut buffer = Outbox::default();
     put_down(down, &mut buffer);
     let mut reader = Reader::new(1 << 20);
-    heard(cut(buffer, size)).into_iter().filter_map(|frame| reader.down(frame).unwrap()).collect()
+    heard(cut(all(buffer), size)).into_iter().filter_map(|frame| reader.down(frame).unwrap()).collect()
 }
 
 fn up_again(up: Up, size: usize) -> Up {
-    let mut buffer = BytesMut::new();
+    let mut buffer = Outbox::default();
     put_up(up, usize::MAX, &mut buffer).unwrap();
-    let mut frames = heard(cut(buffer, size));
+    let mut frames = heard(cut(all(buffer), size));
     assert_eq!(frames.len(), 1);
     Reader::new(1 << 20).up(frames.remove(0)).unwrap()
 }
@@ -277,11 +286,11 @@ proptest! {
 
     #[test]
     fn a_message_with_a_broken_byte_is_a_failure_and_no_panic(says in says(), message in told(), at in any::<prop::sample::Index>(), to in any::<u8>()) {
-        let (mut up, mut down) = (BytesMut::new(), BytesMut::new());
+        let (mut up, mut down) = (Outbox::default(), Outbox::default());
         put_up(Up::Report { session: 7, says }, usize::MAX, &mut up).unwrap();
         put_down(Down::Tell { session: 7, message }, &mut down);
         let mut reader = Reader::new(1 << 20);
-        for mut bytes in [up, down] {
+        for mut bytes in [all(up), all(down)] {
             let index = at.index(bytes.len());
             bytes[index] = to;
             let mut frames = Frames::new(1 << 20);
@@ -322,9 +331,9 @@ fn a_journal_is_longer_than_a_message() {
         unsure_until: 3,
         script: (1..=9).map(entry).collect(),
     };
-    let mut buffer = BytesMut::new();
+    let mut buffer = Outbox::default();
     put_down(Down::Open { session: 1, opening: Box::new(opening.clone()) }, &mut buffer);
-    let frames = heard(vec![buffer.freeze()]);
+    let frames = heard(vec![all(buffer).freeze()]);
     assert!(frames.len() == 10 && frames.iter().all(|frame| frame.len() < 300 << 10), "{}", frames.len());
     let mut reader = Reader::new(1 << 20);
     let whole: Vec<_> = frames.into_iter().filter_map(|frame| reader.down(frame).unwrap()).collect();
@@ -332,10 +341,50 @@ fn a_journal_is_longer_than_a_message() {
 }
 
 #[test]
+fn a_beat_passes_in_the_middle_of_a_long_message_and_both_arrive() {
+    let details = Payload::json(vec![b'7'; 200 << 10]);
+    let says = Says::Heartbeat(RecordHeartbeat { epoch: 1, step: StepId::sleep("", 1), attempt: 1, details });
+    let (mut outbox, mut frames, reader) = (Outbox::default(), Frames::new(1 << 20), Reader::new(1 << 20));
+    put_up(Up::Report { session: 1, says: says.clone() }, usize::MAX, &mut outbox).unwrap();
+    for _ in 0..3 {
+        frames.add(outbox.take().unwrap());
+        assert_eq!(frames.next(), Ok(None), "more of it follows");
+    }
+    put_up(Up::Beat { number: 9 }, usize::MAX, &mut outbox).unwrap();
+    let chunk = outbox.take().unwrap();
+    assert!(chunk.len() < 10, "nothing else is in it");
+    frames.add(chunk);
+    assert!(matches!(reader.up(frames.next().unwrap().unwrap()), Ok(Up::Beat { number: 9 })));
+    assert_eq!(frames.next(), Ok(None));
+    let mut longest = 0;
+    while let Some(chunk) = outbox.take() {
+        longest = longest.max(chunk.len());
+        frames.add(chunk);
+    }
+    assert!(matches!(reader.up(frames.next().unwrap().unwrap()), Ok(Up::Report { session: 1, says: again }) if again == says));
+    assert!(longest < 64 << 10, "{longest}");
+}
+
+#[test]
+fn parts_of_a_message_that_is_too_long_are_not_kept() {
+    let mut frames = Frames::new(100);
+    for _ in 0..4 {
+        frames.add(Bytes::from_static(&[20 << 2 | 1])); // 20 bytes, and more follow
+        frames.add(Bytes::from_static(&[0; 20]));
+        assert_eq!(frames.next(), Ok(None));
+    }
+    frames.add(Bytes::from_static(&[30 << 2 | 2]));
+    assert!(frames.next().unwrap_err().to_string().contains("at most 100"));
+    let mut frames = Frames::new(100);
+    frames.add(Bytes::from_static(&[3]));
+    assert!(frames.next().is_err(), "there is no such kind");
+}
+
+#[test]
 fn fields_of_a_later_version_are_passed_over() {
-    let mut buffer = BytesMut::new();
+    let mut buffer = Outbox::default();
     put_up(Up::Beat { number: 9 }, usize::MAX, &mut buffer).unwrap();
-    let mut frame = heard(vec![buffer.freeze()]).remove(0).to_vec();
+    let mut frame = heard(vec![all(buffer).freeze()]).remove(0).to_vec();
     frame.extend([0xa2, 0x06, 3, b'n', b'e', b'w']); // field 100
     assert!(matches!(Reader::new(9).up(frame.into()), Ok(Up::Beat { number: 9 })));
 }
@@ -343,21 +392,21 @@ fn fields_of_a_later_version_are_passed_over() {
 #[test]
 fn what_is_too_long_is_named() {
     let mut frames = Frames::new(10);
-    frames.add(Bytes::from_static(&[11]));
+    frames.add(Bytes::from_static(&[11 << 2]));
     assert!(frames.next().unwrap_err().to_string().contains("at most 10"));
     let mut frames = Frames::new(usize::MAX);
     frames.add(Bytes::from_static(&[0xff; 5]));
     assert!(frames.next().is_err(), "no length is that long");
-    let mut buffer = BytesMut::new();
+    let mut buffer = Outbox::default();
     let (says, mut small) = (
         Says::Heartbeat(RecordHeartbeat { epoch: 1, step: StepId::sleep("", 1), attempt: 1, details: Payload::json("12345") }),
         Reader::new(4),
     );
     put_up(Up::Report { session: 1, says: says.clone() }, usize::MAX, &mut buffer).unwrap();
-    let frame = heard(vec![buffer.freeze()]).remove(0);
+    let frame = heard(vec![all(buffer).freeze()]).remove(0);
     assert!(small.up(frame.clone()).unwrap_err().to_string().contains("at most 4"));
     assert!(small.down(frame).is_err());
-    let mut nothing = BytesMut::new();
+    let mut nothing = Outbox::default();
     assert!(put_up(Up::Report { session: 1, says }, 9, &mut nothing).is_err() && nothing.is_empty());
 }
 

@@ -1,9 +1,9 @@
 //! Messages into bytes.
 
 use super::bodies::*;
-use super::{Down, Up, VERSION, Welcome};
+use super::{Down, Outbox, Up, VERSION, Welcome};
 use crate::host::{Opening, Says, SessionId, ToHost, What};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use prost::Message;
 use std::time::Duration;
 use steadfast_kernel::{Attempt, Completion, Entry, Event, Failure, Payload, Record, StepId, TakeTurn, Timestamp, Wait};
@@ -15,7 +15,7 @@ const PART_BYTES: usize = 256 << 10;
 const WEIGHT: usize = 64;
 
 /// Appends what a server says.
-pub(crate) fn put_down(down: Down, buffer: &mut BytesMut) {
+pub(crate) fn put_down(down: Down, outbox: &mut Outbox) {
     let kind = match down {
         Down::Welcome(Welcome { payload_bytes_max, message_bytes_max, heartbeat_every, now }) => DownKind::Welcome(WelcomeBody {
             version: VERSION,
@@ -24,24 +24,30 @@ pub(crate) fn put_down(down: Down, buffer: &mut BytesMut) {
             heartbeat_every_us: micros(heartbeat_every),
             now: now.as_micros(),
         }),
-        Down::Open { session, opening } => return put_opening(session, *opening, buffer),
+        Down::Open { session, opening } => return put_opening(session, *opening, outbox),
         Down::Tell { session, message } => DownKind::Tell(TellBody { session, kind: Some(told(message)) }),
         Down::Ask { session, question } => DownKind::Ask(AskBody { session, question }),
-        Down::Beat { number, now } => DownKind::Beat(BeatBody { number, now: now.as_micros() }),
+        Down::Beat { number, now } => {
+            let kind = DownKind::Beat(BeatBody { number, now: now.as_micros() });
+            return outbox.put_urgent(&DownBody { kind: Some(kind) });
+        }
         Down::Bye { why, for_good } => DownKind::Bye(ByeBody { why, for_good }),
     };
-    put(&DownBody { kind: Some(kind) }, buffer);
+    outbox.put(&DownBody { kind: Some(kind) });
 }
 
 /// Appends what a worker says.
 ///
 /// # Errors
 /// How many bytes it would have, if that is more than the server takes: then nothing is appended.
-pub(crate) fn put_up(up: Up, max: usize, buffer: &mut BytesMut) -> Result<(), usize> {
+pub(crate) fn put_up(up: Up, max: usize, outbox: &mut Outbox) -> Result<(), usize> {
     let kind = match up {
         Up::Report { session, says } => said(session, says),
         Up::Attempts { question, attempts } => UpKind::Attempts(AttemptsBody { question, attempts: all(&attempts) }),
-        Up::Beat { number } => UpKind::Beat(number),
+        Up::Beat { number } => {
+            outbox.put_urgent(&UpBody { kind: Some(UpKind::Beat(number)) });
+            return Ok(());
+        }
         Up::Drain => UpKind::Drain(true),
         Up::Bye => UpKind::Bye(true),
     };
@@ -50,12 +56,8 @@ pub(crate) fn put_up(up: Up, max: usize, buffer: &mut BytesMut) -> Result<(), us
     if length > max {
         return Err(length);
     }
-    put(&body, buffer);
+    outbox.put(&body);
     Ok(())
-}
-
-fn put(message: &impl Message, buffer: &mut BytesMut) {
-    let _the_buffer_grows = message.encode_length_delimited(buffer);
 }
 
 /// About how much of a queue it takes up.
@@ -96,7 +98,7 @@ pub(crate) fn weigh_up(bytes: &Bytes) -> usize {
     WEIGHT + bytes.len()
 }
 
-fn put_opening(session: SessionId, opening: Opening, buffer: &mut BytesMut) {
+fn put_opening(session: SessionId, opening: Opening, outbox: &mut Outbox) {
     let Opening { run, workflow, definition, epoch, generations, supplied, details, paused, retried, unsure_until, script, .. } = opening;
     let generation = |(step, number): (&StepId, &u32)| AttemptBody { step: step.to_string(), attempt: *number };
     let open = OpenBody {
@@ -112,8 +114,8 @@ fn put_opening(session: SessionId, opening: Opening, buffer: &mut BytesMut) {
         retried_seq: retried.map_or(0, |(_, seq)| seq),
         unsure_until,
     };
-    put(&DownBody { kind: Some(DownKind::Open(open)) }, buffer);
-    let mut parts = Parts { session, size: 0, part: MoreBody { session, ..MoreBody::default() }, buffer };
+    outbox.put(&DownBody { kind: Some(DownKind::Open(open)) });
+    let mut parts = Parts { session, size: 0, part: MoreBody { session, ..MoreBody::default() }, outbox };
     for (step, payload) in &supplied {
         parts.make_room(payload.len());
         parts.part.supplied.push(named(step, payload));
@@ -135,7 +137,7 @@ struct Parts<'a> {
     session: SessionId,
     size: usize,
     part: MoreBody,
-    buffer: &'a mut BytesMut,
+    outbox: &'a mut Outbox,
 }
 
 impl Parts<'_> {
@@ -150,7 +152,7 @@ impl Parts<'_> {
     fn flush(&mut self) {
         let next = MoreBody { session: self.session, ..MoreBody::default() };
         let part = std::mem::replace(&mut self.part, next);
-        put(&DownBody { kind: Some(DownKind::More(part)) }, self.buffer);
+        self.outbox.put(&DownBody { kind: Some(DownKind::More(part)) });
     }
 }
 

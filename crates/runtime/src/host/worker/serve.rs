@@ -3,10 +3,10 @@
 use super::lease::{Due, Lease};
 use super::time::ServerTime;
 use super::{Parted, Worker};
-use crate::host::remote::{CHUNK_BYTES, CHUNK_BYTES_MAX, Duplex};
-use crate::host::wire::{Broken, Down, Frames, Reader, Up, Welcome, put_up};
+use crate::host::remote::Duplex;
+use crate::host::wire::{Broken, Down, Frames, Outbox, Reader, Up, Welcome, put_up};
 use crate::host::{Host, Line, Opening, Report, Says, SessionId, ToHost};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ struct Serving<'a> {
     reports: Option<mpsc::UnboundedSender<Report>>,
     lines: BTreeMap<SessionId, Line>,
     /// What is to be sent.
-    buffer: BytesMut,
+    outbox: Outbox,
     draining: bool,
 }
 
@@ -57,7 +57,7 @@ impl Worker {
             host: None,
             reports: Some(reports),
             lines: BTreeMap::new(),
-            buffer: BytesMut::new(),
+            outbox: Outbox::default(),
             draining: false,
         };
         let mut duplex = duplex;
@@ -94,15 +94,15 @@ impl Serving<'_> {
                 self.bid_farewell(outgoing).await;
                 return Parted::Drained;
             }
-            let has_room = self.buffer.len() < CHUNK_BYTES;
+            let has_room = !self.outbox.is_full();
             tokio::select! {
                 biased;
                 due = self.lease.due() => match due {
                     Due::Over => return Parted::Silent,
                     Due::Beat(number) => self.say(Up::Beat { number }),
                 },
-                permit = outgoing.reserve(), if !self.buffer.is_empty() => match permit {
-                    Ok(permit) => permit.send(self.buffer.split_to(self.buffer.len().min(CHUNK_BYTES_MAX)).freeze()),
+                permit = outgoing.reserve(), if !self.outbox.is_empty() => match permit {
+                    Ok(permit) => drop(self.outbox.take().map(|chunk| permit.send(chunk))),
                     Err(_) => return Parted::Ended,
                 },
                 chunk = incoming.recv() => match chunk {
@@ -126,8 +126,7 @@ impl Serving<'_> {
     /// Nothing is left: the server hears of it, after all that was said before.
     async fn bid_farewell(&mut self, outgoing: &mpsc::Sender<Bytes>) {
         self.say(Up::Bye);
-        while !self.buffer.is_empty() {
-            let chunk = self.buffer.split_to(self.buffer.len().min(CHUNK_BYTES_MAX)).freeze();
+        while let Some(chunk) = self.outbox.take() {
             tokio::select! {
                 biased;
                 sent = outgoing.send(chunk) => if sent.is_err() { break },
@@ -143,7 +142,7 @@ impl Serving<'_> {
     }
 
     fn say(&mut self, up: Up) {
-        let _it_is_short = put_up(up, usize::MAX, &mut self.buffer);
+        let _it_is_short = put_up(up, usize::MAX, &mut self.outbox);
     }
 
     /// Passes on what a session says. A turn that is longer than the server takes cannot be recorded: its run waits.
@@ -152,7 +151,7 @@ impl Serving<'_> {
             self.lines.remove(&session);
         }
         let max = self.welcome.map_or(usize::MAX, |welcome| welcome.message_bytes_max);
-        if let Err(bytes) = put_up(Up::Report { session, says }, max, &mut self.buffer) {
+        if let Err(bytes) = put_up(Up::Report { session, says }, max, &mut self.outbox) {
             self.lines.remove(&session);
             let expected = format!("what is recorded at once to have at most {max} bytes (workers.message_bytes_max)");
             let wait = Wait::Mismatch { at: 0, expected, found: format!("{bytes} bytes") };

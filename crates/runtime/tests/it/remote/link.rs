@@ -130,9 +130,9 @@ async fn pass(mut chunk: Bytes, to: &mpsc::Sender<Bytes>, passed: &AtomicUsize, 
     true
 }
 
-/// The first message of a chunk, with its length.
+/// The first frame of a chunk, with its head.
 pub(crate) fn message(chunk: &mut Bytes) -> Bytes {
     let head = 1 + chunk.iter().take_while(|byte| *byte & 0x80 != 0).count();
     let length = chunk[..head].iter().rev().fold(0_usize, |length, byte| length << 7 | usize::from(byte & 0x7f));
-    chunk.split_to((head + length).min(chunk.len()))
+    chunk.split_to((head + (length >> 2)).min(chunk.len()))
 }

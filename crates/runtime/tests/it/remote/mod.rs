@@ -7,5 +7,6 @@ mod lost;
 mod programs;
 mod rate;
 mod same;
+mod slow;
 mod waiting;
 mod world;

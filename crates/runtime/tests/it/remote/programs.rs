@@ -225,6 +225,12 @@ async fn large(context: Context, _: Payload) -> Outcome {
     step(&context, "small").await
 }
 
+/// Has a long journal when it holds.
+async fn heavy(context: Context, _: Payload) -> Outcome {
+    large(context.clone(), Payload::json("null")).await?;
+    holding(&context, "hold").await
+}
+
 /// Returns so much at once that it does not fit into one message.
 async fn huge(context: Context, _: Payload) -> Outcome {
     let big = || async { Ok(Payload::json(vec![b'7'; 1 << 20])) }.boxed();
@@ -248,7 +254,7 @@ pub(crate) fn all() -> Registry {
             );
         )+};
     }
-    add!(everything, holds, ten, undoes, once, waits, sleeps, child, continues, large, huge);
+    add!(everything, holds, ten, undoes, once, waits, sleeps, child, continues, large, heavy, huge);
     let manual = Registered::new(Arc::new(Fun(|context, input| holds(context, input).boxed())));
     registry.insert(WorkflowName::new("manual").unwrap(), Registered { recovery: Recovery::Manual, ..manual });
     registry

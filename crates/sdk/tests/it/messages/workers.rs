@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use steadfast::messages::memory::{Faults, Memory as Network};
 use steadfast::messages::{Incoming, wire};
 use steadfast::worker::{Parted, Worker, WorkerBuilder};
-use steadfast::{Ctx, Engine, Failure, SECOND, Status, VirtualClock, Wait, memory, workflow};
+use steadfast::{Ctx, Engine, Failure, MINUTE, SECOND, Status, VirtualClock, Wait, memory, workflow};
 use tokio::sync::Notify;
 
 #[workflow]
@@ -132,6 +132,43 @@ async fn a_call_is_the_same_request_whichever_worker_makes_it() {
     go_on.notify_one();
     assert_eq!(run.result::<String>().await.unwrap(), "done");
     assert_eq!(*asked.lock().unwrap(), ["server"], "one request, on behalf of the server");
+}
+
+#[workflow]
+async fn scan(ctx: Ctx, pages: usize) -> Result<usize, Failure> {
+    let mut bytes = 0;
+    for _ in 0..pages {
+        bytes += ctx.step("page", || async { Ok::<_, Failure>("7".repeat(900 << 10)) }).await?.len();
+    }
+    let last: usize = ctx
+        .step("last", || async { Ok::<_, Failure>(SCANS.fetch_add(1, Ordering::SeqCst) as usize) })
+        .await?;
+    Ok(bytes + last)
+}
+
+static SCANS: AtomicU32 = AtomicU32::new(0);
+
+#[tokio::test(start_paused = true)]
+async fn a_line_that_is_slow_is_no_line_that_is_dead() {
+    let (network, store) = (Network::new(7), memory::Memory::new());
+    network.set_both("w1", "server", Faults { rate: Some(200 << 10), ..Faults::default() });
+    let server = server(&network, &store).await;
+    let worker = worker(&network, "w1").heartbeat(6 * SECOND).register(scan).start().await.unwrap();
+    until("the worker is there", async || !server.workers().is_empty()).await;
+    let since = server.workers()[0].since;
+    let began = tokio::time::Instant::now();
+    let mut runs = Vec::new();
+    for id in ["scan-1", "scan-2", "scan-3"] {
+        runs.push(server.start("scan", &3).id(id).await.unwrap());
+    }
+    for run in &runs {
+        let bytes = tokio::time::timeout(MINUTE * 10, run.result::<usize>()).await.unwrap().unwrap();
+        assert!(bytes < 3 + 3 * (900 << 10));
+    }
+    assert!(began.elapsed() > 30 * SECOND, "{:?}", began.elapsed());
+    assert_eq!(server.workers()[0].since, since, "it was there all the time");
+    assert_eq!(SCANS.load(Ordering::SeqCst), 3);
+    drop(worker);
 }
 
 #[tokio::test(start_paused = true)]
