@@ -147,6 +147,8 @@ settings! {
         "whether other processes that connect may host runs whose code is not here; who may use the API may connect";
     WORKERS_WORKFLOWS = "workers.workflows", "STEADFAST_WORKERS_WORKFLOWS", None, Kind::List, "", false,
         "workflows that workers bring: their runs can be started before the first of these workers has come, and wait for it";
+    WORKERS_MAX = "workers.max", "STEADFAST_WORKERS_MAX", None, Kind::Count, "1000", false,
+        "how many workers may be connected at once; one that comes beyond that tries again later";
     WORKERS_RUNS_MAX = "workers.runs_max", "STEADFAST_WORKERS_RUNS_MAX", None, Kind::Count, "10000", false,
         "how many runs one worker hosts at once at the most, whatever it says itself";
     WORKERS_MESSAGE_BYTES_MAX = "workers.message_bytes_max", "STEADFAST_WORKERS_MESSAGE_BYTES_MAX", None, Kind::Bytes, "32MiB", false,
@@ -227,6 +229,7 @@ mod tests {
             (KEYS_KEPT_FOR, crate::duration::exact(engine.keys_kept_for)),
             (EXPIRE_BATCH, engine.expire_batch.to_string()),
             (RETRY_BATCH, engine.retry_batch.to_string()),
+            (WORKERS_MAX, engine.workers.workers_max.to_string()),
             (WORKERS_RUNS_MAX, engine.workers.sessions_max.to_string()),
             (WORKERS_MESSAGE_BYTES_MAX, format!("{}MiB", engine.workers.message_bytes_max >> 20)),
             (WORKERS_QUEUED_BYTES_MAX, format!("{}MiB", engine.workers.queued_bytes_max >> 20)),

@@ -36,6 +36,7 @@ fn of_workers(config: &Config) -> Result<Workers, Error> {
     let workflows = config.list(settings::WORKERS_WORKFLOWS).into_iter().map(WorkflowName::new);
     Ok(Workers {
         workflows: workflows.collect::<Result<_, _>>().map_err(wrong)?,
+        workers_max: config.number(settings::WORKERS_MAX),
         sessions_max: config.number(settings::WORKERS_RUNS_MAX),
         message_bytes_max: config.number(settings::WORKERS_MESSAGE_BYTES_MAX),
         queued_bytes_max: config.number(settings::WORKERS_QUEUED_BYTES_MAX),

@@ -150,7 +150,7 @@ impl Engine {
     /// Adds a workflow, or replaces the one of that name: runs that are opened from here on have the new code, and runs that waited for code of that name go on.
     pub fn register(&self, name: WorkflowName, registered: Registered) {
         self.parts.registry.insert(name.clone(), registered);
-        let _it_has_stopped = self.control.send(Control::Registered(name));
+        let _it_has_stopped = self.control.send(Control::Registered([name].into()));
     }
 
     /// The workflows that this process has the code of, by name.

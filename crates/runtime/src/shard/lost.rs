@@ -3,8 +3,9 @@
 //! A worker that is lost is a process that died: its runs are opened elsewhere from their journals, or are interrupted if they do not go on by themselves. One that
 //! drains has left nothing in flight, so what it gives back always goes on.
 
-use super::{Ask, Done, Health, Seat, Shard};
+use super::{Ask, Done, Health, Shard};
 use futures_util::FutureExt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{EntityId, Run, Wait, WorkflowName};
@@ -54,14 +55,25 @@ impl Shard {
         }
     }
 
-    /// There is code of that name now, or room for it: runs that waited for it are opened, as many as there is room for.
-    pub(super) fn host_again(&mut self, workflow: &WorkflowName) {
-        let waits = |seat: &Seat| matches!(&seat.blocked, Some(Wait::NoWorker { workflow: name, .. }) if name == workflow);
+    /// There is code of these names now, or room for it: runs that waited for it are opened, as many as there is room for.
+    pub(super) fn host_again(&mut self, workflows: &BTreeSet<WorkflowName>) {
+        let mut waiting: BTreeMap<WorkflowName, Vec<EntityId>> = BTreeMap::new();
+        for (id, seat) in &self.state.seats {
+            if let Some(Wait::NoWorker { workflow, .. }) = &seat.blocked
+                && workflows.contains(workflow)
+            {
+                waiting.entry(workflow.clone()).or_default().push(id.clone());
+            }
+        }
+        for (workflow, runs) in waiting {
+            self.host_these(&workflow, runs);
+        }
+    }
+
+    fn host_these(&mut self, workflow: &WorkflowName, runs: Vec<EntityId>) {
         let room = self.host.room(workflow);
-        let mut blocked = self.state.seats.iter().filter(|(_, seat)| waits(seat)).map(|(id, _)| id.clone());
-        let first: Vec<EntityId> = blocked.by_ref().take(room).collect();
-        let left = blocked.count();
-        for id in first {
+        let left = runs.len().saturating_sub(room);
+        for id in runs.into_iter().take(room) {
             self.seat(&id).blocked = None;
             self.host_soon(id);
         }
@@ -83,8 +95,7 @@ impl Shard {
     /// It is time to look again.
     pub(super) fn look_for_room(&mut self) {
         self.state.looks_for_room = false;
-        for workflow in self.host.wanted() {
-            self.host_again(&workflow);
-        }
+        let wanted = self.host.wanted();
+        self.host_again(&wanted);
     }
 }

@@ -294,7 +294,7 @@ impl Shard {
             biased;
             Some(control) = control.recv() => match control {
                 Control::Drain { reply } => self.drain(reply),
-                Control::Registered(workflow) => self.host_again(&workflow),
+                Control::Registered(workflows) => self.host_again(&workflows),
                 Control::Handled => self.call_handlers(),
                 Control::Stop => return false,
             },

@@ -2,6 +2,7 @@
 
 use super::{RunView, Waiter};
 use crate::error::Error;
+use std::collections::BTreeSet;
 use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::Preview;
 use steadfast_kernel::{Answer, Command, EntityId, LimitKey, Plan, PlanId, RetryRun, RunId, StartRun, WorkflowName};
@@ -34,8 +35,8 @@ pub(crate) enum Request {
 pub(crate) enum Control {
     /// Begin nothing new; answered when nothing is in flight.
     Drain { reply: oneshot::Sender<()> },
-    /// There is code of that name now, perhaps other code than before.
-    Registered(WorkflowName),
+    /// There is code of these names now, perhaps other code than before, or room for it.
+    Registered(BTreeSet<WorkflowName>),
     /// There is a handler for expiries where there was none.
     Handled,
     /// Stop, whatever is in flight.

@@ -23,6 +23,8 @@ pub enum Gone {
     Broken(String),
     /// It cannot be taken in.
     Refused(String),
+    /// So many others are there already, and more are not taken.
+    TooMany(usize),
     /// The engine has stopped.
     Stopped,
 }
@@ -30,7 +32,7 @@ pub enum Gone {
 impl Gone {
     /// True if it was lost in the middle of its work: nobody wanted it to go.
     pub fn is_lost(&self) -> bool {
-        !matches!(self, Gone::Left | Gone::Stopped | Gone::Refused(_))
+        !matches!(self, Gone::Left | Gone::Stopped | Gone::Refused(_) | Gone::TooMany(_))
     }
 
     /// True if nothing is left of what it hosted: it has said so itself, or there was nothing.
@@ -55,6 +57,7 @@ impl fmt::Display for Gone {
             Gone::Replaced => f.write_str("another worker of its name has come"),
             Gone::Broken(why) => write!(f, "what it said cannot be read: {why}"),
             Gone::Refused(why) => write!(f, "it cannot be taken in: {why}"),
+            Gone::TooMany(workers) => write!(f, "{workers} workers are connected already, and more are not taken (workers.max)"),
             Gone::Stopped => f.write_str("the engine has stopped"),
         }
     }

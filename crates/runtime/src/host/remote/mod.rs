@@ -57,6 +57,8 @@ impl Duplex {
 pub struct Workers {
     /// Workflows that workers bring: a run of them may be started while none of these workers is here, and waits for one.
     pub workflows: BTreeSet<WorkflowName>,
+    /// How many workers may be connected at once. One that comes beyond that tries again later.
+    pub workers_max: usize,
     /// How many runs one worker hosts at most, whatever it says itself.
     pub sessions_max: usize,
     /// How long a message may be. There is always room for a payload and what goes with it.
@@ -67,19 +69,23 @@ pub struct Workers {
 
 impl Default for Workers {
     fn default() -> Self {
-        Workers { workflows: BTreeSet::new(), sessions_max: 10_000, message_bytes_max: 32 << 20, queued_bytes_max: 64 << 20 }
+        Workers {
+            workflows: BTreeSet::new(),
+            workers_max: 1000,
+            sessions_max: 10_000,
+            message_bytes_max: 32 << 20,
+            queued_bytes_max: 64 << 20,
+        }
     }
 }
 
 impl Workers {
     /// Checks that every limit lets something through.
     pub(crate) fn validate(&self) -> Result<(), String> {
-        match () {
-            () if self.sessions_max == 0 => Err("workers.sessions_max is 0, which lets nothing through; it must be at least 1".into()),
-            () if self.queued_bytes_max == 0 => {
-                Err("workers.queued_bytes_max is 0, which lets nothing through; it must be at least 1".into())
-            }
-            () => Ok(()),
+        let limits = [("workers_max", self.workers_max), ("sessions_max", self.sessions_max), ("queued_bytes_max", self.queued_bytes_max)];
+        match limits.iter().find(|(_, limit)| *limit == 0) {
+            Some((name, _)) => Err(format!("workers.{name} is 0, which lets nothing through; it must be at least 1")),
+            None => Ok(()),
         }
     }
 }
@@ -192,10 +198,9 @@ impl Pool {
         if inner.wanted.is_empty() || peer.room() < peer.worth_telling() {
             return; // the shard looks by itself once in a while
         }
-        let offered: Vec<_> = inner.wanted.iter().filter(|workflow| peer.offers(workflow)).cloned().collect();
-        for workflow in offered {
-            inner.wanted.remove(&workflow);
-            self.tell(Control::Registered(workflow));
+        let offered: BTreeSet<_> = inner.wanted.extract_if(.., |workflow| peer.offers(workflow)).collect();
+        if !offered.is_empty() {
+            self.tell(Control::Registered(offered));
         }
     }
 
@@ -254,6 +259,9 @@ impl Pool {
             return Err(Gone::Stopped);
         }
         self.replace(&mut inner, &hello);
+        if inner.peers.len() >= self.settings.workers_max {
+            return Err(Gone::TooMany(inner.peers.len()));
+        }
         hello.offers.iter().for_each(|offer| inner.learn(offer.clone()));
         inner.lines += 1;
         let peer = Arc::new(Peer::new(self, inner.lines, hello, queue));
@@ -265,9 +273,7 @@ impl Pool {
     /// A worker was heard for the first time: it may be given runs, and those that waited for its code are.
     fn ready(&self, peer: &Peer) {
         peer.ready();
-        for offer in peer.all_offers() {
-            self.tell(Control::Registered(offer.workflow.clone()));
-        }
+        self.tell(Control::Registered(peer.workflows().cloned().collect())); // all at once: whoever waits is looked for once
     }
 }
 

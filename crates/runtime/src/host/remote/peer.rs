@@ -128,8 +128,8 @@ impl Peer {
         self.ready.load(Ordering::Acquire) && !self.draining.load(Ordering::Acquire) && !self.is_gone()
     }
 
-    pub(super) fn all_offers(&self) -> impl Iterator<Item = &Offer> {
-        self.offers.values()
+    pub(super) fn workflows(&self) -> impl Iterator<Item = &WorkflowName> {
+        self.offers.keys()
     }
 
     /// How many more runs it may be given. One that is behind with reading is given none, so that journals do not pile up for it.

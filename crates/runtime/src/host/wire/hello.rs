@@ -15,6 +15,12 @@ const NAME_MAX: usize = 128;
 /// The most workflows that one worker brings.
 const OFFERS_MAX: usize = 10_000;
 
+/// The most versions of definitions that one worker brings, of all workflows.
+const VERSIONS_MAX: usize = 100_000;
+
+/// The longest name of a version, in bytes.
+const VERSION_BYTES_MAX: usize = 128;
+
 /// Heartbeats that make sense: below, a busy machine is taken for a dead one; above, nobody hears of a dead one.
 const HEARTBEATS: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(600);
 
@@ -124,6 +130,10 @@ impl Hello {
         Ok(hello)
     }
 
+    fn versions(&self) -> impl Iterator<Item = &String> {
+        self.offers.iter().filter_map(|offer| offer.versions.as_ref()).flatten()
+    }
+
     /// Checks that it can be.
     ///
     /// # Errors
@@ -134,6 +144,12 @@ impl Hello {
             () if !name_fits => format!("the name of a worker has 1 to {NAME_MAX} bytes and no control characters"),
             () if self.offers.is_empty() => "a worker without workflows has nothing to do; register one".into(),
             () if self.offers.len() > OFFERS_MAX => format!("a worker brings at most {OFFERS_MAX} workflows, not {}", self.offers.len()),
+            () if self.versions().count() > VERSIONS_MAX => {
+                format!("a worker brings at most {VERSIONS_MAX} versions of definitions, not {}", self.versions().count())
+            }
+            () if self.versions().any(|version| version.len() > VERSION_BYTES_MAX) => {
+                format!("the name of a version of a definition has at most {VERSION_BYTES_MAX} bytes")
+            }
             () if self.sessions_max == 0 => "sessions_max is 0, which lets nothing through; it must be at least 1".into(),
             () if !HEARTBEATS.contains(&self.heartbeat) => {
                 format!("the heartbeat of a worker is {:?} to {:?}, not {:?}", HEARTBEATS.start(), HEARTBEATS.end(), self.heartbeat)

@@ -414,10 +414,14 @@ fn what_is_too_long_is_named() {
 fn a_hello_that_cannot_be_is_refused_with_a_reason() {
     let offer = Offer::new(WorkflowName::new("checkout").unwrap());
     let good = Hello { name: "w".into(), process: 0, offers: vec![offer], sessions_max: 1, heartbeat: Duration::from_secs(1) };
+    let versions = |versions| vec![Offer { versions: Some(versions), ..good.offers[0].clone() }];
     let bad = [
         Hello { name: String::new(), ..good.clone() },
         Hello { name: "a\nb".into(), ..good.clone() },
         Hello { offers: Vec::new(), ..good.clone() },
+        Hello { offers: vec![good.offers[0].clone(); 10_001], ..good.clone() },
+        Hello { offers: versions((0..100_001).map(|number| number.to_string()).collect()), ..good.clone() },
+        Hello { offers: versions(["7".repeat(129)].into()), ..good.clone() },
         Hello { sessions_max: 0, ..good.clone() },
         Hello { heartbeat: Duration::ZERO, ..good.clone() },
         Hello { heartbeat: Duration::MAX, ..good.clone() },

@@ -41,6 +41,26 @@ async fn a_hello_that_cannot_be_is_refused_for_good() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_worker_too_many_may_come_later() {
+    let few = |config: &mut steadfast_runtime::Config| config.workers.workers_max = 2;
+    let world = World::with(Memory::new(), VirtualClock::start(), Registry::default(), few).await;
+    let one = Link::new(&world.engine, &world.worker("w1"));
+    let two = Link::new(&world.engine, &world.worker("w2"));
+    until("both are there", async || world.engine.workers().len() == 2).await;
+    let (server, there) = Duplex::pair(8);
+    let gone = tokio::spawn(world.engine.attach(world.worker("w3").hello(), server));
+    let parted = world.worker("w3").serve(there, std::future::pending()).await;
+    assert_eq!(gone.await.unwrap(), Gone::TooMany(2));
+    assert!(matches!(&parted, Parted::Dismissed { for_good: false, why } if why.contains("workers.max")), "{parted}");
+    let _again = Link::new(&world.engine, &world.worker("w2")); // takes the place of the other
+    assert_eq!(two.gone.await.unwrap(), Gone::Replaced);
+    one.set(Mode::Cut);
+    one.gone.await.unwrap();
+    let _third = Link::new(&world.engine, &world.worker("w3"));
+    until("there is room for it", async || world.engine.workers().iter().any(|worker| worker.name == "w3")).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_worker_that_says_nothing_at_all_is_given_nothing() {
     let world = World::new().await;
     let (server, mut there) = Duplex::pair(8);
