@@ -117,8 +117,15 @@ pub(crate) enum Says {
     Closed,
     /// Of the server alone: the worker that hosted the run is gone.
     Lost,
-    /// Of the server alone: the worker that hosted the run drains, and has ended the session.
+    /// The session has ended because it had to: nothing of it is in flight or left to record, and its run goes on elsewhere.
     GivenBack,
+}
+
+impl Says {
+    /// True if the session says no more.
+    pub(crate) fn is_last(&self) -> bool {
+        matches!(self, Says::Blocked(_) | Says::Closed | Says::Lost | Says::GivenBack)
+    }
 }
 
 /// Opens sessions.

@@ -93,6 +93,8 @@ impl Drop for Farewell {
 enum Exit {
     /// Everything is recorded.
     Done,
+    /// It had to drain, and nothing is in flight.
+    Drained,
     /// The code and the journal do not fit.
     Blocked(Wait),
 }
@@ -145,9 +147,11 @@ impl Session {
         let _it_is_the_first = self.board.set(Arc::downgrade(&workflow.board));
         let exit = self.drive(&mut workflow, opening).await;
         workflow.close();
-        if let Exit::Blocked(wait) = exit {
-            farewell.last = Some(self.report(Says::Blocked(wait)));
-        }
+        farewell.last = Some(self.report(match exit {
+            Exit::Done => Says::Closed,
+            Exit::Drained => Says::GivenBack,
+            Exit::Blocked(wait) => Says::Blocked(wait),
+        }));
     }
 
     async fn drive(&mut self, workflow: &mut Workflow, opening: Opening) -> Exit {
@@ -163,7 +167,7 @@ impl Session {
                 self.take_turn(workflow).await;
             }
             if self.draining && self.turn.is_none() && !workflow.board.is_busy() {
-                return Exit::Done;
+                return Exit::Drained;
             }
             match self.next(workflow).await {
                 News::Progress => {}

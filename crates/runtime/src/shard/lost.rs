@@ -26,8 +26,11 @@ impl Shard {
         self.give_away(id, manual);
     }
 
-    /// The worker that hosted a run drains, and nothing of the run is in flight there.
+    /// A session has ended because its process drains, and nothing of the run is in flight there.
     pub(super) fn given_back(&mut self, id: &EntityId) {
+        if self.seat(id).leaving.is_some() {
+            return self.closed(id); // it was asked to go before, and nobody need host it
+        }
         self.end_in_good_order(id);
         self.give_away(id, false);
     }

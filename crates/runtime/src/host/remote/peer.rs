@@ -259,15 +259,11 @@ impl Peer {
 
     /// What one of its sessions says, for the shard. What is not, or no longer, its session is dropped.
     pub(super) fn report(&self, pool: &Pool, session: SessionId, says: Says, weight: Option<OwnedSemaphorePermit>) {
-        let over = matches!(says, Says::Closed | Says::Blocked(_));
+        let over = says.is_last();
         let mut state = self.state.lock();
         let run = if over { state.sessions.remove(&session) } else { state.sessions.get(&session).cloned() };
         drop(state);
         let Some(run) = run else { return };
-        let says = match says {
-            Says::Closed if self.draining.load(Ordering::Acquire) => Says::GivenBack,
-            says => says,
-        };
         let _shard_is_gone = pool.reports.send(Report { run, session, says, weight });
         if over {
             pool.metrics.sessions.decrement(1.0);

@@ -31,7 +31,7 @@ pub(super) enum DownKind {
 /// What a worker says.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct UpBody {
-    #[prost(oneof = "UpKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9")]
+    #[prost(oneof = "UpKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10")]
     pub(super) kind: Option<UpKind>,
 }
 
@@ -57,6 +57,9 @@ pub(super) enum UpKind {
     Drain(bool),
     #[prost(bool, tag = "9")]
     Bye(bool),
+    /// The session.
+    #[prost(uint64, tag = "10")]
+    GivenBack(u64),
 }
 
 /// Who a worker is and what it brings.

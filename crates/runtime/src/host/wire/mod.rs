@@ -4,7 +4,7 @@
 //!   worker: Hello (before the line, by whoever opens it)
 //!   server: Welcome | Bye
 //!   server: Open … More*   Tell   Ask        Beat (answers each beat of the worker)
-//!   worker: Turn  Failed  Heartbeat  Blocked  Closed   Attempts   Beat   Drain   Bye
+//!   worker: Turn  Failed  Heartbeat  Blocked  Closed  GivenBack   Attempts   Beat   Drain   Bye
 //! ```
 //!
 //! Beats pass by all that waits, also in the middle of a long message: who has much to say does not seem dead for it.

@@ -130,6 +130,7 @@ impl Reader {
             }
             UpKind::Blocked(body) => Up::Report { session: body.session, says: Says::Blocked(blocked(body)?) },
             UpKind::Closed(session) => Up::Report { session, says: Says::Closed },
+            UpKind::GivenBack(session) => Up::Report { session, says: Says::GivenBack },
             UpKind::Attempts(AttemptsBody { question, attempts }) => Up::Attempts { question, attempts: all(attempts) },
             UpKind::Beat(number) => Up::Beat { number },
             UpKind::Drain(_) => Up::Drain,

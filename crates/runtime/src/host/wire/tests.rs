@@ -143,6 +143,7 @@ fn says() -> impl Strategy<Value = Says> {
         option::of("[0-9a-f]{4}")
             .prop_map(|version| Says::Blocked(Wait::NoWorker { workflow: WorkflowName::new("checkout").unwrap(), version })),
         Just(Says::Closed),
+        Just(Says::GivenBack),
     ]
 }
 

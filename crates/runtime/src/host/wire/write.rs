@@ -227,7 +227,8 @@ fn said(session: SessionId, says: Says) -> UpKind {
             details: Some(beat.details.into()),
         }),
         Says::Blocked(wait) => UpKind::Blocked(blocked(session, wait)),
-        Says::Closed | Says::Lost | Says::GivenBack => UpKind::Closed(session),
+        Says::Closed | Says::Lost => UpKind::Closed(session),
+        Says::GivenBack => UpKind::GivenBack(session),
     }
 }
 

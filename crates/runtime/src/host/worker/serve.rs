@@ -147,7 +147,7 @@ impl Serving<'_> {
 
     /// Passes on what a session says. A turn that is longer than the server takes cannot be recorded: its run waits.
     fn report(&mut self, Report { session, says, .. }: Report) {
-        if matches!(says, Says::Closed | Says::Blocked(_)) {
+        if says.is_last() {
             self.lines.remove(&session);
         }
         let max = self.welcome.map_or(usize::MAX, |welcome| welcome.message_bytes_max);
@@ -211,7 +211,7 @@ impl Serving<'_> {
     fn open(&mut self, session: SessionId, opening: Opening) -> Result<(), Parted> {
         let Some(host) = &self.host else { return Err(Parted::Broken("a run was opened before the line stood".into())) };
         if self.draining {
-            self.say(Up::Report { session, says: Says::Closed }); // it was on its way when this one began to drain
+            self.say(Up::Report { session, says: Says::GivenBack }); // it was on its way when this one began to drain
             return Ok(());
         }
         let (run, workflow, version) = (opening.run.clone(), opening.workflow.clone(), opening.definition.clone());
