@@ -84,6 +84,16 @@ pub enum Refusal {
         /// How many there may be.
         max: usize,
     },
+    /// The letters of a route are as long as they may be.
+    #[error(
+        "the dead letters of route {route} would have more than {max} bytes together, which is all they may have; redrive or drop some of them first"
+    )]
+    LettersTooLong {
+        /// The route.
+        route: RouteName,
+        /// How many bytes they may have.
+        max: u64,
+    },
     /// No such key, or its time is over.
     #[error("there is no key {key}; it has expired, was deleted, or never was")]
     KeyNotFound {
@@ -192,7 +202,7 @@ impl Refusal {
             Refusal::WrongStatus { .. } | Refusal::TaskStatus { .. } => code::WRONG_STATUS,
             Refusal::StepNotFound { .. } => code::STEP_NOT_FOUND,
             Refusal::LetterNotFound { .. } => code::LETTER_NOT_FOUND,
-            Refusal::TooManyLetters { .. } => code::TOO_MANY_LETTERS,
+            Refusal::TooManyLetters { .. } | Refusal::LettersTooLong { .. } => code::TOO_MANY_LETTERS,
             Refusal::KeyNotFound { .. } => code::KEY_NOT_FOUND,
             Refusal::KeyOwned { .. } => code::KEY_OWNED,
             Refusal::KeyChanged { .. } => code::KEY_CHANGED,

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 /// The version of the fold. It rises whenever a journal comes to another state than before, or a state is written in another way: what was saved
 /// until then is not used any more.
-pub const FOLD: u32 = 6;
+pub const FOLD: u32 = 7;
 
 /// The state of an entity after an entry, as a store keeps it.
 #[derive(Clone, Debug, PartialEq)]

@@ -199,7 +199,9 @@ impl Error {
     /// The same as a failure of whoever asked: transient if it may pass, with the code that fits.
     pub fn to_failure(&self) -> Failure {
         let code = match self {
-            Error::Refused(Refusal::TooManyLetters { .. }) | Error::PayloadTooLarge { .. } | Error::Busy { .. } => Code::ResourceExhausted,
+            Error::Refused(Refusal::TooManyLetters { .. } | Refusal::LettersTooLong { .. })
+            | Error::PayloadTooLarge { .. }
+            | Error::Busy { .. } => Code::ResourceExhausted,
             Error::NotDelivered { failure, .. } => return failure.clone(),
             Error::InvalidId(_) | Error::InvalidSetting(_) | Error::InvalidInput { .. } => Code::InvalidArgument,
             error if error.is_retryable() => Code::Unavailable,

@@ -25,6 +25,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// How many letters a route may have. What comes then is refused: whoever has it knows that nobody else does.
 pub const LETTERS_MAX: usize = 100_000;
 
+/// How long the messages of all letters of a route may be together, in bytes: as many letters of the longest messages would fill every disk.
+pub const LETTERS_BYTES_MAX: u64 = 1 << 30;
+
 /// How many commands are remembered, so that the same one again is answered and not refused.
 pub const COMMANDS_MAX: usize = 10_000;
 
@@ -39,6 +42,8 @@ pub struct RouteBox {
     pub route: RouteName,
     /// The sequence of the last entry.
     pub seq: Seq,
+    /// How long the messages of all letters are together, in bytes.
+    pub bytes: u64,
     /// Every letter that is here, by the sequence of its arrival.
     pub letters: BTreeMap<Seq, Kept>,
     /// The letter of each message that has one.
@@ -55,11 +60,13 @@ pub struct Kept {
     pub message: String,
     /// How many attempts there were in all.
     pub attempts: Attempt,
+    /// How long its message is, in bytes.
+    pub bytes: u64,
 }
 
 impl RouteBox {
     fn new(route: &RouteName) -> Self {
-        RouteBox { route: route.clone(), seq: 0, letters: BTreeMap::new(), messages: BTreeMap::new(), commands: VecDeque::new() }
+        RouteBox { route: route.clone(), seq: 0, bytes: 0, letters: BTreeMap::new(), messages: BTreeMap::new(), commands: VecDeque::new() }
     }
 
     fn remember(&mut self, letter: Seq, done: &str, origin: &Origin) {
@@ -72,6 +79,7 @@ impl RouteBox {
 
     fn remove(&mut self, letter: Seq) -> Option<()> {
         let kept = self.letters.remove(&letter)?;
+        self.bytes = self.bytes.saturating_sub(kept.bytes);
         self.messages.remove(&kept.message).map(drop)
     }
 }
@@ -112,7 +120,14 @@ fn add(route: &RouteName, state: Option<&RouteBox>, letter: Letter, now: Timesta
     if state.is_some_and(|letters| letters.letters.len() >= LETTERS_MAX) {
         return Err(Refusal::TooManyLetters { route: route.clone(), max: LETTERS_MAX });
     }
+    if state.map_or(0, |letters| letters.bytes).saturating_add(length(&letter)) > LETTERS_BYTES_MAX {
+        return Err(Refusal::LettersTooLong { route: route.clone(), max: LETTERS_BYTES_MAX });
+    }
     Ok(decided(seq, now, Event::LetterAdded(Box::new(letter)), Answer::Kept { letter: seq + 1 }))
+}
+
+fn length(letter: &Letter) -> u64 {
+    letter.payload.bytes.len() as u64
 }
 
 fn failed(letter: Seq, kept: &Kept, attempts: Attempt, mut failure: crate::Failure) -> Event {
@@ -178,7 +193,9 @@ pub fn evolve(route: &RouteName, state: Option<Box<RouteBox>>, entry: &Entry) ->
             if letters.messages.insert(message.clone(), entry.seq).is_some() {
                 return Err(wrong("the message has a letter already"));
             }
-            letters.letters.insert(entry.seq, Kept { message, attempts: letter.attempt });
+            let bytes = length(letter);
+            letters.bytes = letters.bytes.saturating_add(bytes);
+            letters.letters.insert(entry.seq, Kept { message, attempts: letter.attempt, bytes });
         }
         Event::LetterFailed { letter, attempt, .. } => letters.letters.get_mut(letter).ok_or_else(no_such)?.attempts = *attempt,
         Event::LetterRedriven { letter, origin } => {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::support::routes::{about, add, dropped, fail, letter_of, mail, redriven};
-use steadfast_kernel::route::{COMMANDS_MAX, LETTERS_MAX, RouteBox, decide, evolve};
+use steadfast_kernel::route::{COMMANDS_MAX, LETTERS_BYTES_MAX, LETTERS_MAX, RouteBox, decide, evolve};
 use steadfast_kernel::{Direction, MessageKind, RouteName};
 
 fn added(request: &str) -> Event {
@@ -121,6 +121,22 @@ fn a_full_box_refuses_and_says_so() {
     assert_eq!(refusal, Refusal::TooManyLetters { route: mail(), max: LETTERS_MAX });
     assert_eq!((refusal.code(), refusal.to_string().contains("redrive or drop")), (code::TOO_MANY_LETTERS, true));
     assert!(decide(&mail(), Some(&full), add("r-1"), at(70)).is_ok(), "what is here needs no room");
+}
+
+#[test]
+fn messages_are_kept_up_to_so_many_bytes_together() {
+    let mut full = state(&two()).unwrap();
+    let one = full.letters[&1].bytes;
+    assert!(one > 0 && full.bytes == 2 * one, "two of the same length");
+    full.bytes = LETTERS_BYTES_MAX - one;
+    assert!(decide(&mail(), Some(&full), add("r-3"), at(70)).is_ok(), "it fits exactly");
+    full.bytes += 1;
+    let refusal = decide(&mail(), Some(&full), add("r-3"), at(70)).expect_err("there is no room");
+    assert_eq!(refusal, Refusal::LettersTooLong { route: mail(), max: LETTERS_BYTES_MAX });
+    assert_eq!((refusal.code(), refusal.to_string().contains("redrive or drop")), (code::TOO_MANY_LETTERS, true));
+    assert!(decide(&mail(), Some(&full), add("r-1"), at(70)).is_ok(), "what is here needs no room");
+    let without = [two(), vec![entry(3, 60, Event::LetterDropped { letter: 1, origin: Origin::default() })]].concat();
+    assert_eq!(state(&without).unwrap().bytes, one, "what is gone leaves room");
 }
 
 #[test]

@@ -173,9 +173,9 @@ impl Facts {
     }
 
     fn route(&mut self, letters: &RouteBox) {
-        let RouteBox { route: _, seq, letters, messages, commands } = letters;
+        let RouteBox { route: _, seq, bytes: _, letters, messages, commands } = letters;
         self.say("place", seq);
-        for (letter, Kept { message, attempts }) in letters {
+        for (letter, Kept { message, attempts, bytes: _ }) in letters {
             self.say("letter", format_args!("{letter} after {attempts} attempts: {message}"));
         }
         self.each("message", messages);
