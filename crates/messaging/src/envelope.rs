@@ -83,6 +83,9 @@ pub struct Hello {
     /// The longest frame that it takes, in bytes.
     #[prost(uint64, tag = "3")]
     pub frame_bytes_max: u64,
+    /// Why it does not take the connection, if it does not.
+    #[prost(message, optional, tag = "4")]
+    pub refused: Option<Error>,
 }
 
 /// A request, of a call or a tell.

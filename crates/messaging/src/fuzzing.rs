@@ -44,6 +44,7 @@ fn error(body: &Body) -> Option<&Error> {
     match body {
         Body::Reply(reply) => reply.error.as_ref(),
         Body::Close(close) => close.error.as_ref(),
+        Body::Hello(hello) => hello.refused.as_ref(),
         _ => None,
     }
 }
@@ -53,7 +54,8 @@ fn memory(body: &Body) -> usize {
     let variable = match body {
         Body::Hello(hello) => hello.node.capacity(),
         Body::Call(request) | Body::Tell(request) => {
-            request.route.capacity() + request.id.capacity() + request.trace.capacity() + request.payload.len()
+            let names = request.route.capacity() + request.id.capacity() + request.behalf.capacity();
+            names + request.trace.capacity() + request.payload.len()
         }
         Body::Reply(reply) => reply.payload.len(),
         Body::Open(open) => open.route.capacity() + open.trace.capacity() + open.payload.len(),

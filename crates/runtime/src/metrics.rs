@@ -116,6 +116,8 @@ metrics! {
     MESSAGES_RETRIED = "steadfast_messages_retried_total", Unit::Count, &[];
     /// Messages that became dead letters.
     MESSAGES_DEAD = "steadfast_messages_dead_total", Unit::Count, &[];
+    /// Dead letters of messages that could not be kept: they are in the log, and nowhere else.
+    MESSAGES_LOST = "steadfast_messages_lost_total", Unit::Count, &[];
     /// Requests that the inbox in memory knows.
     INBOX_ENTRIES = "steadfast_inbox_entries", Unit::Count, &[];
     /// What they take there, in bytes.

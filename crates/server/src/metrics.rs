@@ -47,5 +47,6 @@ pub(crate) fn measure_messages(counts: &NodeCounts) {
     }
     metrics::counter!(names::MESSAGES_RETRIED).absolute(totals.retries);
     metrics::counter!(names::MESSAGES_DEAD).absolute(totals.letters);
+    metrics::counter!(names::MESSAGES_LOST).absolute(totals.letters_lost);
     metrics::counter!(names::INBOX_FORGOTTEN).absolute(inbox.forgotten_early);
 }

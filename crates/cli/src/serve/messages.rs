@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use steadfast::messages::Post;
 use steadfast_kernel::{Code, Failure, code};
-use steadfast_messaging::wire::http2::ListenSettings;
+use steadfast_messaging::wire::http2::{ListenSettings, REFUSED_MAX};
 use steadfast_messaging::{Caller, Limits, Node};
 
 /// The node, which is not reached by anybody yet.
@@ -35,7 +35,7 @@ pub(super) async fn listen(config: &Config, node: &Node) -> Result<Option<String
     let tls = wires::of_port(config).map_err(unusable)?;
     let Some(address) = config.text(settings::MESSAGES_LISTEN) else { return Ok(None) };
     let mut listen = ListenSettings::default();
-    listen.connections_max = config.number(settings::MESSAGES_CONNECTIONS_MAX);
+    listen.connections_max = config.number(settings::MESSAGES_CONNECTIONS_MAX).saturating_add(REFUSED_MAX);
     let by_certificate = config.path(settings::MESSAGES_CLIENT_CA_FILE).is_some();
     if let Some(file) = config.path(settings::TOKEN_FILE).filter(|_| !by_certificate) {
         listen.authorize = Some(steadfast_server::authorize_by(&file).map_err(|error| super::with_code(&error, error.code()))?);

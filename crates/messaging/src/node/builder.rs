@@ -107,7 +107,7 @@ impl Builder {
             load: Load::default(),
             idle: Notify::new(),
             connections: Mutex::default(),
-            greeting: AtomicUsize::new(0),
+            seats: super::Seats::default(),
             peers: Mutex::default(),
             posting: AtomicUsize::new(0),
             posting_bytes: AtomicUsize::new(0),

@@ -2,7 +2,7 @@
 
 use super::outgoing::Outgoing;
 use super::peer::Known;
-use super::{Connected, Inner};
+use super::{Connected, Inner, Seat};
 use crate::envelope::{self, Body, Hello, Number, Reply};
 use crate::limits::FRAME_OVERHEAD;
 use crate::receiving::{Caller, Cancellable, Load};
@@ -47,6 +47,8 @@ pub(crate) struct Connection {
     dead_after: Duration,
     cut: CancellationToken,
     began_at: Instant,
+    /// Its place among the connections, until it is over: those who wait for what they asked for on it may remember it for longer.
+    seat: Mutex<Option<Seat>>,
     /// When something came last, in microseconds since it began.
     heard: AtomicU64,
 }
@@ -84,6 +86,14 @@ impl Connection {
     /// Answers a request; if there is no room, it comes again.
     pub(crate) fn reply_now(&self, number: u64, attempt: u32, outcome: Result<Bytes, Failure>) {
         let _it_comes_again = self.outgoing.try_push(&Body::Reply(reply(number, attempt, outcome)));
+    }
+
+    /// A call has ended for that attempt. If it was forgotten, a later attempt of it may run by now, and stays.
+    pub(crate) fn forget_call(&self, number: u64, attempt: u32) {
+        let mut calls = self.calls.lock();
+        if calls.get(&number).is_some_and(|call| call.attempt <= attempt) {
+            calls.remove(&number);
+        }
     }
 
     /// Says something small without which the other side does not go on. Whoever makes this side say so much without reading it is cut.
@@ -137,14 +147,26 @@ pub(super) struct Greeted {
     pub(super) rest: Vec<Bytes>,
 }
 
+fn hello(node: &Inner, refused: Option<&Failure>) -> Body {
+    let frame_bytes_max = (node.limits.payload_bytes_max + FRAME_OVERHEAD) as u64;
+    Body::Hello(Hello { version: envelope::VERSION, node: node.name.to_string(), frame_bytes_max, refused: refused.map(Into::into) })
+}
+
+/// Says why there is no connection, to somebody who has come; gives that back.
+pub(super) fn refuse(node: &Inner, link: &Link, failure: Failure) -> Failure {
+    let mut packet = bytes::BytesMut::new();
+    envelope::append(&mut packet, &hello(node, Some(&failure)));
+    let _it_has_gone = link.outgoing.try_send(packet.freeze());
+    failure
+}
+
 /// Says hello, and waits for the other side's.
 ///
 /// # Errors
 /// If the other side speaks otherwise, or ends.
 pub(super) async fn greet(node: &Inner, mut link: Link) -> Result<Greeted, Failure> {
     let mut packet = bytes::BytesMut::new();
-    let frame_bytes_max = (node.limits.payload_bytes_max + FRAME_OVERHEAD) as u64;
-    envelope::append(&mut packet, &Body::Hello(Hello { version: envelope::VERSION, node: node.name.to_string(), frame_bytes_max }));
+    envelope::append(&mut packet, &hello(node, None));
     let ended = || Failure::transient(format!("{} ended before it said hello", link.remote.address));
     link.outgoing.send(packet.freeze()).await.map_err(|_| ended())?;
     let bytes = link.incoming.recv().await.ok_or_else(ended)??;
@@ -157,13 +179,18 @@ pub(super) async fn greet(node: &Inner, mut link: Link) -> Result<Greeted, Failu
         Some(Body::Hello(hello)) if !crate::names::is_node(&hello.node) => {
             Err(strange("its name is empty, too long, or has characters that are not allowed"))
         }
+        Some(Body::Hello(Hello { refused: Some(error), .. })) => {
+            let mut failure = Failure::from(error);
+            failure.message = format!("{} refuses the link: {}", link.remote.address, failure.message);
+            Err(failure)
+        }
         Some(Body::Hello(hello)) => Ok(Greeted { hello, link, rest: frames }),
         _ => Err(Failure::transient(format!("{} did not say hello first", link.remote.address))),
     }
 }
 
 /// Makes a connection of a link and keeps it until it is cut.
-pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>) -> Arc<Connection> {
+pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>, seat: Seat) -> Arc<Connection> {
     let Greeted { hello, link, rest } = greeted;
     let Link { outgoing, incoming, remote } = link;
     let name: Arc<str> = hello.node.as_str().into();
@@ -184,6 +211,7 @@ pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>) -> A
         dead_after: node.limits.dead_after.clamp(Duration::from_millis(1), LONG),
         cut: CancellationToken::new(),
         began_at: Instant::now(),
+        seat: Mutex::new(Some(seat)),
         heard: AtomicU64::new(0),
     });
     node.connections.lock().insert(connection.id, Arc::clone(&connection));
@@ -236,6 +264,7 @@ impl Drop for Ending {
         connection.cut();
         connection.outgoing.close();
         connection.streams.lost(&why);
+        drop(connection.seat.lock().take());
         if let Some(node) = self.node.upgrade() {
             node.connections.lock().remove(&connection.id);
             node.nobody_waits(connection);

@@ -1,6 +1,6 @@
 //! What a node does for itself: it connects, knows peers, and deals with what others open.
 
-use super::{Connection, Inner, Known, Peer, SWEEP, connection};
+use super::{Connection, Inner, Known, Peer, SWEEP, Seat, connection};
 use crate::envelope::{Open, Sample};
 use crate::limits::TRACE_MAX;
 use crate::receiving::{Incoming, Routed};
@@ -15,29 +15,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use steadfast_kernel::{Code, Failure};
 use tokio::time::Instant;
-
-/// A place among the connections; its own again when the other side has said hello, or has not.
-pub(super) struct Greeting<'a>(&'a Inner);
-
-impl<'a> Greeting<'a> {
-    pub(super) fn begin(node: &'a Inner) -> Result<Self, Failure> {
-        if node.closed.is_cancelled() {
-            return Err(Failure::transient(format!("{} is ending", node.name)));
-        }
-        let greeting = node.greeting.fetch_add(1, Ordering::Relaxed);
-        let place = Greeting(node);
-        match greeting + node.connections.lock().len() < node.limits.connections_max {
-            true => Ok(place),
-            false => Err(Failure::new(Code::ResourceExhausted, "there are too many connections")),
-        }
-    }
-}
-
-impl Drop for Greeting<'_> {
-    fn drop(&mut self) {
-        self.0.greeting.fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 impl Inner {
     pub(crate) fn is_closing(&self) -> bool {
@@ -91,7 +68,7 @@ impl Inner {
         let Some(wire) = &self.wire else {
             return Err(Failure::new(Code::FailedPrecondition, format!("{} has no wire to connect to others by", self.name)));
         };
-        let _greeting = Greeting::begin(self)?;
+        let seat = Seat::take(self, None)?;
         let dialing = async {
             let link = wire.connect(address).await?;
             connection::greet(self, link).await
@@ -99,7 +76,7 @@ impl Inner {
         let limit = self.limits.connect_timeout;
         let late = || Failure::transient(format!("no connection to {address} within {limit:?}"));
         let greeted = tokio::time::timeout(limit, dialing).await.unwrap_or_else(|_| Err(late()))?;
-        connection::begin(self, greeted, Arc::clone(known));
+        connection::begin(self, greeted, Arc::clone(known), seat);
         Ok(())
     }
 

@@ -8,14 +8,15 @@ mod http2;
 mod inner;
 mod outgoing;
 mod peer;
+mod seats;
 mod tally;
 
 pub use builder::Builder;
 pub(crate) use connection::{Connection, reply};
-use inner::Greeting;
 pub(crate) use outgoing::Untaken;
 pub use peer::Peer;
 pub(crate) use peer::{Known, Registered};
+use seats::{Seat, Seats};
 use tally::Tally;
 pub use tally::Totals;
 
@@ -95,8 +96,8 @@ pub(crate) struct Inner {
     /// Somebody looks after the inbox when no messages come.
     sweeping: AtomicBool,
     pub(crate) connections: Mutex<BTreeMap<u64, Arc<Connection>>>,
-    /// Connections whose other side has not said hello.
-    greeting: AtomicUsize,
+    /// Connections, with those whose other side has not said hello.
+    seats: Seats,
     peers: Mutex<HashMap<Peer, Arc<Known>>>,
     wire: Option<Arc<dyn Wire>>,
     chance: Mutex<ChaCha8Rng>,
@@ -363,7 +364,10 @@ impl Node {
         if inner.is_closing() {
             return Err(Failure::transient(format!("{} is ending", inner.name))); // what this side has to say may still need a connection
         }
-        let _greeting = Greeting::begin(inner)?;
+        let seat = match Seat::take(inner, Some(&link.remote.address)) {
+            Ok(seat) => seat,
+            Err(failure) => return Err(connection::refuse(inner, &link, failure)),
+        };
         let greeted = tokio::time::timeout(inner.limits.connect_timeout, connection::greet(inner, link))
             .await
             .unwrap_or_else(|_| Err(Failure::new(Code::DeadlineExceeded, "the other side did not say hello in time")))?;
@@ -372,7 +376,7 @@ impl Node {
             let message = format!("a node {} is connected that has proved to be somebody else", greeted.hello.node);
             return Err(Failure::new(Code::PermissionDenied, message));
         }
-        connection::begin(inner, greeted, known);
+        connection::begin(inner, greeted, known, seat);
         Ok(())
     }
 

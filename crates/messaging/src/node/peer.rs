@@ -120,6 +120,9 @@ struct State {
 /// A connection that has lived for less is like one that could not be made: the next one is not made at once.
 const SHORT: Duration = Duration::from_secs(1);
 
+/// Who is asked to come later comes no later than that.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
 #[derive(Clone)]
 enum Tried {
     /// Not yet, or it has worked.
@@ -304,12 +307,13 @@ impl Connecting {
         let pauses = Policy::exponential(Duration::from_millis(50))
             .max_delay(Duration::from_secs(1))
             .jitter(Jitter::Full);
+        let mut not_before = Duration::ZERO;
         for attempt in short.. {
             let Some(node) = self.known.node.upgrade() else { return };
             let draw = node.draw();
             drop(node);
             if attempt > 0 {
-                time::until(time::after(pauses.delay(attempt, draw))).await;
+                time::until(time::after(pauses.delay(attempt, draw).max(not_before))).await;
             }
             let Some(node) = self.known.node.upgrade() else { return };
             let Err(failure) = node.dial(&self.known, &address).await else {
@@ -322,6 +326,7 @@ impl Connecting {
             if over {
                 self.end();
             }
+            not_before = failure.retry_after.unwrap_or_default().min(LONGEST_PAUSE);
             self.known.tried.send_replace(Tried::Failed(failure));
             if over {
                 return;

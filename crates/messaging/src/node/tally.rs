@@ -21,6 +21,8 @@ pub struct Totals {
     pub tells_received: u64,
     /// Messages that became dead letters.
     pub letters: u64,
+    /// Dead letters that could not be kept: they are in the log and nowhere else.
+    pub letters_lost: u64,
 }
 
 /// Counts what a node does.
@@ -34,6 +36,7 @@ pub(crate) struct Tally {
     calls_received: AtomicU64,
     tells_received: AtomicU64,
     letters: AtomicU64,
+    letters_lost: AtomicU64,
 }
 
 impl Tally {
@@ -62,6 +65,11 @@ impl Tally {
         add(&self.letters);
     }
 
+    /// A dead letter could not be kept.
+    pub(crate) fn lost(&self) {
+        add(&self.letters_lost);
+    }
+
     pub(crate) fn totals(&self) -> Totals {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Totals {
@@ -73,6 +81,7 @@ impl Tally {
             calls_received: read(&self.calls_received),
             tells_received: read(&self.tells_received),
             letters: read(&self.letters),
+            letters_lost: read(&self.letters_lost),
         }
     }
 }

@@ -231,7 +231,7 @@ impl Held {
         let is_call = self.kind == Kind::Call;
         waits.into_iter().chain(waiters.into_iter().flatten()).inspect(move |waiter| {
             if is_call {
-                waiter.connection.calls.lock().remove(&waiter.number);
+                waiter.connection.forget_call(waiter.number, waiter.attempt);
             }
         })
     }

@@ -48,7 +48,7 @@ type Refused = (Waiter, Failure);
 /// A call that runs and that its caller may call off.
 pub(crate) struct Cancellable {
     /// Which attempt of the caller's waits.
-    attempt: u32,
+    pub(crate) attempt: u32,
     name: RequestName,
     seat: Option<Seat>,
     /// Nothing if it was begun over another connection.
@@ -262,11 +262,12 @@ impl Inner {
     pub(crate) fn post(self: &Arc<Self>, letter: Letter) {
         self.tally.posted();
         tracing::warn!(route = letter.route, peer = letter.peer, code = %letter.failure.code, "a message is a dead letter");
-        let lost = |letter: &Letter, failure: &Failure| {
+        let lost = |node: &Inner, letter: &Letter, failure: &Failure| {
+            node.tally.lost();
             tracing::error!(route = letter.route, id = letter.id, peer = letter.peer, %failure, "a dead letter is lost");
         };
         let Some(posting) = Posting::begin(self, letter.payload.len()) else {
-            return lost(&letter, &Failure::new(Code::ResourceExhausted, "too many letters wait to be kept"));
+            return lost(self, &letter, &Failure::new(Code::ResourceExhausted, "too many letters wait to be kept"));
         };
         tokio::spawn(async move {
             let node = &posting.node;
@@ -275,7 +276,7 @@ impl Inner {
                 let Err(failure) = node.letters.post(letter.clone()).await else { return };
                 match policy.after(attempt, &failure, Timestamp::EPOCH, None, node.draw()) {
                     After::RetryIn { delay, .. } => time::until(time::after(delay)).await,
-                    After::GiveUp(_) => return lost(&letter, &failure),
+                    After::GiveUp(_) => return lost(node, &letter, &failure),
                 }
             }
         });

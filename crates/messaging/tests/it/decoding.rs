@@ -33,7 +33,8 @@ pub(crate) fn bodies() -> Vec<Body> {
     };
     let payload = || Bytes::from_static(&[0xff, 0, 1]);
     vec![
-        Body::Hello(Hello { version: 1, node: "payments-1".into(), frame_bytes_max: 4 << 20 }),
+        Body::Hello(Hello { version: 1, node: "payments-1".into(), frame_bytes_max: 4 << 20, refused: None }),
+        Body::Hello(Hello { refused: Some(error.clone()), ..Hello::default() }),
         Body::Call(request.clone()),
         Body::Tell(request),
         Body::Reply(Reply { number: 7, attempt: 1, payload: payload(), error: None }),

@@ -126,7 +126,8 @@ impl Raw {
     /// Says hello on a link that a listener got, or a wire made.
     pub(crate) async fn greet(link: Link, name: &str) -> Raw {
         let mut raw = Raw { link, come: Vec::new() };
-        raw.say(&[Body::Hello(Hello { version: 1, node: name.into(), frame_bytes_max: 8 << 20 })]).await;
+        raw.say(&[Body::Hello(Hello { version: 1, node: name.into(), frame_bytes_max: 8 << 20, refused: None })])
+            .await;
         assert!(matches!(raw.next().await, Some(Body::Hello(_))));
         raw
     }

@@ -120,8 +120,8 @@ fn probes() -> Vec<(&'static str, Vec<u8>, String)> {
         ("Packet", Packet { frames: vec![Bytes::new(), Bytes::new()] }.encode_to_vec(), "{frames={} frames={}}".into()),
         (
             "Hello",
-            Hello { version: u32::MAX, node: "NODE".into(), frame_bytes_max: u64::MAX }.encode_to_vec(),
-            "{version=max32 node=NODE frame_bytes_max=max64}".into(),
+            Hello { version: u32::MAX, node: "NODE".into(), frame_bytes_max: u64::MAX, refused: Some(error()) }.encode_to_vec(),
+            format!("{{version=max32 node=NODE frame_bytes_max=max64 refused={ERROR}}}"),
         ),
         (
             "Request",

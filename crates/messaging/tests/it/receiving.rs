@@ -8,7 +8,7 @@ use std::sync::Arc;
 use steadfast_messaging::envelope::{self, Body, Number};
 use steadfast_messaging::wire::Wire;
 use steadfast_messaging::wire::memory::Memory;
-use steadfast_messaging::{Code, Failure, LetterKind, Limits, MemoryLetters, Node, Policy, Route};
+use steadfast_messaging::{Class, Code, Failure, LetterKind, Limits, MemoryLetters, Node, Policy, Route};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -352,7 +352,7 @@ async fn who_says_no_hello_a_strange_one_or_too_much_is_not_let_in() {
     use steadfast_messaging::wire::Wire;
     let network = Memory::new(1);
     let b = node_by(&network, "b", |builder| builder.limits(limits(|limits| limits.connections_max = 3)));
-    let hello = |version, node: &str| Body::Hello(envelope::Hello { version, node: node.into(), frame_bytes_max: 1 });
+    let hello = |version, node: &str| Body::Hello(envelope::Hello { version, node: node.into(), frame_bytes_max: 1, refused: None });
     let strange = [hello(0, "x"), hello(1, ""), hello(1, &"x".repeat(201)), Body::Ping(Number { number: 1 })];
     for body in strange {
         let link = network.wire_of("x").connect("b").await.unwrap();
@@ -389,7 +389,7 @@ async fn a_name_is_of_the_one_who_has_proved_it_as_long_as_that_one_is_connected
     for principal in ["ada", "eve", "ada"] {
         let near = network.wire_of("shop").connect("bank").await.unwrap();
         let mut packet = bytes::BytesMut::new();
-        let hello = envelope::Hello { version: 1, node: "shop".into(), frame_bytes_max: 1 << 20 };
+        let hello = envelope::Hello { version: 1, node: "shop".into(), frame_bytes_max: 1 << 20, refused: None };
         envelope::append(&mut packet, &envelope::Body::Hello(hello));
         near.outgoing.send(packet.freeze()).await.unwrap();
         let mut far = listener.accept().await.unwrap();
@@ -398,4 +398,24 @@ async fn a_name_is_of_the_one_who_has_proved_it_as_long_as_that_one_is_connected
         let taken = bank.accept(far).await.map_err(|failure| failure.code);
         assert_eq!(taken.err(), (principal == "eve").then_some(Code::PermissionDenied), "{principal}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_connections_are_refused_with_the_time_to_come_again() {
+    let network = Memory::new(1);
+    let b = node_by(&network, "b", |builder| builder.limits(limits(|limits| limits.connections_max = 1)));
+    echo(&b, "echo");
+    let first = Raw::connect(&network, "b", "first").await;
+    let c = node(&network, "c");
+    let failure = c.call("b", "echo", "x").policy(Policy::once()).await.unwrap_err();
+    assert_eq!(
+        (failure.code, failure.class, failure.retry_after),
+        (Code::ResourceExhausted, Class::Transient, Some(secs(1))),
+        "{failure:?}"
+    );
+    assert!(failure.message.contains("b refuses the link: there are too many connections"), "{failure:?}");
+    let patient = tokio::spawn(c.call("b", "echo", "x").into_future());
+    pass(ms(100)).await;
+    drop(first);
+    assert_eq!(patient.await.unwrap().unwrap(), "x");
 }

@@ -31,13 +31,16 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 /// How long somebody who was refused has to see why.
 const REFUSED: Duration = Duration::from_secs(1);
 
+/// Connections beyond those that a node takes, for those who are told that there are too many.
+pub const REFUSED_MAX: usize = 64;
+
 /// What a port for links takes.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ListenSettings {
     /// What both ends have.
     pub link: Settings,
-    /// Connections; one more is cut at once.
+    /// Connections; one more is cut at once. Some more than the node takes, so that it can say to those that it does not take that there are too many.
     pub connections_max: usize,
     /// The longest headers of a request, in bytes.
     pub headers_bytes_max: u32,
@@ -53,7 +56,7 @@ impl Default for ListenSettings {
     fn default() -> Self {
         ListenSettings {
             link: Settings::default(),
-            connections_max: 1024,
+            connections_max: 1024 + REFUSED_MAX,
             headers_bytes_max: 16 << 10,
             idle_timeout: Duration::from_secs(5),
             tls: None,

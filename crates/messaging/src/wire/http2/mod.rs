@@ -14,7 +14,7 @@ mod service;
 mod watched;
 
 pub use client::Http2;
-pub use listen::{ListenSettings, Listening, listen};
+pub use listen::{ListenSettings, Listening, REFUSED_MAX, listen};
 pub use service::{Authorize, Service};
 
 use super::PACKET_BYTES_MAX;

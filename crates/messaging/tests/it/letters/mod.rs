@@ -151,4 +151,6 @@ async fn a_flood_of_letters_that_cannot_be_kept_is_bounded() {
         while raw.within(ms(1)).await.is_some() {}
     }
     assert_eq!(never.0.load(Ordering::SeqCst), 4096);
+    let totals = b.counts().totals;
+    assert_eq!((totals.letters, totals.letters_lost), (10_000, 10_000 - 4096), "what is lost is counted");
 }
