@@ -56,7 +56,7 @@ impl Disk {
     /// One commit after another, as a run makes them.
     pub(crate) async fn play(&self, run: &EntityId, commits: &[Vec<Entry>]) -> Result<()> {
         for entries in commits {
-            let append = |entry| Append { entity: run.clone(), record: Record::from(entry) };
+            let append = |entry| Append { shard: 0, entity: run.clone(), record: Record::from(entry) };
             let batch = Batch { events: entries.iter().map(append).collect(), ..Batch::default() };
             ensure!(self.0.commit(batch).await, "the writer is gone");
         }
@@ -82,7 +82,7 @@ fn write(file: &File, groups: &Receiver<Group>) -> io::Result<()> {
 }
 
 /// Everything that a record has, one after another.
-fn put(bytes: &mut Vec<u8>, Append { entity, record }: &Append) {
+fn put(bytes: &mut Vec<u8>, Append { entity, record, .. }: &Append) {
     let Record { seq, epoch, kind, at, subject, attempt, backoff_ms, reason, payload, body } = record;
     bytes.extend(entity.to_string().as_bytes());
     bytes.extend(seq.to_le_bytes());

@@ -16,8 +16,8 @@ use crate::metrics;
 use followers::Watch;
 use std::sync::{Arc, Weak};
 use steadfast_kernel::{EntityId, Entry, PlanId};
-pub use steadfast_store::Position;
 use steadfast_store::Store;
+pub use steadfast_store::{Place, Position};
 
 /// How many entries are read at once.
 const PAGE: usize = 500;
@@ -25,7 +25,7 @@ const PAGE: usize = 500;
 /// Where to begin, and what of.
 #[derive(Clone, Debug, Default)]
 pub struct Follow {
-    /// The place after which it begins: zero is the very beginning; nothing is from now on.
+    /// The position after which it begins: the default is the very beginning; nothing is from now on.
     pub after: Option<Position>,
     /// Only what is written about that.
     pub entity: Option<EntityId>,
@@ -35,7 +35,7 @@ pub struct Follow {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fed {
     /// Its place in the order of writing.
-    pub position: Position,
+    pub place: Place,
     /// Whose journal it stands in.
     pub entity: EntityId,
     /// Whose work the run is; nothing for what is not a run.
@@ -68,7 +68,7 @@ impl Engine {
         let followers = self.followers()?;
         let watch = followers.watch(follow.entity.as_ref()); // before its place is known, so that nothing falls in between
         let last = self.store()?.last().await.map_err(Error::from_store)?;
-        let after = follow.after.unwrap_or(last);
+        let after = follow.after.unwrap_or_else(|| last.clone());
         Ok(Feed {
             store: self.weak_store(),
             followers: Arc::downgrade(&followers),
@@ -82,14 +82,14 @@ impl Engine {
 }
 
 impl Feed {
-    /// The place that was seen last.
-    pub fn position(&self) -> Position {
-        self.after
+    /// How far it has come.
+    pub fn position(&self) -> &Position {
+        &self.after
     }
 
-    /// The last place when it began to follow. A place beyond it was given by another store.
-    pub fn last(&self) -> Position {
-        self.last
+    /// The end when it began to follow. A position that is not [included](Position::includes) in it was given by another store.
+    pub fn last(&self) -> &Position {
+        &self.last
     }
 
     /// What comes next, at least one entry; waits until there is something.
@@ -105,11 +105,11 @@ impl Feed {
             let (Some(store), Some(followers)) = (self.store.upgrade(), self.followers.upgrade()) else { return Err(Error::Stopped) };
             self.watch.mark();
             let page = match &self.entity {
-                Some(entity) => tail::read(&*store, self.after, Some(entity)).await?,
-                None => followers.tail.read(&*store, self.after).await?,
+                Some(entity) => tail::read(&*store, &self.after, Some(entity)).await?,
+                None => followers.tail.read(&*store, &self.after).await?,
             };
             drop((store, followers)); // who only waits keeps nothing open
-            self.after = page.upto.max(self.after);
+            self.after.join(&page.upto);
             if let Some(last) = page.items.last() {
                 if waited {
                     metrics::fed(self.clock.now().saturating_since(last.entry.at)); // else it is behind on purpose

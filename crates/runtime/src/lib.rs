@@ -42,7 +42,7 @@ pub use engine::{
     WeakEngine,
 };
 pub use error::Error;
-pub use feed::{Fed, Feed, Follow, Position};
+pub use feed::{Fed, Feed, Follow, Place, Position};
 pub use health::Health;
 pub use host::{Attempted, Code, Observer, PlanSpec, Registered, Registry, Replayed, RunEnded, Span, Terms};
 pub use host::{Broken, Duplex, Gone, Hello, Offer, Parted, Worker, WorkerView, Workers};

@@ -96,8 +96,8 @@ pub use steadfast_kernel::{
 pub use steadfast_macros::workflow;
 pub use steadfast_runtime::clock::{Clock, SystemClock, VirtualClock};
 pub use steadfast_runtime::{
-    Call, Callbacks, Caller, Config, Fallback, Fed, Feed, Follow, Health, MessageLetter, Position, Redeliver, Replayed, Retention, Role,
-    RunView, Sharing, SharingHealth, SharingState, StepKind, StepStatus, StepView, Try,
+    Call, Callbacks, Caller, Config, Fallback, Fed, Feed, Follow, Health, MessageLetter, Place, Position, Redeliver, Replayed, Retention,
+    Role, RunView, Sharing, SharingHealth, SharingState, StepKind, StepStatus, StepView, Try,
 };
 pub use steadfast_store::{CallbackRow, LetterFilter, LetterKind, LetterRow, LockRow, RunRow, Store, memory};
 #[cfg(feature = "redis")]

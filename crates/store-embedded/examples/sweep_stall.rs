@@ -37,7 +37,7 @@ fn entry(run: &RunId, seq: Seq) -> Append {
         payload: Some(Payload::json(vec![b'1'; PAYLOAD])),
         body: vec![8, 0].into(),
     };
-    Append { entity: run.into(), record }
+    Append { shard: 0, entity: run.into(), record }
 }
 
 fn row(run: RunId, number: i64) -> RunRow {

@@ -221,13 +221,16 @@ impl Store for Embedded {
         self.0.readers.read("list timers", move |db| timers::list(db, shard, after.as_ref(), limit)).await
     }
 
-    async fn feed(&self, after: Position, entity: Option<&EntityId>, limit: usize) -> Result<Vec<Fed>, Error> {
-        let entity = entity.cloned();
-        self.0.readers.read("read the feed", move |db| feed::after(db, after, entity.as_ref(), limit)).await
+    async fn feed(&self, after: &Position, entity: Option<&EntityId>, limit: usize) -> Result<Vec<Fed>, Error> {
+        let (after, entity) = (after.clone(), entity.cloned());
+        self.0
+            .readers
+            .read("read the feed", move |db| feed::after(db, &after, entity.as_ref(), limit))
+            .await
     }
 
     async fn last(&self) -> Result<Position, Error> {
-        self.0.readers.read("read the last place of the feed", feed::last).await
+        self.0.readers.read("read the last place of the feed", feed::end).await
     }
 
     async fn definitions(&self) -> Result<Vec<Definition>, Error> {

@@ -232,7 +232,7 @@ fn check(&Fence { shard, term, after, .. }: &Fence, advance: Advance) -> Result<
 
 fn append_error(path: &Path, Failed { there, error }: Failed<'_>) -> Error {
     match there {
-        Some(Append { entity, record }) => Error::unavailable(format!("event {} of {entity} is there already", record.seq), error),
+        Some(Append { entity, record, .. }) => Error::unavailable(format!("event {} of {entity} is there already", record.seq), error),
         None => error::sqlite(path, "commit", error),
     }
 }

@@ -77,6 +77,8 @@ pub struct Fence {
 /// A journal entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Append {
+    /// The shard of its entity.
+    pub shard: ShardId,
     /// Whose journal.
     pub entity: EntityId,
     /// The entry.

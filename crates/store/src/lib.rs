@@ -21,7 +21,7 @@ pub use commons::{
     Commons, CommonsError, LockHolder, PlanField, SharedCheckpoint, SharedLock, SharedPlan, SharedTask, TaskField, Write, Wrote,
 };
 pub use error::Error;
-pub use feed::{Fed, Position};
+pub use feed::{Fed, Place, Position};
 pub use filter::{RunCursor, RunFilter};
 pub use keys::{CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, EndedBelow, KeyChange, KeyRow, key_changes};
 pub use letters::{LetterCursor, LetterFilter, LetterKind};
@@ -161,13 +161,13 @@ pub trait Store: Send + Sync + 'static {
     /// The timers of a shard in the order (due, entity as text, name), from the one after `after`, at most `limit`.
     async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error>;
 
-    /// What was written after that place, in the order of writing, at most `limit` entries; of one entity, if one is named.
+    /// What was written after that position, in every shard in the order of writing, at most `limit` entries; of one entity, if one is named.
     ///
     /// The entries of an entity come in the order of its journal, and a place is never given twice, also when what stood there was swept: whoever goes on from
-    /// the place that it saw last misses nothing that is still kept.
-    async fn feed(&self, after: Position, entity: Option<&EntityId>, limit: usize) -> Result<Vec<Fed>, Error>;
+    /// the [position](Position::advance) that it has come to misses nothing that is still kept.
+    async fn feed(&self, after: &Position, entity: Option<&EntityId>, limit: usize) -> Result<Vec<Fed>, Error>;
 
-    /// The place of what was written last.
+    /// The position of what was written last.
     async fn last(&self) -> Result<Position, Error>;
 
     /// The texts of all definitions that were ever kept, by the time at which they were first seen and then by hash.

@@ -54,7 +54,7 @@ impl Original {
     }
 
     fn copy(&self, run: RunId, batch: &mut Batch) {
-        let append = |record: &Record| Append { entity: (&run).into(), record: record.clone() };
+        let append = |record: &Record| Append { shard: 0, entity: (&run).into(), record: record.clone() };
         batch.events.extend(self.journal.iter().map(append));
         batch.runs.push(RunRow { run: run.clone(), ..self.row.clone() });
         batch

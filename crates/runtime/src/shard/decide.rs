@@ -112,7 +112,7 @@ impl Shard {
         seat.memory = Memory::Ready(Some(entity));
         seat.stale = 0;
 
-        let append = |entry| Append { entity: id.clone(), record: Record::from(entry) };
+        let append = |entry| Append { shard, entity: id.clone(), record: Record::from(entry) };
         let (now, kept_for) = (self.clock.now(), self.config.keys_kept_for);
         let effects: Vec<_> = decision.effects.into_iter().map(|effect| retired(id, effect, now, kept_for)).collect();
         let batch = Batch {

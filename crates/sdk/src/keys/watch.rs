@@ -1,7 +1,7 @@
 //! Watching keys: what becomes of them, in its order.
 
 use super::HeldKey;
-use crate::{Engine, Error, Fed, Feed, Follow, Position};
+use crate::{Engine, Error, Fed, Feed, Follow, Place, Position};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ pub struct Watch {
 #[non_exhaustive]
 pub struct Watched {
     /// Its place in the order of writing.
-    pub position: Position,
+    pub place: Place,
     /// The key.
     pub key: KeyName,
     /// When it was written.
@@ -138,16 +138,16 @@ impl Engine {
 }
 
 impl WatchKeys {
-    /// Begins after that place: the [position](Watch::position) that an earlier watch had, or `Position(0)` for all that is still known.
-    pub fn after(mut self, place: Position) -> Self {
-        self.after = Some(place);
+    /// Begins after that position: the [position](Watch::position) that an earlier watch had, or the default for all that is still known.
+    pub fn after(mut self, position: Position) -> Self {
+        self.after = Some(position);
         self
     }
 
     async fn begin(self) -> Result<Watch, Error> {
         check_prefix(&self.prefix).map_err(runtime::Error::from)?;
         let feed = self.engine.feed(Follow { after: self.after, entity: None }).await?;
-        let position = feed.position();
+        let position = feed.position().clone();
         Ok(Watch { feed, prefix: self.prefix, read: VecDeque::new(), position })
     }
 }
@@ -162,9 +162,9 @@ impl IntoFuture for WatchKeys {
 }
 
 impl Watch {
-    /// The place of what was given out last; a watch that begins after it goes on there.
+    /// Up to what was given out last; a watch that begins after it goes on there.
     pub fn position(&self) -> Position {
-        self.position
+        self.position.clone()
     }
 
     /// What became of a key next; waits until there is something.
@@ -177,12 +177,12 @@ impl Watch {
     pub async fn next(&mut self) -> Result<Watched, Error> {
         loop {
             while let Some(fed) = self.read.pop_front() {
-                self.position = fed.position;
+                self.position.advance(fed.place);
                 if let Some(watched) = watched(&fed, &self.prefix) {
                     return Ok(watched);
                 }
             }
-            self.position = self.feed.position();
+            self.position.join(self.feed.position());
             self.read = self.feed.next().await?.into();
         }
     }
@@ -191,7 +191,7 @@ impl Watch {
 fn watched(fed: &Fed, prefix: &str) -> Option<Watched> {
     let EntityId::Key(key) = &fed.entity else { return None };
     let change = if key.as_str().starts_with(prefix) { change(key, fed)? } else { return None };
-    Some(Watched { position: fed.position, key: key.clone(), at: fed.entry.at, change })
+    Some(Watched { place: fed.place, key: key.clone(), at: fed.entry.at, change })
 }
 
 fn change(key: &KeyName, fed: &Fed) -> Option<Change> {

@@ -72,9 +72,9 @@ async fn whoever_comes_back_with_its_place_misses_nothing() {
     let store = Memory::new();
     let engine = start(&store).await;
     run(&engine, "feed-before").await;
-    let mut feed = engine.feed(Follow { after: Some(Position(0)), entity: None }).await.unwrap();
+    let mut feed = engine.feed(Follow { after: Some(Position::default()), entity: None }).await.unwrap();
     let mut seen = feed.next().await.unwrap().iter().map(line).collect::<Vec<_>>();
-    let place = feed.position();
+    let place = feed.position().clone();
     drop(feed);
     run(&engine, "feed-meanwhile").await;
     engine.shutdown().await;

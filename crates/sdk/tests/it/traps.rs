@@ -78,7 +78,7 @@ async fn a_missing_retry_in_the_journal_is_a_clear_error_and_never_hangs() {
         events: records
             .iter()
             .filter(|record| keep(&record.seq))
-            .map(|record| Append { entity: run.id().into(), record: record.clone() })
+            .map(|record| Append { shard: 0, entity: run.id().into(), record: record.clone() })
             .collect(),
         runs: vec![RunRow { status: steadfast::Status::Running, ended_at: None, ..row }],
         ..Batch::default()

@@ -62,13 +62,13 @@ pub(super) async fn follow(State(app): State<Arc<App>>, headers: HeaderMap, Quer
     let permit = Arc::clone(&app.readers).try_acquire_owned().map_err(too_many)?;
     let follow = Follow { after, entity: filter.entity.clone() };
     let feed = app.engine.feed(follow).await?;
-    if after.is_some_and(|after| after > feed.last()) {
+    if !feed.last().includes(feed.position()) {
         return Err(Problem::bad_request(
             "that cursor is beyond the end of this feed: it is of another server, or of a store that was restored; leave it out to begin now",
         ));
     }
-    let hello = Bytes::from(format!("retry: 1000\nid: {}\n\n", cursor::encode(&feed.position())));
-    let reader = Reader { told: feed.position(), feed, filter, app, hello: Some(hello), page: VecDeque::new(), _permit: permit };
+    let hello = Bytes::from(format!("retry: 1000\nid: {}\n\n", cursor::encode(feed.position())));
+    let reader = Reader { told: feed.position().clone(), feed, filter, app, hello: Some(hello), page: VecDeque::new(), _permit: permit };
     Ok(([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(reader.stream())).into_response())
 }
 
@@ -78,7 +78,7 @@ fn place(headers: &HeaderMap, after: Option<&str>) -> Result<Option<Position>, P
     let last = headers.get("last-event-id").map(|last| last.to_str().map_err(unreadable)).transpose()?;
     match (last.filter(|last| !last.is_empty()), after) {
         (Some(last), _) => cursor::decode("Last-Event-ID", last).map(Some),
-        (None, Some("0")) => Ok(Some(Position(0))),
+        (None, Some("0")) => Ok(Some(Position::default())),
         (None, Some(after)) => cursor::decode("after", after).map(Some),
         (None, None) => Ok(None),
     }
@@ -240,13 +240,13 @@ impl Reader {
         while text.len() < CHUNK {
             let Some(fed) = self.page.pop_front() else { break };
             let Some(change) = self.filter.take(&fed) else { continue };
+            self.told.advance(fed.place);
             text.extend_from_slice(b"id: ");
-            text.extend_from_slice(cursor::encode(&fed.position).as_bytes());
+            text.extend_from_slice(cursor::encode(&self.told).as_bytes());
             text.extend_from_slice(b"\ndata: ");
             if serde_json::to_writer(&mut text, &change).is_ok() {
                 text.extend_from_slice(b"\n\n");
             }
-            self.told = fed.position;
         }
         (!text.is_empty()).then(|| text.into())
     }
@@ -254,10 +254,10 @@ impl Reader {
     /// Nothing has happened that the reader wants to hear of; it need not read all of that again when it comes back.
     fn still_here(&mut self) -> Bytes {
         let position = self.feed.position();
-        if position == self.told {
+        if *position == self.told {
             return Bytes::from_static(b": still here\n\n");
         }
-        self.told = position;
-        Bytes::from(format!(": still here\nid: {}\n\n", cursor::encode(&position)))
+        self.told = position.clone();
+        Bytes::from(format!(": still here\nid: {}\n\n", cursor::encode(&self.told)))
     }
 }

@@ -78,7 +78,7 @@ pub(crate) struct Failed<'a> {
 /// Adds entries to journals, in the places after the last one.
 pub(crate) fn append<'a>(db: &Connection, entries: &'a [Append]) -> Result<(), Failed<'a>> {
     let other = |error| Failed { there: None, error };
-    let mut position = if entries.is_empty() { 0 } else { integer(feed::last(db).map_err(other)?.0) };
+    let mut position = if entries.is_empty() { 0 } else { feed::last(db).map_err(other)? };
     let (many, few) = entries.as_chunks::<MANY>();
     let few = few.iter().map(std::slice::from_ref);
     for (sql, entries) in many.iter().map(|many| (&APPEND_MANY, &many[..])).chain(few.map(|one| (&APPEND_ONE, one))) {
@@ -97,7 +97,7 @@ pub(crate) fn append<'a>(db: &Connection, entries: &'a [Append]) -> Result<(), F
 }
 
 fn bind(statement: &mut Statement<'_>, after: usize, position: i64, append: &Append) -> rusqlite::Result<()> {
-    let Append { entity, record } = append;
+    let Append { entity, record, .. } = append;
     let payload = record.payload.as_ref();
     statement.raw_bind_parameter(after + 1, position)?;
     statement.raw_bind_parameter(after + 2, entity.to_string())?;

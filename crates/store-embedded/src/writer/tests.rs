@@ -36,7 +36,7 @@ fn batch(upto: u64, payload: usize) -> Batch {
         body: Bytes::new(),
     };
     let fences = vec![Fence { shard: 0, term: 1, after: upto - 1, upto }];
-    Batch { fences, events: vec![Append { entity: RunId::new("a").unwrap().into(), record }], ..Batch::default() }
+    Batch { fences, events: vec![Append { shard: 0, entity: RunId::new("a").unwrap().into(), record }], ..Batch::default() }
 }
 
 fn seq(desk: &Desk) -> u64 {

@@ -55,7 +55,7 @@ pub(crate) fn event(seq: Seq, payload: impl Into<Vec<u8>>) -> Batch {
         body: vec![8, 1].into(),
     };
     let fences = vec![Fence { shard: 0, term: 1, after: seq - 1, upto: seq }];
-    Batch { fences, events: vec![Append { entity: run("order-17").into(), record }], ..Batch::default() }
+    Batch { fences, events: vec![Append { shard: 0, entity: run("order-17").into(), record }], ..Batch::default() }
 }
 
 /// A batch with an event, a row, a task, a timer, a message, a dead letter, a key, an end of another key that is to be told, a plan, a lock, and a snapshot.

@@ -139,7 +139,7 @@ async fn an_older_store_is_brought_up_to_date() {
         let store = claimed(dir.path()).await;
         assert_eq!(events(&store).await, 3);
         assert_eq!(store.definitions().await.unwrap(), []);
-        assert_eq!(store.last().await.unwrap().0, 3);
+        assert_eq!(store.last().await.unwrap().number(0), 3);
         assert_eq!(store.keys_below("", None, 9).await.unwrap(), []);
         assert_eq!(store.callbacks_count(0).await.unwrap(), 0);
         assert_eq!(store.run(&old.run).await.unwrap(), Some(old.clone()));

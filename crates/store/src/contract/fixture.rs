@@ -31,9 +31,10 @@ impl<'a, S: Store> Writer<'a, S> {
     }
 
     /// The batch with the fence that is next in line.
-    pub(super) fn fenced(&mut self, batch: Batch) -> Batch {
+    pub(super) fn fenced(&mut self, mut batch: Batch) -> Batch {
         let after = self.head.seq;
         self.head.seq += 1;
+        batch.events.iter_mut().for_each(|append| append.shard = self.shard);
         Batch { fences: vec![Fence { shard: self.shard, term: self.head.term, after, upto: self.head.seq }], ..batch }
     }
 
@@ -88,7 +89,7 @@ pub(super) fn record(seq: Seq) -> Record {
 }
 
 pub(super) fn event(id: &str, seq: Seq) -> Append {
-    Append { entity: entity(id), record: record(seq) }
+    Append { shard: 0, entity: entity(id), record: record(seq) }
 }
 
 pub(super) fn workflow(name: &str) -> WorkflowName {

@@ -14,7 +14,7 @@ fn bare() -> Record {
 
 /// Appends the records to the journal of one run and asserts that it gives them back.
 async fn assert_kept(store: &impl Store, records: Vec<Record>) {
-    let appends = records.iter().map(|record| Append { entity: entity("a"), record: record.clone() });
+    let appends = records.iter().map(|record| Append { shard: 0, entity: entity("a"), record: record.clone() });
     Writer::claim(store, 0).await.write(events(appends)).await;
     let found = store.journal(&entity("a"), 0, usize::MAX).await.unwrap();
     assert_eq!(found.len(), records.len());
@@ -127,7 +127,11 @@ pub async fn journals_of_kinds_of_entities_do_not_mix(harness: &impl Harness) {
     let others = ["key:bill", "plan:bill", "plan:key/bill", "lock:bill", "lock:key/bill"].map(|id| EntityId::from_stored(id).unwrap());
     let all: Vec<_> = runs.into_iter().chain(limits).chain(boxes).chain(others).collect();
     let kind = |place: usize| format!("EVENT_OF_{place}");
-    let append = |(place, entity): (usize, &EntityId)| Append { entity: entity.clone(), record: Record { kind: kind(place), ..record(1) } };
+    let append = |(place, entity): (usize, &EntityId)| Append {
+        shard: 0,
+        entity: entity.clone(),
+        record: Record { kind: kind(place), ..record(1) },
+    };
     Writer::claim(&store, 0).await.write(events(all.iter().enumerate().map(append))).await;
     for (place, entity) in all.iter().enumerate() {
         let found = store.journal(entity, 0, 9).await.unwrap();

@@ -15,7 +15,7 @@
 //! | [`plans`], [`tasks`], [`locks`] | so it is with plans, with runs that are tasks, which are counted and found by plan and by tenant, and with locks |
 //! | [`forgotten`] | a journal that need not be kept is gone, or its beginning, and nothing else with it |
 //! | [`snapshots`] | the last saved fold of an entity comes back to the byte; what was saved before is gone |
-//! | [`feed`] | what is written can be followed in its order from any place, and no place is given twice |
+//! | [`feed`] | what is written can be followed in the order of each shard from any place, and no place is given twice |
 //! | [`definitions`] | the text that was kept first under a hash stays |
 //! | [`retention`] | ended runs and plans are removed, step by step and out of sight from the first one on; what must be kept is kept |
 //! | [`size`] | large batches, long journals, large payloads, long and unusual names |
@@ -304,6 +304,7 @@ macro_rules! contract_tests {
             feed {
                 what_is_written_comes_in_its_order,
                 pages_of_the_feed_meet,
+                shards_are_fed_each_in_its_order,
                 one_entity_can_be_followed,
                 a_run_comes_with_its_tenant,
                 what_failed_is_not_fed,

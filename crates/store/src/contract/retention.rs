@@ -27,7 +27,7 @@ fn ended_plan(id: &str) -> PlanRow {
 
 /// Entries of that entity, by its stored id.
 fn entries(id: &str, seqs: impl IntoIterator<Item = Seq>) -> Vec<Append> {
-    seqs.into_iter().map(|seq| Append { entity: stored(id), record: record(seq) }).collect()
+    seqs.into_iter().map(|seq| Append { shard: 0, entity: stored(id), record: record(seq) }).collect()
 }
 
 /// Sweeps until nothing is left to be done: what became of each, and in how many steps.
@@ -271,7 +271,7 @@ pub async fn a_long_plan_goes_in_steps_and_is_never_seen_half(harness: &impl Har
     assert_eq!(store.half_swept(0).await.unwrap(), [stored("plan:long")]);
     assert_eq!(store.plan(&plan_id("long")).await.unwrap(), None);
     assert!(store.journal(&stored("plan:long"), MANY - 3, 9).await.unwrap().is_empty());
-    assert!(store.feed(Position(0), None, 9).await.unwrap().is_empty());
+    assert!(store.feed(&Position::default(), None, 9).await.unwrap().is_empty());
     let writer = Writer::claim(&store, 0).await;
     assert_eq!(sweep_all(&store, writer.head.term, &["plan:long"]).await.0, [Swept::Gone]);
     assert!(store.half_swept(0).await.unwrap().is_empty());

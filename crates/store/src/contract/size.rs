@@ -124,7 +124,7 @@ pub async fn the_largest_payloads_come_back(harness: &impl Harness) {
     };
     let said = steadfast_kernel::Envelope { message: Message::PostLetter(posted), ..envelope("a", 1) };
     let held = KeyRow { held: Held { value: payload, ..key_row("a").held }, ..key_row("a") };
-    let mut batch = events([Append { entity: entity("a"), record: large.clone() }, event("a", 2)]);
+    let mut batch = events([Append { shard: 0, entity: entity("a"), record: large.clone() }, event("a", 2)]);
     (batch.outbox, batch.keys) = (vec![add(&said)], vec![put_key(&held), put_key(&key_row("b"))]);
     Writer::claim(&store, 0).await.write(batch).await;
     let journal = store.journal(&entity("a"), 0, 9).await.unwrap();
@@ -140,7 +140,7 @@ pub async fn long_texts_come_back(harness: &impl Harness) {
     let record = Record { reason: Some(long.clone()), subject: Some(long.clone()), ..record(1) };
     let row = RunRow { text: Some(long.clone()), tenant: Some(long.clone()), ..row("a") };
     let plan = PlanRow { definition: long.clone(), why: Some(long.clone()), ..plan_row("p", 5) };
-    let mut batch = Batch { runs: vec![row.clone()], ..events([Append { entity: entity("a"), record: record.clone() }]) };
+    let mut batch = Batch { runs: vec![row.clone()], ..events([Append { shard: 0, entity: entity("a"), record: record.clone() }]) };
     batch.plans.push(plan.clone());
     Writer::claim(&store, 0).await.write(batch).await;
     assert!(store.journal(&entity("a"), 0, 9).await.unwrap() == [record], "what is this long is not shown");

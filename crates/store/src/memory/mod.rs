@@ -308,7 +308,7 @@ impl Store for Memory {
         Ok(self.tables.lock().timers(shard, after, limit))
     }
 
-    async fn feed(&self, after: Position, entity: Option<&EntityId>, limit: usize) -> Result<Vec<Fed>, Error> {
+    async fn feed(&self, after: &Position, entity: Option<&EntityId>, limit: usize) -> Result<Vec<Fed>, Error> {
         self.alive()?;
         Ok(self.tables.lock().feed(after, entity, limit))
     }

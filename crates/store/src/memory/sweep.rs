@@ -61,8 +61,8 @@ impl Tables {
         let keys: Vec<_> = self.events.range(range).take(*left).map(|(key, _)| key.clone()).collect();
         *left -= keys.len();
         for key in &keys {
-            if let Some((position, _)) = self.events.remove(key) {
-                self.positions.remove(&position);
+            if let Some((place, _)) = self.events.remove(key) {
+                self.places.remove(&place);
             }
         }
         if *left == 0 {

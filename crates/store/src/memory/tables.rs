@@ -2,8 +2,8 @@
 
 use crate::{
     Batch, CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, Definition, Error, Fed, Fence, Forgotten, Head, KeyChange, KeyRow,
-    LetterChange, LetterCursor, LetterFilter, LetterRow, LockChange, LockRow, OutboxChange, PlanCursor, PlanFilter, PlanRow, Position,
-    RunCursor, RunFilter, RunRow, ShardId, TaskCount, TimerChange, TimerKey,
+    LetterChange, LetterCursor, LetterFilter, LetterRow, LockChange, LockRow, OutboxChange, Place, PlanCursor, PlanFilter, PlanRow,
+    Position, RunCursor, RunFilter, RunRow, ShardId, TaskCount, TimerChange, TimerKey,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -13,10 +13,12 @@ use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, PlanId, Record, Re
 pub(super) struct Tables {
     pub(super) heads: BTreeMap<ShardId, Head>,
     /// With the place of each in the order of writing.
-    pub(super) events: BTreeMap<(EntityId, Seq), (Position, Record)>,
-    /// The same by that place.
-    pub(super) positions: BTreeMap<Position, (EntityId, Seq)>,
-    /// The place that was given last; it is not given again, also when what stood there is gone.
+    pub(super) events: BTreeMap<(EntityId, Seq), (u64, Record)>,
+    /// The same by the number of that place over all shards, with the place in its own.
+    pub(super) places: BTreeMap<u64, (Place, EntityId, Seq)>,
+    /// How many were written.
+    written: u64,
+    /// The places that were given last; they are not given again, also when what stood there is gone.
     last: Position,
     definitions: BTreeMap<String, Definition>,
     pub(super) runs: BTreeMap<RunId, RunRow>,
@@ -46,10 +48,12 @@ impl Tables {
             self.heads.insert(fence.shard, Head { term: fence.term, seq: fence.upto });
         }
         for append in &batch.events {
-            let key = (append.entity.clone(), append.record.seq);
-            self.last.0 += 1;
-            self.positions.insert(self.last, key.clone());
-            self.events.insert(key, (self.last, append.record.clone()));
+            let (shard, seq) = (append.shard, append.record.seq);
+            let place = Place { shard, number: self.last.number(shard) + 1 };
+            self.last.advance(place);
+            self.written += 1;
+            self.places.insert(self.written, (place, append.entity.clone(), seq));
+            self.events.insert((append.entity.clone(), seq), (self.written, append.record.clone()));
         }
         for row in &batch.runs {
             self.runs.insert(row.run.clone(), row.clone());
@@ -110,10 +114,10 @@ impl Tables {
         }
         for Forgotten { entity, before } in &batch.forgotten {
             let range = (entity.clone(), 0)..(entity.clone(), before.unwrap_or(Seq::MAX));
-            let gone: Vec<_> = self.events.range(range).map(|(key, (position, _))| (key.clone(), *position)).collect();
-            for (key, position) in gone {
+            let gone: Vec<_> = self.events.range(range).map(|(key, (place, _))| (key.clone(), *place)).collect();
+            for (key, place) in gone {
                 self.events.remove(&key);
-                self.positions.remove(&position);
+                self.places.remove(&place);
             }
             if before.is_none() {
                 self.snapshots.remove(entity);
@@ -163,21 +167,21 @@ impl Tables {
         self.events.range(range).take(limit).map(|(_, (_, record))| record.clone()).collect()
     }
 
-    pub(super) fn feed(&self, after: Position, entity: Option<&EntityId>, limit: usize) -> Vec<Fed> {
-        let later = self.positions.range((Bound::Excluded(after), Bound::Unbounded));
-        let wanted = later.filter(|(_, (of, _))| entity.is_none_or(|entity| entity == of));
-        let whole = wanted.filter(|(_, (of, _))| !self.half_swept.contains_key(of));
-        let fed = |(position, key): (&Position, &(EntityId, Seq))| {
-            let row = key.0.run().and_then(|run| self.runs.get(run));
+    pub(super) fn feed(&self, after: &Position, entity: Option<&EntityId>, limit: usize) -> Vec<Fed> {
+        let later = self.places.values().filter(|(place, _, _)| !after.covers(*place));
+        let wanted = later.filter(|(_, of, _)| entity.is_none_or(|entity| entity == of));
+        let whole = wanted.filter(|(_, of, _)| !self.half_swept.contains_key(of));
+        let fed = |(place, entity, seq): &(Place, EntityId, Seq)| {
+            let row = entity.run().and_then(|run| self.runs.get(run));
             let (tenant, plan) = (row.and_then(|row| row.tenant.clone()), row.and_then(|row| Some(row.task.as_ref()?.plan.clone())));
-            let (_, record) = self.events.get(key)?;
-            Some(Fed { position: *position, entity: key.0.clone(), tenant, plan, record: record.clone() })
+            let (_, record) = self.events.get(&(entity.clone(), *seq))?;
+            Some(Fed { place: *place, entity: entity.clone(), tenant, plan, record: record.clone() })
         };
         whole.filter_map(fed).take(limit).collect()
     }
 
     pub(super) fn last(&self) -> Position {
-        self.last
+        self.last.clone()
     }
 
     pub(super) fn definitions(&self) -> Vec<Definition> {

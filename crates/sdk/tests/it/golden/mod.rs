@@ -82,7 +82,7 @@ async fn stored(journals: Vec<Journal>) -> (Memory, Timestamp) {
             last = last.max(entry.at);
             batch.letters.extend(LetterChange::of(0, &id, &entry));
             state = Some(machine::advance(&id, state, &entry).unwrap().0);
-            batch.events.push(Append { entity: id.clone(), record });
+            batch.events.push(Append { shard: 0, entity: id.clone(), record });
         }
         if let Some(run) = state.as_ref().and_then(Entity::run) {
             batch.runs.push(RunRow::of(0, run));

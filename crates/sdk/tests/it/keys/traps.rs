@@ -155,7 +155,7 @@ fn expiries_per_commit(store: &Memory) -> Arc<AtomicUsize> {
 
 /// The kinds of what was written, in their order.
 async fn written(engine: &Engine, count: usize) -> Vec<&'static str> {
-    let mut feed = engine.feed(Follow { after: Some(Position(0)), entity: None }).await.unwrap();
+    let mut feed = engine.feed(Follow { after: Some(Position::default()), entity: None }).await.unwrap();
     let mut kinds = Vec::new();
     while kinds.iter().filter(|kind| **kind == "CALLBACK_SETTLED").count() < count {
         kinds.extend(feed.next().await.unwrap().iter().map(|fed| fed.entry.event.kind()));

@@ -53,7 +53,7 @@ async fn whoever_comes_back_with_its_place_misses_nothing_and_sees_nothing_twice
     let (told, store) = (Told::new(), Memory::new());
     let first = told_by(&store, told.handler()).start().await.unwrap();
     live(&first, "a:1").await;
-    let mut watch = first.watch("a:").after(Position(0)).await.unwrap();
+    let mut watch = first.watch("a:").after(Position::default()).await.unwrap();
     let mut seen = next(&mut watch, 2).await;
     let place = watch.position();
     drop(watch);

@@ -67,7 +67,7 @@ impl World {
         let head = store.claim(0).await.expect("nobody else has it");
         let batch = Batch {
             fences: vec![Fence { shard: 0, term: head.term, after: head.seq, upto: head.seq + 1 }],
-            events: vec![Append { entity: EntityId::from(&run), record: Record::from(&entry) }],
+            events: vec![Append { shard: 0, entity: EntityId::from(&run), record: Record::from(&entry) }],
             runs: vec![RunRow::of(0, &started)],
             ..Batch::default()
         };

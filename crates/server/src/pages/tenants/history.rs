@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use steadfast_kernel::{Entry, Epoch, Event, Seq, TaskStatus};
-use steadfast_runtime::{Fed, Position, RunView};
+use steadfast_runtime::{Fed, Place, RunView};
 
 /// How many events are on a page.
 const PAGE: u64 = 50;
@@ -71,7 +71,7 @@ pub(super) fn section(shown: &Shown, part: &Part) -> Markup {
 
 fn line(entry: &Entry, shown: &Shown, part: &Part) -> Markup {
     let fed = Fed {
-        position: Position(0),
+        place: Place { shard: 0, number: 0 },
         entity: (&shown.view.id).into(),
         tenant: Some(shown.task.tenant_id.clone()),
         plan: Some(shown.about.options.plan.clone()),

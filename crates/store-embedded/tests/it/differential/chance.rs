@@ -71,9 +71,12 @@ impl Chance {
     }
 
     pub(super) fn batch(&mut self, heads: &[Head]) -> Batch {
+        let fences = self.fences(heads);
+        let mut events = self.some(Self::append);
+        events.iter_mut().for_each(|append| append.shard = self.one_of(&fences).shard);
         Batch {
-            fences: self.fences(heads),
-            events: self.some(Self::append),
+            fences,
+            events,
             runs: self.some(Self::row),
             timers: self.some(Self::timer),
             outbox: self.some(Self::message),
@@ -130,7 +133,7 @@ impl Chance {
             payload: (self.below(2) == 0).then_some(payload),
             body: vec![0; 3].into(),
         };
-        Append { entity: self.entity(), record }
+        Append { shard: 0, entity: self.entity(), record }
     }
 
     pub(super) fn payload(&mut self) -> Payload {

@@ -195,14 +195,14 @@ impl Seen {
     async fn forgotten(&mut self, batch: &Batch, before: &impl Store) {
         let last = before.last().await.unwrap();
         for forgotten in &batch.forgotten {
-            let there = before.feed(Position(0), Some(&forgotten.entity), 99).await.unwrap();
+            let there = before.feed(&Position::default(), Some(&forgotten.entity), 99).await.unwrap();
             let gone = |seq| forgotten.before.is_none_or(|before| seq < before);
             self.note(match there.iter().filter(|fed| gone(fed.record.seq)).count() {
                 0 => "forgotten: nothing",
                 count if count == there.len() => "forgotten: all",
                 _ => "forgotten: the beginning",
             });
-            if batch.events.is_empty() && there.iter().any(|fed| fed.position == last && gone(fed.record.seq)) {
+            if batch.events.is_empty() && there.iter().any(|fed| fed.place.number == last.number(fed.place.shard) && gone(fed.record.seq)) {
                 self.note("forgotten: the last place");
             }
         }
