@@ -4,6 +4,7 @@
 mod certificates;
 mod losses;
 mod monitor;
+mod postgres;
 mod proxy;
 mod redis;
 mod resp;
@@ -14,6 +15,7 @@ mod wait;
 pub use certificates::Certificates;
 pub use losses::Losses;
 pub use monitor::Monitor;
+pub use postgres::{PostgresOptions, PostgresServer};
 pub use proxy::Proxy;
 pub use redis::{RedisOptions, RedisServer};
 pub use resp::Reply;

@@ -3,6 +3,7 @@
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -21,10 +22,15 @@ pub(crate) struct Process {
 impl Process {
     /// Starts a program and waits until its log has a line with that in it; what it said if it never does.
     pub(crate) fn start(command: &mut Command, ready: &str) -> Result<Self, String> {
+        Self::start_guarded(command, ready, "kill -9 \"$1\"", Path::new(""))
+    }
+
+    /// The same; if we end without having ended it, a shell does that to it, which knows its id as `$1` and that folder as `$2`.
+    pub(crate) fn start_guarded(command: &mut Command, ready: &str, end: &str, folder: &Path) -> Result<Self, String> {
         let program = command.get_program().display().to_string();
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut process = Process { child: child.map_err(|error| format!("{program} cannot be started: {error}"))?, guard: None };
-        process.guard = Some(process.guard().map_err(|error| format!("nobody can watch over {program}: {error}"))?);
+        process.guard = Some(process.guard(end, folder).map_err(|error| format!("nobody can watch over {program}: {error}"))?);
         let lines = process.lines();
         let mut said = Vec::new();
         loop {
@@ -36,9 +42,11 @@ impl Process {
         }
     }
 
-    fn guard(&self) -> std::io::Result<Child> {
+    fn guard(&self, end: &str, folder: &Path) -> std::io::Result<Child> {
         let mut guard = Command::new("/bin/sh");
-        guard.args(["-c", "read -r nothing; kill -9 \"$1\"", "guard", &self.child.id().to_string()]);
+        guard
+            .args(["-c", &format!("read -r nothing; {end}"), "guard", &self.child.id().to_string()])
+            .arg(folder);
         guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
     }
 
@@ -53,6 +61,16 @@ impl Process {
             });
         }
         lines
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub(crate) fn end(mut self, signal: Signal) {
+        self.signal(signal);
+        let _it_has_ended = self.child.wait();
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

@@ -1,6 +1,7 @@
 //! What the test servers promise, on real ones.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod postgres;
 mod proxy;
 
 use std::io::{BufRead, BufReader, Read, Write};
