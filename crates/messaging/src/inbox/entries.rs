@@ -39,8 +39,13 @@ pub(super) struct Finished {
     before: u32,
     after: u32,
     at_ns: u64,
-    /// Nothing stands for success without bytes.
-    outcome: Option<Box<Result<Bytes, Failure>>>,
+    outcome: Outcome,
+}
+
+/// What came of a request. An answer is kept where its entry is, because most have one; failures are few, and large.
+enum Outcome {
+    Answer(Bytes),
+    Failure(Box<Failure>),
 }
 
 impl Finished {
@@ -49,11 +54,17 @@ impl Finished {
     }
 
     pub(super) fn outcome(&self) -> Result<Bytes, Failure> {
-        self.outcome.as_deref().cloned().unwrap_or_else(|| Ok(Bytes::new()))
+        match &self.outcome {
+            Outcome::Answer(answer) => Ok(answer.clone()),
+            Outcome::Failure(failure) => Err(Failure::clone(failure)),
+        }
     }
 
     fn bytes(&self) -> usize {
-        self.outcome.as_deref().map_or(0, bytes_of)
+        match &self.outcome {
+            Outcome::Answer(answer) => answer.len(),
+            Outcome::Failure(failure) => bytes_of_failure(failure),
+        }
     }
 }
 
@@ -61,8 +72,12 @@ impl Finished {
 pub(super) fn bytes_of(outcome: &Result<Bytes, Failure>) -> usize {
     match outcome {
         Ok(bytes) => bytes.len(),
-        Err(failure) => size_of::<Failure>() + failure.message.len() + failure.causes.iter().map(String::len).sum::<usize>(),
+        Err(failure) => bytes_of_failure(failure),
     }
+}
+
+fn bytes_of_failure(failure: &Failure) -> usize {
+    size_of::<Failure>() + failure.message.len() + failure.causes.iter().map(String::len).sum::<usize>()
 }
 
 pub(super) struct Entries<S = DefaultHashBuilder> {
@@ -125,7 +140,10 @@ impl<S: BuildHasher> Entries<S> {
 
     /// One that runs has finished: it stands at the end of the line.
     pub(super) fn finish(&mut self, place: u32, outcome: Result<Bytes, Failure>, at: Duration) {
-        let outcome = (outcome != Ok(Bytes::new())).then(|| Box::new(outcome));
+        let outcome = match outcome {
+            Ok(answer) => Outcome::Answer(answer),
+            Err(failure) => Outcome::Failure(Box::new(failure)),
+        };
         let at_ns = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
         let finished = Finished { before: self.newest, after: NONE, at_ns, outcome };
         self.bytes += finished.bytes();
