@@ -149,6 +149,8 @@ settings! {
         "workflows that workers bring: their runs can be started before the first of these workers has come, and wait for it";
     WORKERS_MAX = "workers.max", "STEADFAST_WORKERS_MAX", None, Kind::Count, "1000", false,
         "how many workers may be connected at once; one that comes beyond that tries again later";
+    WORKERS_HEARTBEAT_MAX = "workers.heartbeat_max", "STEADFAST_WORKERS_HEARTBEAT_MAX", None, Kind::Time, "15s", false,
+        "the longest heartbeat that a worker may have; after a start, what a worker may still have in flight for the process before is begun by nobody else for as long";
     WORKERS_RUNS_MAX = "workers.runs_max", "STEADFAST_WORKERS_RUNS_MAX", None, Kind::Count, "10000", false,
         "how many runs one worker hosts at once at the most, whatever it says itself";
     WORKERS_MESSAGE_BYTES_MAX = "workers.message_bytes_max", "STEADFAST_WORKERS_MESSAGE_BYTES_MAX", None, Kind::Bytes, "32MiB", false,
@@ -230,6 +232,7 @@ mod tests {
             (EXPIRE_BATCH, engine.expire_batch.to_string()),
             (RETRY_BATCH, engine.retry_batch.to_string()),
             (WORKERS_MAX, engine.workers.workers_max.to_string()),
+            (WORKERS_HEARTBEAT_MAX, crate::duration::exact(engine.workers.heartbeat_max)),
             (WORKERS_RUNS_MAX, engine.workers.sessions_max.to_string()),
             (WORKERS_MESSAGE_BYTES_MAX, format!("{}MiB", engine.workers.message_bytes_max >> 20)),
             (WORKERS_QUEUED_BYTES_MAX, format!("{}MiB", engine.workers.queued_bytes_max >> 20)),

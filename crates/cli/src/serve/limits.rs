@@ -37,6 +37,7 @@ fn of_workers(config: &Config) -> Result<Workers, Error> {
     Ok(Workers {
         workflows: workflows.collect::<Result<_, _>>().map_err(wrong)?,
         workers_max: config.number(settings::WORKERS_MAX),
+        heartbeat_max: config.time(settings::WORKERS_HEARTBEAT_MAX).unwrap_or_default(), // it always has a value
         sessions_max: config.number(settings::WORKERS_RUNS_MAX),
         message_bytes_max: config.number(settings::WORKERS_MESSAGE_BYTES_MAX),
         queued_bytes_max: config.number(settings::WORKERS_QUEUED_BYTES_MAX),

@@ -218,6 +218,11 @@ impl Host {
         Ok(Line::Here(Here::new(sender, board)))
     }
 
+    /// Whether a run is hosted by a worker, if by anybody.
+    pub(crate) fn is_elsewhere(&self, opening: &Opening) -> bool {
+        opening.task.is_none() && self.registry.code(&opening.workflow, opening.definition.as_deref()).is_none()
+    }
+
     /// What goes for runs of a workflow that workers bring.
     pub(crate) fn known(&self, workflow: &WorkflowName) -> Option<Offer> {
         self.pool.as_ref().and_then(|pool| pool.known(workflow))

@@ -96,7 +96,7 @@ impl Shard {
 }
 
 /// Whether a step may begin when the run is hosted again, without anything new on record.
-fn may_begin(run: &Run) -> bool {
+pub(super) fn may_begin(run: &Run) -> bool {
     let retries = || run.timers().iter().any(|timer| matches!(timer.name, TimerName::Retry(_)));
     run.open().is_some_and(|open| open.stands_still() || retries())
 }

@@ -2,7 +2,7 @@
 
 use super::keys::Told;
 use super::view::Seen;
-use super::{Place, Reply, Shard};
+use super::{Reply, Shard};
 use crate::error::Error;
 use crate::host::{SessionId, ToHost, What};
 use crate::timers::Fired;
@@ -27,6 +27,17 @@ pub(super) enum From {
     /// The restart, which has runs interrupted that do not go on by themselves.
     Restart,
     Nobody,
+}
+
+/// A place among the starts that are not yet answered; free again when it is dropped.
+#[derive(Clone, Default)]
+pub(super) struct Place(Arc<()>);
+
+impl Place {
+    /// How many others hold one.
+    pub(super) fn others(&self) -> usize {
+        Arc::strong_count(&self.0) - 1
+    }
 }
 
 impl From {

@@ -41,6 +41,7 @@ impl Shard {
     /// Goes on with runs that had work under way when the process ended; those that do not go on by themselves are interrupted.
     pub(crate) fn resume(&mut self, runs: Vec<RunRow>) {
         self.state.submitted = self.committed.seq;
+        self.take_over();
         if !runs.is_empty() {
             tracing::info!(shard = self.id, runs = runs.len(), "going on with runs that were under way");
         }
@@ -87,6 +88,7 @@ impl Shard {
             Done::Callbacks(result) => self.callbacks_read(result),
             Done::Stayed => self.have_stayed(),
             Done::RoomAgain => self.look_for_room(),
+            Done::TakenOver => self.has_taken_over(),
         }
     }
 

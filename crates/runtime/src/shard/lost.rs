@@ -1,9 +1,11 @@
-//! Runs that a worker hosted and hosts no longer, and runs that wait for room at one.
+//! Runs that a worker hosted and hosts no longer, or may host since before the start, and runs that wait for room at one.
 //!
 //! A worker that is lost is a process that died: its runs are opened elsewhere from their journals, or are interrupted if they do not go on by themselves. One that
 //! drains has left nothing in flight, so what it gives back always goes on.
 
+use super::evict::may_begin;
 use super::{Ask, Done, Health, Shard};
+use crate::host::Opening;
 use futures_util::FutureExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -49,6 +51,32 @@ impl Shard {
         self.tidy(id);
     }
 
+    /// Nobody knows whom an earlier process has given runs to. Who that was lets go of them before its heartbeat is over, and before that they are given to nobody.
+    pub(super) fn take_over(&mut self) {
+        self.state.takes_over = true;
+        let time = self.config.workers.heartbeat_max;
+        self.state.tasks.push(self.clock.sleep(time).map(|()| Done::TakenOver).boxed());
+    }
+
+    /// Whether nothing of a run can be in flight at a worker that an earlier process has given it to.
+    pub(super) fn may_open(&mut self, id: &EntityId, opening: &Opening) -> bool {
+        let begins_nothing = |run: &Run| run.is_waiting() && !may_begin(run);
+        !self.state.takes_over || !self.host.is_elsewhere(opening) || self.seat(id).run().is_some_and(begins_nothing)
+    }
+
+    /// Whoever had a run before the start has let go of it.
+    pub(super) fn has_taken_over(&mut self) {
+        self.state.takes_over = false;
+        let mut workflows = BTreeSet::new();
+        for seat in self.state.seats.values_mut().filter(|seat| seat.held_back) {
+            seat.held_back = false;
+            if let Some(Wait::NoWorker { workflow, .. }) = &seat.blocked {
+                workflows.insert(workflow.clone());
+            }
+        }
+        self.host_again(&workflows);
+    }
+
     /// Hosts a run anew, now or once the store writes again.
     pub(super) fn host_soon(&mut self, id: EntityId) {
         if matches!(self.state.health, Health::Healing(_)) {
@@ -64,6 +92,7 @@ impl Shard {
         for (id, seat) in &self.state.seats {
             if let Some(Wait::NoWorker { workflow, .. }) = &seat.blocked
                 && workflows.contains(workflow)
+                && !seat.held_back
             {
                 waiting.entry(workflow.clone()).or_default().push(id.clone());
             }

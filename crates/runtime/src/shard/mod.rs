@@ -29,7 +29,7 @@ mod sweep;
 mod view;
 mod waiter;
 
-use from::From;
+use from::{From, Place};
 use read::Found;
 pub(crate) use relay::unsettled;
 pub(crate) use request::{Control, Reply, Request};
@@ -127,6 +127,8 @@ pub(crate) struct State {
     touches: u64,
     /// There were too many of them, and they are looked at again soon.
     makes_room_later: bool,
+    /// A worker may still have a run that an earlier process has given to it.
+    takes_over: bool,
     /// Runs wait for room at a worker, and it is looked for again soon.
     looks_for_room: bool,
     /// Held once by every start that is not yet answered.
@@ -174,6 +176,10 @@ struct Seat {
     leaving: Option<bool>,
     /// Its session was told to end, and has not said that it has. Nothing that it says counts, and nobody else hosts the run meanwhile.
     closing: Option<Closing>,
+    /// This process has had it hosted: whoever may have it is known.
+    hosted: bool,
+    /// Nobody hosts it before the time of those is over who may have it from before the start.
+    held_back: bool,
     /// Nobody hosts it, and who did last has left nothing unsaid: what could begin by an entry after this one has not begun. Nothing if that is not known.
     unsure_until: Option<Seq>,
 }
@@ -214,17 +220,6 @@ enum Ask {
     Tell(Lane, Errand),
     /// An attempt to tell of that end of it is to be made.
     CallBack(Revision, Attempt),
-}
-
-/// A place among the starts that are not yet answered; free again when it is dropped.
-#[derive(Clone, Default)]
-struct Place(Arc<()>);
-
-impl Place {
-    /// How many others hold one.
-    fn others(&self) -> usize {
-        Arc::strong_count(&self.0) - 1
-    }
 }
 
 /// What is to be done once batch `seq` is committed.
@@ -269,6 +264,7 @@ enum Done {
     Callbacks(Result<Vec<CallbackRow>, Error>),
     Stayed,
     RoomAgain,
+    TakenOver,
 }
 
 impl Shard {

@@ -187,19 +187,26 @@ impl Shard {
         let (workflow, told, epoch) = (run.workflow.clone(), run.seq, run.epoch);
         let opening = Opening { unsure_until, ..Opening::of(run, journal) };
         let version = opening.definition.clone();
+        let is_known = seat.hosted || known.is_some() && !seat.held_back;
         self.state.sessions += 1;
         let session = self.state.sessions;
-        match self.host.open(session, opening) {
+        let opened = match is_known || self.may_open(id, &opening) {
+            true => self.host.open(session, opening),
+            false => Err(Nobody::MayHaveIt),
+        };
+        match opened {
             Ok(line) => {
                 self.state.live += 1;
                 let seat = self.seat(id);
+                seat.hosted = true;
                 (seat.session, seat.told, seat.leaving) = (Some(Session { id: session, epoch, line, unsure_until }), told, None);
                 if self.seat(id).row_says_blocked {
                     self.write_row(id);
                 }
             }
             Err(nobody) => {
-                self.seat(id).unsure_until = Some(unsure_until);
+                let seat = self.seat(id);
+                (seat.unsure_until, seat.held_back) = (Some(unsure_until), nobody == Nobody::MayHaveIt);
                 self.block(id, Wait::NoWorker { workflow: workflow.clone(), version });
                 if nobody == Nobody::HasRoom {
                     self.wait_for_room(&workflow, 1);

@@ -147,7 +147,8 @@ impl WorkerBuilder {
         self
     }
 
-    /// How long it may be silent before the server gives its runs to others; 15 s unless said otherwise.
+    /// How long it may be silent before the server gives its runs to others; 15 s unless said otherwise. The server takes none that is longer than its
+    /// [`heartbeat_max`](Workers::heartbeat_max).
     pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
         self.worker.heartbeat = heartbeat;
         self

@@ -59,6 +59,9 @@ pub struct Workers {
     pub workflows: BTreeSet<WorkflowName>,
     /// How many workers may be connected at once. One that comes beyond that tries again later.
     pub workers_max: usize,
+    /// The longest heartbeat that a worker may have. After a start, runs that an earlier process may have given to a worker are held back for as long: nobody knows any more
+    /// which worker that was, and it may not have noticed yet.
+    pub heartbeat_max: Duration,
     /// How many runs one worker hosts at most, whatever it says itself.
     pub sessions_max: usize,
     /// How long a message may be. There is always room for a payload and what goes with it.
@@ -72,6 +75,7 @@ impl Default for Workers {
         Workers {
             workflows: BTreeSet::new(),
             workers_max: 1000,
+            heartbeat_max: Duration::from_secs(15),
             sessions_max: 10_000,
             message_bytes_max: 32 << 20,
             queued_bytes_max: 64 << 20,
@@ -117,6 +121,8 @@ pub(crate) enum Nobody {
     HasIt,
     /// Those who have its code have no room.
     HasRoom,
+    /// Somebody may have it still, from before the start.
+    MayHaveIt,
 }
 
 /// The workers that are there.
@@ -257,6 +263,10 @@ impl Pool {
         let mut inner = self.inner.lock();
         if inner.stopped {
             return Err(Gone::Stopped);
+        }
+        if hello.heartbeat > self.settings.heartbeat_max {
+            let (is, max) = (hello.heartbeat, self.settings.heartbeat_max);
+            return Err(Gone::Refused(format!("its heartbeat is {is:?}, and at most {max:?} is allowed (workers.heartbeat_max)")));
         }
         self.replace(&mut inner, &hello);
         if inner.peers.len() >= self.settings.workers_max {

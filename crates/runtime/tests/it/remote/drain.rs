@@ -2,7 +2,7 @@
 
 use super::link::{Link, Mode};
 use super::programs::{calls, dropped, let_go};
-use super::world::{World, until};
+use super::world::{HEARTBEAT_MAX, World, until};
 use std::time::Duration;
 use steadfast_kernel::{Origin, Payload, Status};
 use steadfast_runtime::{Gone, Parted};
@@ -98,11 +98,40 @@ async fn an_engine_that_dies_is_followed_by_one_that_the_worker_comes_back_to() 
     assert_eq!(dropped("restart", "hold"), 1);
     until("it waits for a worker", async || world.waits(&run).await == ["NO_WORKER"]).await;
     let _link = Link::new(&world.engine, &world.worker("w1"));
+    tokio::time::sleep(HEARTBEAT_MAX).await;
     until("it is done again", async || calls("restart", "hold") == 2).await;
     let_go("restart", "hold", 1);
     world.engine.ended(&run).await.unwrap();
     world.engine.ended(&idle).await.unwrap();
     assert_eq!(calls("restart-idle", "after"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_has_not_seen_the_end_of_its_engine_lets_go_before_another_has_its_runs() {
+    let world = World::new().await;
+    let first = Link::new(&world.engine, &world.worker("w1"));
+    until("it is there", async || world.engine.workers().len() == 1).await;
+    let (busy, idle) = (world.start("holds", "takeover").await, world.start("waits", "takeover-idle").await);
+    until("it holds", async || calls("takeover", "hold") == 1).await;
+    until("it waits", async || world.waits(&idle).await == ["SIGNAL"]).await;
+    first.set(Mode::Lose);
+    let world = world.restart().await;
+    let began = tokio::time::Instant::now();
+    let _second = Link::new(&world.engine, &world.worker("w2"));
+    until("it is there", async || world.engine.workers().len() == 1).await;
+    let other = world.start("ten", "takeover-new").await;
+    world.engine.ended(&other).await.unwrap();
+    world.engine.signal(&idle, "go", Payload::json("1"), Origin::default()).await.unwrap();
+    world.engine.ended(&idle).await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(2), "what nobody can have begun does not wait");
+    assert_eq!(first.parted.await.unwrap(), Parted::Silent);
+    assert_eq!((calls("takeover", "hold"), dropped("takeover", "hold")), (1, 1), "nobody else has begun it");
+    assert_eq!(world.waits(&busy).await, ["NO_WORKER"]);
+    tokio::time::sleep(HEARTBEAT_MAX).await;
+    until("the second has it", async || calls("takeover", "hold") == 2).await;
+    let_go("takeover", "hold", 1);
+    world.engine.ended(&busy).await.unwrap();
+    assert_eq!(world.kinds(&busy).await, ["RUN_STARTED", "STEP_COMPLETED hold#1", "STEP_COMPLETED after#1", "RUN_COMPLETED"]);
 }
 
 #[tokio::test(start_paused = true)]

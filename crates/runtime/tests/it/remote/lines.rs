@@ -2,7 +2,7 @@
 
 use super::link::{Link, Mode};
 use super::programs::{calls, dropped, let_go, only};
-use super::world::{HEARTBEAT, World, until};
+use super::world::{HEARTBEAT, HEARTBEAT_MAX, World, until};
 use bytes::Bytes;
 use std::time::Duration;
 use steadfast_kernel::{Origin, Payload};
@@ -31,13 +31,18 @@ async fn nonsense_ends_the_line_and_nothing_else() {
 #[tokio::test(start_paused = true)]
 async fn a_hello_that_cannot_be_is_refused_for_good() {
     let world = World::new().await;
-    let worker = Worker { sessions_max: 0, ..world.worker("w1") };
-    let (server, there) = Duplex::pair(8);
-    let gone = tokio::spawn(world.engine.attach(worker.hello(), server));
-    let parted = worker.serve(there, std::future::pending()).await;
-    assert!(matches!(gone.await.unwrap(), Gone::Refused(_)));
-    assert!(matches!(&parted, Parted::Dismissed { for_good: true, why } if why.contains("sessions_max")), "{parted}");
-    assert!(!parted.may_come_again());
+    let longer = HEARTBEAT_MAX + Duration::from_millis(1);
+    for (worker, reason) in [
+        (Worker { sessions_max: 0, ..world.worker("w1") }, "sessions_max"),
+        (Worker { heartbeat: longer, ..world.worker("w1") }, "workers.heartbeat_max"),
+    ] {
+        let (server, there) = Duplex::pair(8);
+        let gone = tokio::spawn(world.engine.attach(worker.hello(), server));
+        let parted = worker.serve(there, std::future::pending()).await;
+        assert!(matches!(gone.await.unwrap(), Gone::Refused(_)));
+        assert!(matches!(&parted, Parted::Dismissed { for_good: true, why } if why.contains(reason)), "{parted}");
+        assert!(!parted.may_come_again());
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,6 +12,9 @@ use steadfast_store::memory::Memory;
 /// How long a worker may be silent.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(9);
 
+/// The longest time for which any may be, by the settings.
+pub(crate) const HEARTBEAT_MAX: Duration = Duration::from_secs(15);
+
 pub(crate) struct World {
     pub(crate) store: Memory,
     pub(crate) clock: VirtualClock,
