@@ -1,6 +1,6 @@
 //! The victim: starts the runs, sees to them, says what was acknowledged, and is killed at any moment.
 //!
-//! Usage: `steadfast-crash-test DATA LOG PROCESS RUNS`, or in the place of RUNS `removed` for runs that are removed after their end, `keys` for keys that expire, `plans` for plans, or `messages:PORT` to answer calls there. It says how many commits it has made (`at COMMITS`), a line per acknowledgement
+//! Usage: `steadfast-crash-test DATA LOG PROCESS RUNS`, or in the place of RUNS `removed` for runs that are removed after their end, `keys` for keys that expire, `plans` for plans, `messages:PORT` to answer calls there, `depot:PORT:RUNS` to have runs hosted by workers, or `worker:PORT:NAME` to be one. It says how many commits it has made (`at COMMITS`), a line per acknowledgement
 //! (`started RUN`, `signalled RUN`, `did RUN COMMAND`, `redriven RUN`, `dropped RUN`, `ended RUN`), and `done` at the end.
 #![allow(clippy::print_stdout, reason = "what is acknowledged is said on standard output")]
 
@@ -8,7 +8,7 @@ use anyhow::Result;
 use std::ops::Range;
 use std::time::Duration;
 use steadfast::{Config, Engine};
-use steadfast_crash_test::{keys, log, messages, operator, plans, removed, shapes};
+use steadfast_crash_test::{keys, log, messages, operator, plans, removed, shapes, workers};
 use steadfast_store_embedded::Embedded;
 use tokio::task::JoinSet;
 
@@ -23,6 +23,8 @@ async fn main() -> Result<()> {
         "keys" => return keys::live(data, process).await,
         "plans" => return plans::live(data, process).await,
         messages if messages.starts_with("messages:") => return messages::live(data, &messages["messages:".len()..]).await,
+        depot if depot.starts_with("depot:") => return workers::serve(data, &depot["depot:".len()..]).await,
+        worker if worker.starts_with("worker:") => return workers::work(&worker["worker:".len()..]).await,
         _ => {}
     }
     let store = Embedded::open(data)?;

@@ -10,6 +10,7 @@ mod plans;
 mod removed;
 mod seen;
 mod victim;
+mod workers;
 mod world;
 
 use seen::Seen;
