@@ -1,6 +1,6 @@
 //! What may come next. Everything that the fold and the decisions check about order is here.
 
-use super::{Await, Open, Phase, Run, Stage, Status, Task, task};
+use super::{Await, Open, Phase, Run, Stage, Status, Step, Task, task};
 use crate::{Attempt, Event, Recovery, Seq, StepId};
 
 impl Run {
@@ -198,6 +198,11 @@ impl Open {
             (Stage::Compensating { .. }, Some(done)) if self.undoable.contains(&done) => self.attempt_is(step, attempt),
             (Stage::Compensating { .. }, Some(done)) => Err(format!("there is nothing of {done} to undo")),
         }
+    }
+
+    /// Whether that is the attempt to come, after a failure that is on record.
+    pub(super) fn is_scheduled(&self, step: &StepId, attempt: Attempt) -> bool {
+        matches!(self.steps.get(step), Some(Step::Backoff { .. })) && self.may_be_tried(step, attempt).is_ok()
     }
 
     /// Whether a sleep, or the end of a wait, is pending.

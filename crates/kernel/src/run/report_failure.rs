@@ -12,6 +12,10 @@ pub(super) fn decide(run: &Run, report: ReportFailure, now: Timestamp) -> Result
         return stale(format!("the run is in epoch {}, not {}", run.epoch, report.epoch));
     }
     match run.may_go_on().and_then(|()| open.may_be_tried(&report.step, report.attempt)) {
+        // It is on record already, by a commit that was said to have failed: the next attempt has its time, and may even have begun.
+        Err(_) if run.may_go_on().is_ok() && open.is_scheduled(&report.step, report.attempt.saturating_add(1)) => {
+            Ok(Decision::answer(Answer::RetryScheduled))
+        }
         Ok(()) => {
             let in_flight = open.still_in_flight(report.in_flight, &report.unanswered);
             Ok(judge(run, open.stands_still(), ReportFailure { in_flight, ..report }, now))

@@ -92,7 +92,7 @@ fn exhaustion_goes_before_lack_of_time() {
 fn any_other_attempt_than_the_one_to_come_is_stale() {
     check(&open(), 70, timed_out("charge#1", 0, &policy()), stale("charge#1 is at attempt 1, not 0"));
     check(&open(), 70, timed_out("charge#1", 2, &policy()), stale("charge#1 is at attempt 1, not 2"));
-    check(&in_backoff(), 70, timed_out("charge#1", 1, &policy()), stale("charge#1 is at attempt 2, not 1"));
+    check(&in_backoff(), 70, timed_out("charge#1", 0, &policy()), stale("charge#1 is at attempt 2, not 0"));
     check(&in_backoff(), 70, timed_out("charge#1", 3, &policy()), stale("charge#1 is at attempt 2, not 3"));
 }
 
@@ -103,6 +103,15 @@ fn a_step_that_has_its_outcome_cannot_fail() {
         check(&done, 70, timed_out("charge#1", 1, &policy()), stale("charge#1 has its outcome already"));
         check(&done, 70, timed_out("charge#1", 2, &policy()), stale("charge#1 has its outcome already"));
     }
+}
+
+#[test]
+fn a_failure_that_is_on_record_already_is_answered_as_before_and_recorded_once() {
+    let answered = || Ok(decision([], [answer(Answer::RetryScheduled)]));
+    check(&in_backoff(), 70, timed_out("charge#1", 1, &policy()), answered());
+    let twice = history([run_started(), retry_scheduled("charge#1", 2, 3, 10), retry_scheduled("charge#1", 3, 3, 20)]);
+    check(&twice, 70, timed_out("charge#1", 2, &policy()), answered());
+    check(&twice, 70, timed_out("charge#1", 1, &policy()), stale("charge#1 is at attempt 3, not 1"));
 }
 
 #[test]
