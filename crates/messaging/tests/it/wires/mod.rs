@@ -4,6 +4,7 @@ mod contract;
 #[cfg(feature = "http2")]
 mod http2;
 #[cfg(feature = "http2")]
+mod limits;
 mod lossy;
 mod memory;
 #[cfg(feature = "http2")]

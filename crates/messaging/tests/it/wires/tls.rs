@@ -4,6 +4,7 @@ use super::contract::{Links, contract, next};
 use super::http2::Port;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::fs;
+use std::future::IntoFuture;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use steadfast_kernel::{Class, Code, Failure};
 use steadfast_messaging::wire::Wire;
-use steadfast_messaging::wire::http2::{Http2, ListenSettings};
+use steadfast_messaging::wire::http2::{Authorize, Http2, ListenSettings};
 use steadfast_messaging::wire::tls::{Client, Identity, Pins, Server, Trust};
 use steadfast_messaging::{Incoming, Node};
 use tempfile::TempDir;
@@ -241,6 +242,10 @@ struct Bank {
 
 impl Bank {
     async fn new(clients: Trust) -> Self {
+        Bank::with(clients, |_| {}).await
+    }
+
+    async fn with(clients: Trust, set: impl FnOnce(&mut ListenSettings)) -> Self {
         let (node, identity) = (Node::builder().name("bank").build().unwrap(), made("bank"));
         let runs = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&runs);
@@ -250,16 +255,21 @@ impl Bank {
         });
         let mut listens = ListenSettings::default();
         listens.tls = Some(Server::new(&identity, Some(clients)).unwrap());
+        set(&mut listens);
         let address = format!("https://{}", node.listen("127.0.0.1:0", listens).await.unwrap());
         Bank { identity, address, runs, _node: node }
     }
 
     /// One and the same request of a shop that shows that certificate: what tells it apart, and how often any of them ran.
     async fn hears(&self, shows: &Identity) -> (String, usize, Node) {
-        let client = Client::new(pinned(&[&self.identity]), Some(shows)).unwrap();
-        let shop = Node::builder().name("shop").wire(Arc::new(Http2::default().tls(client))).build().unwrap();
+        let shop = self.shop(shows, Http2::default());
         let scope = shop.call(&*self.address, "transfer", "7").id("order-17").await.unwrap();
         (String::from_utf8(scope.to_vec()).unwrap(), self.runs.load(Ordering::SeqCst), shop)
+    }
+
+    fn shop(&self, shows: &Identity, wire: Http2) -> Node {
+        let client = Client::new(pinned(&[&self.identity]), Some(shows)).unwrap();
+        Node::builder().name("shop").wire(Arc::new(wire.tls(client))).build().unwrap()
     }
 }
 
@@ -293,4 +303,33 @@ async fn names_that_an_authority_vouches_for_are_told_apart_and_so_are_pinned_ce
     let bank = Bank::new(pinned(&[&one, &other])).await;
     assert_eq!(bank.hears(&one).await.0, format!("shop@cert:{}", one.fingerprint()));
     assert_eq!(bank.hears(&other).await.1, 2, "nobody vouches for their names");
+}
+
+#[tokio::test]
+async fn where_a_certificate_and_a_token_are_asked_for_both_are_needed_and_the_certificate_says_who_it_is() {
+    let authority = Authority::new();
+    let authorize: Authorize = Arc::new(|token, remote| {
+        assert!(remote.fingerprint.is_some() && remote.vouched.is_some(), "what the certificate proves is known before");
+        match token {
+            Some("stf_right") => {
+                remote.principal = Some("ada".into());
+                Ok(())
+            }
+            _ => Err(Failure::new(Code::PermissionDenied, "that token is not known here")),
+        }
+    });
+    let bank = Bank::with(authority.trust(), |listens| listens.authorize = Some(authorize)).await;
+    let signed = authority.signs("shop.example", |_| {});
+    let call = |wire: Http2, shows: &Identity| bank.shop(shows, wire).call(&*bank.address, "transfer", "7").into_future();
+    let with = |token: &str| Http2::default().token(token).unwrap();
+    assert_eq!(call(with("stf_right"), &signed).await.unwrap(), "shop@dns:shop.example");
+    for (wire, shows, why) in [
+        (Http2::default(), &signed, "that token is not known here"),
+        (with("stf_wrong"), &signed, "that token is not known here"),
+        (with("stf_right"), &made("shop.example"), "refuses our certificate"),
+    ] {
+        let failure = call(wire, shows).await.unwrap_err();
+        assert!(failure.code == Code::PermissionDenied && failure.message.contains(why), "{failure:?}");
+    }
+    assert_eq!(bank.runs.load(Ordering::SeqCst), 1);
 }
