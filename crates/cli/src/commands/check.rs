@@ -55,7 +55,7 @@ pub(crate) fn run(common: &Common, args: &Check) -> Result<(), Error> {
 /// If a path is not there, or a folder cannot be read.
 pub(crate) fn problems_of(paths: &[PathBuf]) -> Result<Checked, Error> {
     let files = files(paths)?;
-    let mut names = BTreeMap::new();
+    let (mut names, mut routes) = (BTreeMap::new(), BTreeMap::<String, (String, String)>::new());
     let (mut problems, mut starts) = (Vec::new(), Vec::new());
     for path in &files {
         let file = path.display().to_string();
@@ -71,6 +71,12 @@ pub(crate) fn problems_of(paths: &[PathBuf]) -> Result<Checked, Error> {
             match names.insert(definition.name.to_string(), (what, file.clone())) {
                 Some(other) => Err(vec![twice(&file, &text, (what, definition.name.as_str()), &other)]),
                 None => {
+                    if let Some(route) = definition.answers() {
+                        if let Some((workflow, other)) = routes.get(route) {
+                            return Err(vec![both_answer(&file, &text, route, workflow, other)]);
+                        }
+                        routes.insert(route.to_owned(), (definition.name.to_string(), file.clone()));
+                    }
                     starts.extend(definition.starts().map(|(step, workflow)| (file.clone(), step.to_string(), workflow.to_string())));
                     Ok(())
                 }
@@ -110,6 +116,13 @@ fn twice(file: &str, text: &str, (what, name): (&str, &str), (of_other, other): 
         format!("the {what} {name} has the name of a {of_other}, which is defined by {other}")
     };
     Problem { file: file.into(), line, column: 1, message, help: Some("give one of them another name".into()) }
+}
+
+/// Two workflows that answer one route: a call has one answer, and the server uses the first alone.
+fn both_answer(file: &str, text: &str, route: &str, workflow: &str, other: &str) -> Problem {
+    let line = text.lines().position(|line| line.starts_with("answers")).map_or(1, |line| line as u64 + 1);
+    let message = format!("the route {route} is answered by the workflow {workflow} already, which is defined by {other}");
+    Problem { file: file.into(), line, column: 1, message, help: Some("have one of them answer another route: `answers: NAME`".into()) }
 }
 
 /// The files themselves, and those of folders.
@@ -185,6 +198,18 @@ mod tests {
         let Checked { files, problems, .. } = problems_of(&[dir.path().into()]).unwrap();
         assert_eq!((files, problems.len()), (2, 1), "{problems:?}");
         assert!(problems[0].problem.message.contains("defined by") && problems[0].problem.file.ends_with("b.yml"));
+    }
+
+    #[test]
+    fn two_files_that_answer_one_route_are_a_problem() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a.yaml"), "workflow: pay\nanswers: true\nsteps:\n  - { name: x, set: 1 }\n").unwrap();
+        std::fs::write(dir.path().join("b.yaml"), "workflow: other\nsteps:\n  - { name: x, set: 1 }\nanswers: pay\n").unwrap();
+        let Checked { problems, .. } = problems_of(&[dir.path().into()]).unwrap();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        let Problem { file, line, message, .. } = &problems[0].problem;
+        assert!(file.ends_with("b.yaml") && *line == 4, "{problems:?}");
+        assert!(message.starts_with("the route pay is answered by the workflow pay already, which is defined by "), "{message}");
     }
 
     #[test]

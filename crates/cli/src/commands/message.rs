@@ -1,7 +1,7 @@
 //! `steadfast call` and `steadfast tell`: a node for one request.
 
 use crate::args::{Common, Message};
-use crate::client::{json_argument, token};
+use crate::client::{fresh_key, json_argument, token};
 use crate::commands::run::pretty;
 use crate::config::{Config, settings};
 use crate::error::Error;
@@ -16,12 +16,12 @@ use steadfast_messaging::wire::http2::Http2;
 use steadfast_messaging::wire::{Link, Wire};
 use steadfast_messaging::{Node, Peer};
 
-/// What the command line calls itself. It is always the same, so that a request is known again by its id.
-const NAME: &str = "cli";
+/// On whose behalf the command line sends. It is always the same, so that a request is known again by its id; the node itself has another name each time, so that several are connected at once.
+const BEHALF: &str = "cli";
 
 pub(crate) async fn call(common: &Common, args: Message) -> Result<(), Error> {
     let Errand { node, peer, payload, was_linked } = Errand::of(common, &args)?;
-    let mut call = node.call(Peer::at(&peer), &*args.route, payload).timeout(args.timeout);
+    let mut call = node.call(Peer::at(&peer), &*args.route, payload).timeout(args.timeout).on_behalf_of(BEHALF);
     if let Some(id) = &args.id {
         call = call.id(id);
     }
@@ -33,7 +33,11 @@ pub(crate) async fn call(common: &Common, args: Message) -> Result<(), Error> {
 
 pub(crate) async fn tell(common: &Common, args: Message) -> Result<(), Error> {
     let Errand { node, peer, payload, was_linked } = Errand::of(common, &args)?;
-    let mut tell = node.tell(Peer::at(&peer), &*args.route, payload).timeout(args.timeout).unposted();
+    let mut tell = node
+        .tell(Peer::at(&peer), &*args.route, payload)
+        .timeout(args.timeout)
+        .on_behalf_of(BEHALF)
+        .unposted();
     if let Some(id) = &args.id {
         tell = tell.id(id);
     }
@@ -69,7 +73,7 @@ impl Errand {
         }
         let was_linked = Arc::new(AtomicBool::new(false));
         let wire = Noted { wire, was_linked: Arc::clone(&was_linked) };
-        let node = Node::builder().name(NAME).wire(Arc::new(wire)).build();
+        let node = Node::builder().name(format!("{BEHALF}-{}", fresh_key()?)).wire(Arc::new(wire)).build();
         Ok(Errand { node: node.map_err(|failure| Error::Failed(failure.message))?, peer, payload, was_linked })
     }
 }
@@ -87,6 +91,9 @@ impl Wire for Noted {
     }
 }
 
+/// What is said of a node that speaks with us and does not let us in. What TLS does not let through is said otherwise.
+const REFUSED: &str = "refuses the link";
+
 /// What the command ends with.
 fn explained(failure: &Failure, was_linked: &AtomicBool) -> Error {
     let was_linked = was_linked.load(Ordering::Relaxed);
@@ -102,9 +109,12 @@ fn explained(failure: &Failure, was_linked: &AtomicBool) -> Error {
         text += &format!("\n  caused by: {}", output::plain(cause));
     }
     match (was_linked, failure.code) {
-        (false, Code::PermissionDenied) => {
+        (false, Code::PermissionDenied) if failure.message.contains(REFUSED) => {
             Error::Failed(format!("{text}\n  show the token of the node by --token-file, or by STEADFAST_TOKEN if it is the server's"))
         }
+        (false, Code::PermissionDenied) => Error::Failed(format!(
+            "{text}\n  messages.ca_file says whom to trust at https:// addresses, messages.cert_file what this side shows (STEADFAST_MESSAGES_CA_FILE, STEADFAST_MESSAGES_CERT_FILE)"
+        )),
         (false, _) => Error::Unreachable(text),
         (true, _) => Error::Failed(text),
     }

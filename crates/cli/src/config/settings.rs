@@ -128,7 +128,7 @@ settings! {
     MESSAGES_TOKEN_FILE = "messages.token_file", "STEADFAST_MESSAGES_TOKEN_FILE", None, Kind::Path, "", false,
         "the file with the token that nodes are shown which this one connects to, if they are among messages.token_hosts";
     MESSAGES_TOKEN_HOSTS = "messages.token_hosts", "STEADFAST_MESSAGES_TOKEN_HOSTS", None, Kind::List, "", false,
-        "hosts, with a port or without, that are shown that token";
+        "who is shown that token: HOST or HOST:PORT over TLS (and in plain text on this machine alone), http://HOST:PORT in plain text";
     MESSAGES_CERT_FILE = "messages.cert_file", "STEADFAST_MESSAGES_CERT_FILE", None, Kind::Path, "", false,
         "the certificate of this node, in PEM: messages.listen speaks TLS with it, and nodes at https:// addresses are shown it if they ask";
     MESSAGES_KEY_FILE = "messages.key_file", "STEADFAST_MESSAGES_KEY_FILE", None, Kind::Path, "", false,

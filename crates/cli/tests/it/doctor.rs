@@ -1,5 +1,6 @@
 use crate::served::{Served, define};
 use crate::steadfast::{Called, steadfast};
+use steadfast_messaging::wire::tls::Identity;
 
 /// How a check came out.
 fn level(called: &Called, check: &str) -> String {
@@ -82,5 +83,34 @@ fn the_port_of_nodes_is_looked_at_if_there_is_one() {
     for (listen, expected) in [(free(), "ok"), (taken.0, "warn"), ("0.0.0.0:0".into(), "fail")] {
         let called = doctor(&listen);
         assert_eq!(level(&called, "messages"), expected, "{called:?}");
+    }
+}
+
+#[test]
+fn files_for_messages_are_looked_at_if_they_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let pem = |name: &str| {
+        Identity::kept_in(&dir.path().join(name), &["127.0.0.1"]).unwrap();
+        dir.path().join(name).join("identity.pem").to_str().unwrap().to_owned()
+    };
+    let (one, other) = (pem("one"), pem("other"));
+    let cases = [
+        (vec![format!("messages.cert_file={one}"), format!("messages.client_ca_file={other}")], "ok", "can be used"),
+        (vec![format!("messages.cert_file={one}"), format!("messages.key_file={other}")], "fail", "does not match"),
+        (vec!["messages.cert_file=none.pem".into()], "fail", "none.pem"),
+        (vec![format!("messages.client_ca_file={one}")], "fail", "messages.cert_file"),
+        (vec!["messages.ca_file=none.pem".into()], "fail", "messages.ca_file"),
+        (vec!["messages.token_hosts=ftp://bank".into()], "fail", "messages.token_hosts"),
+    ];
+    for (set, expected, part) in cases {
+        let set: Vec<_> = set.iter().flat_map(|set| ["--set", set]).collect();
+        let called = steadfast(dir.path(), &[&["doctor", "--json", "--listen", &free()], &set[..]].concat()).prints(&[part]);
+        assert_eq!(level(&called, "messages' files"), expected, "{called:?}");
+    }
+    let listens = ["--set", "messages.listen=0.0.0.0:0", "--set", &format!("messages.cert_file={one}")];
+    let mutual = format!("messages.client_ca_file={other}");
+    for (more, expected) in [(vec![], "fail"), (vec!["--set", &mutual], "ok")] {
+        let called = steadfast(dir.path(), &[&["doctor", "--json", "--listen", &free()], &listens[..], &more].concat());
+        assert_eq!(level(&called, "messages"), expected, "certificates are as good as a token: {called:?}");
     }
 }

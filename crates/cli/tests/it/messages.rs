@@ -7,6 +7,7 @@ use rustix::process::Signal;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use steadfast_messaging::wire::tls::Identity;
+use steadfast_messaging::{Class, Node};
 
 const TOKEN: &str = "stf_q8Zt0m3n5Yw1vK7xPfR2sLhJdC4bGaUeT6iOoNyQwEk";
 
@@ -145,7 +146,8 @@ fn a_port_of_its_own_speaks_tls_and_asks_for_certificates() {
         (("STEADFAST_MESSAGES_CA_FILE", &*bank), ("STEADFAST_MESSAGES_CERT_FILE", &*shop), ("STEADFAST_MESSAGES_CERT_FILE", &*bank));
     assert_eq!(call(&[ca, own]).ends_with(0).json()["text"], "Hello, Ada");
     call(&[]).ends_with(3).says(&["whom to trust", "SF0141"]);
-    assert_ne!(call(&[ca]).code, Some(0), "without a certificate nobody comes in");
+    let refused = call(&[ca]).ends_with(1).says(&["refuses our certificate", "messages.cert_file"]); // without one nobody comes in
+    assert!(!refused.err.contains("--token-file"), "a token would not help: {refused:?}");
     assert_ne!(call(&[ca, other]).code, Some(0), "nor with one of somebody else");
     let plain = url.replace("https", "http");
     assert_ne!(served.call(&["call", &plain, "greet", "--timeout", "2s"]).code, Some(0), "nor without TLS");
@@ -202,4 +204,37 @@ fn a_call_under_way_is_answered_before_the_server_ends() {
     std::fs::write(dir.path().join("definitions/go"), "").unwrap();
     assert_eq!(Called::of(&call.join().unwrap()).ends_with(0).json(), "done");
     assert!(served.ended().success(), "{}", served.log());
+}
+
+#[test]
+fn messages_that_cannot_be_read_are_letters_that_are_shown_redriven_and_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), &[("greet", GREET)], &[]);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let shop = Node::builder().name("shop").bind("127.0.0.1:0").await.unwrap();
+        let failure = shop.call(&*served.url, "greet", "{ no JSON").id("order-17").await.unwrap_err();
+        assert_eq!(failure.class, Class::Poison, "{failure:?}");
+    });
+    let list = || {
+        served
+            .call(&["letter", "list", "--kind", "message", "--route", "greet", "--json"])
+            .ends_with(0)
+            .json()
+    };
+    until("there is one letter", || (list()["items"].as_array().unwrap().len() == 1).then_some(()));
+    let (json, id) = (list(), "route:greet.1");
+    assert_eq!(json["items"][0]["id"], id, "{json}");
+    served
+        .call(&["letter", "show", id])
+        .ends_with(0)
+        .prints(&[id, "shop", "order-17", "DECODE_FAILURE", "eyBubyBKU09O (base64)"]);
+    let redrive = || served.call(&["letter", "redrive", id, "--reason", "once more"]);
+    redrive().ends_with(1).says(&["SF0138", "is not what it takes"]);
+    let shown = served.call(&["letter", "show", id, "--json"]).ends_with(0).json();
+    assert_eq!(shown["attempt"], 2, "what was tried again is known: {shown}");
+    std::fs::remove_file(dir.path().join("definitions/greet.yaml")).unwrap();
+    until("nobody answers any more", || redrive().err.contains("has no route").then_some(()));
+    served.call(&["letter", "drop", id, "--reason", "void"]).ends_with(0);
+    assert_eq!(list()["items"].as_array().unwrap().len(), 0);
 }

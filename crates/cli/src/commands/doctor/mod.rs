@@ -3,6 +3,7 @@
 mod clock;
 mod definitions;
 mod disk;
+mod messages;
 mod port;
 mod redis;
 mod server;
@@ -87,6 +88,7 @@ async fn all(config: &Config) -> Vec<Finding> {
     let server = server::ask(config).await;
     findings.push(port::check(config, &server).await);
     findings.extend(port::messages(config).await);
+    findings.extend(messages::check(config));
     findings.extend(server::check(&server));
     findings
 }

@@ -28,8 +28,11 @@ pub(super) async fn check(config: &Config, server: &Asked) -> Finding {
 /// The port of their own for nodes, if there is to be one. While the server runs it is the server's.
 pub(super) async fn messages(config: &Config) -> Option<Finding> {
     let listen = config.text(settings::MESSAGES_LISTEN)?.parse::<SocketAddr>().ok()?;
-    if !listen.ip().is_loopback() && config.text(settings::TOKEN_FILE).is_none() {
-        let found = format!("{listen} can be reached from other machines, and there is no token");
+    let asks_who_connects = [settings::TOKEN_FILE, settings::MESSAGES_CLIENT_CA_FILE]
+        .iter()
+        .any(|file| config.text(file).is_some());
+    if !listen.ip().is_loopback() && !asks_who_connects {
+        let found = format!("{listen} can be reached from other machines, and there is no token and no messages.client_ca_file");
         return Some(Finding::fail("messages", found, "name a token file with --token-file, or have messages.listen on 127.0.0.1"));
     }
     Some(match tokio::net::TcpListener::bind(listen).await {
