@@ -287,3 +287,28 @@ fn a_check_drops_a_few_that_are_over_and_a_sweep_as_many_as_it_may() {
 fn an_entry_is_not_larger_than_it_was() {
     assert_eq!(size_of::<entries::Entry>(), 88);
 }
+
+#[test]
+fn a_request_is_taken_up_again_whatever_is_known_of_it_unless_it_runs_or_is_done() {
+    let mut case = Case::new();
+    let again = |case: &mut Case, kind, digest| case.inbox.take_up_again("alice", "x", kind, digest, case.now);
+    let failure = || Finish::Keep(Err(Failure::poison("?")));
+    let Again::Run(ticket, None) = again(&mut case, Call, 1) else { panic!("nothing is known of it") };
+    assert!(matches!(again(&mut case, Call, 1), Again::Running));
+    assert!(matches!(case.check("x", Call, 7), Verdict::Waits(_)), "who repeats it waits for it");
+    assert_eq!(case.finish(ticket, failure()), [7]);
+    assert!(matches!(again(&mut case, Call, 2), Again::Different) && matches!(again(&mut case, Tell, 1), Again::Different));
+    let Again::Run(ticket, Some(Err(before))) = again(&mut case, Call, 1) else { panic!("its failure is known") };
+    assert_eq!((before.message.as_str(), case.inbox.counts().finished), ("?", 0));
+    assert_eq!(case.finish(ticket, ok("done")), [0_u32; 0]);
+    assert!(matches!(again(&mut case, Call, 1), Again::Done), "a call that has succeeded");
+    case.pass(WINDOW);
+    let Again::Run(ticket, None) = again(&mut case, Call, 2) else { panic!("it is forgotten") };
+    case.finish(ticket, Finish::Forget);
+    assert_eq!(case.inbox.counts(), Counts::default());
+    case.run("x", Tell);
+    assert!(matches!(again(&mut case, Tell, 1), Again::Run(_, Some(Ok(_)))), "nobody knows whether a tell has succeeded");
+    let mut full = Case::with(Settings { entries_max: 1, ..Settings::default() });
+    let _it_runs = full.begin("y", Call, 0);
+    assert!(matches!(again(&mut full, Call, 1), Again::Full(_)));
+}

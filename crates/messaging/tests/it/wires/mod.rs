@@ -5,6 +5,7 @@ mod contract;
 mod http2;
 #[cfg(feature = "http2")]
 mod limits;
+#[cfg(feature = "http2")]
 mod lossy;
 mod memory;
 #[cfg(feature = "http2")]
