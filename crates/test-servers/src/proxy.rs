@@ -25,6 +25,8 @@ struct Shared {
 struct State {
     /// Answers wait.
     holding: bool,
+    /// What is asked over the connections up to that one waits.
+    holding_requests_of: u64,
     /// Answers vanish.
     swallowing_answers: bool,
     /// What is asked vanishes.
@@ -44,6 +46,8 @@ struct State {
 #[derive(Debug)]
 struct Connection {
     began: Instant,
+    /// Which one it is, counted from 1.
+    number: u64,
     fate: Fate,
     /// How often all connections had been cut when it began.
     cuts: u64,
@@ -81,6 +85,12 @@ impl Proxy {
         self.shared.lock().holding = true;
     }
 
+    /// From now on nothing of what is asked over the connections that are open is passed on, also when who asked is gone; new connections are not concerned.
+    pub fn hold_requests(&self) {
+        let mut state = self.shared.lock();
+        state.holding_requests_of = state.connections;
+    }
+
     /// From now on what the server answers vanishes, while connections stay open and the server gets all that it is asked.
     pub fn swallow_answers(&self) {
         self.shared.lock().swallowing_answers = true;
@@ -96,6 +106,7 @@ impl Proxy {
     pub fn let_go(&self) {
         let mut state = self.shared.lock();
         (state.holding, state.swallowing_answers, state.swallowing_requests) = (false, false, false);
+        state.holding_requests_of = 0;
         self.shared.changed.notify_all();
     }
 
@@ -167,8 +178,14 @@ impl Shared {
         let mut state = self.lock();
         let fate = state.losses.as_ref().map(|losses| losses.fate(state.connections)).unwrap_or_default();
         let lost = || AtomicBool::new(false);
-        let connection =
-            Arc::new(Connection { began: Instant::now(), fate, cuts: state.cuts, lost_requests: lost(), lost_answers: lost() });
+        let connection = Arc::new(Connection {
+            began: Instant::now(),
+            number: state.connections,
+            fate,
+            cuts: state.cuts,
+            lost_requests: lost(),
+            lost_answers: lost(),
+        });
         state.open.extend([client, server]);
         drop(state);
         if let Some(life) = connection.fate.cut {
@@ -206,7 +223,10 @@ impl Shared {
             self.wait(connection, *stall.end());
         }
         let lost = if answers { &connection.lost_answers } else { &connection.lost_requests };
-        let held = |state: &mut State| answers && state.holding && !state.ended;
+        let held = |state: &mut State| {
+            let holds = if answers { state.holding } else { connection.number <= state.holding_requests_of };
+            holds && !state.ended
+        };
         let state = self.changed.wait_while(self.lock(), held).unwrap_or_else(PoisonError::into_inner);
         let swallows = if answers { state.swallowing_answers } else { state.swallowing_requests };
         let fated = answers && connection.fate.swallow.is_some_and(|from| connection.began.elapsed() >= from);
