@@ -2,11 +2,12 @@
 //!
 //! A store keeps journals, and the rows that are folds of them. It never decides and never looks inside a record. Three things are here:
 //! the [`Store`] trait with the [`Batch`] it commits, the reference store in [`memory`], and [`contract`], the suite that every store must
-//! pass.
+//! pass, with [`differential`], which looks for what the suite overlooks.
 
 mod batch;
 mod commons;
 pub mod contract;
+pub mod differential;
 mod error;
 mod feed;
 mod filter;

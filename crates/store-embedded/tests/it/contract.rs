@@ -23,3 +23,8 @@ impl Harness for OnDisk {
 }
 
 steadfast_store::contract_tests!(OnDisk::new());
+
+#[tokio::test]
+async fn random_operations_have_the_outcomes_of_the_reference_store() {
+    steadfast_store::differential::random_operations_have_the_outcomes_of_the_reference_store(OnDisk::new).await;
+}

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod contract;
-mod differential;
 mod durability;
 mod fixture;
 mod killed;

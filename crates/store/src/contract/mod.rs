@@ -53,7 +53,7 @@
 //! ```
 //!
 //! Times, sizes and faults are beyond the suite: that `Ok` survives the power being cut, what is said of a damaged file, and how quick it is, are for tests of the store's own. What a suite of
-//! cases overlooks, random operations find: compare the store with [`Memory`](crate::memory::Memory), as the embedded store does in `tests/it/differential/`.
+//! cases overlooks, random operations find: compare the store with [`Memory`](crate::memory::Memory), as [`differential`](crate::differential) does.
 //!
 //! [`contract_tests!`]: crate::contract_tests
 #![allow(clippy::unwrap_used, reason = "a case is a test: a failed call is a failed case")]

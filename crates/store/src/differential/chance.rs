@@ -1,13 +1,13 @@
 //! What is drawn: batches that meet each other, and questions about them.
 
+use crate::{
+    Append, Batch, Definition, Fence, Forgotten, Head, LetterChange, LetterRow, OutboxChange, RunFilter, RunRow, Sweep, TaskRow,
+    TimerChange,
+};
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{
     Direction, EntityId, Envelope, Failure, LetterAbout, LetterHome, LetterId, Message, MessageKind, Payload, PlanId, Record, RunId,
     Snapshot, Status, StepId, Timer, TimerName, Timestamp, WorkflowName,
-};
-use steadfast_store::{
-    Append, Batch, Definition, Fence, Forgotten, Head, LetterChange, LetterRow, OutboxChange, RunFilter, RunRow, Sweep, TaskRow,
-    TimerChange,
 };
 
 /// Few enough for operations to meet.

@@ -4,11 +4,11 @@ use super::Seen;
 use super::chance::{ENTITIES, HOMES, IDS, SHARDS};
 use super::keys::PREFIXES;
 use super::plans::{self, Plans};
-use steadfast_kernel::{Class, EntityId, Envelope, KeyName, LetterHome, LetterId, PlanId, Record, RunId, Snapshot, Timer};
-use steadfast_store::{
+use crate::{
     CallbackCursor, CallbackFilter, CallbackRow, Definition, Fed, Head, KeyRow, LetterCursor, LetterFilter, LetterKind, LetterRow,
     Position, RunCursor, RunFilter, RunRow, Store, TimerKey,
 };
+use steadfast_kernel::{Class, EntityId, Envelope, KeyName, LetterHome, LetterId, PlanId, Record, RunId, Snapshot, Timer};
 
 /// What is asked for beside everything that there is.
 pub(super) struct Asked {

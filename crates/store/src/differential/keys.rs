@@ -1,9 +1,9 @@
 //! What is drawn of keys and their ends.
 
 use super::chance::Chance;
+use crate::{CallbackChange, CallbackFilter, CallbackRow, EndedBelow, KeyChange, KeyRow};
 use std::time::Duration;
 use steadfast_kernel::{Failure, Held, KeyName, Revision, Target};
-use steadfast_store::{CallbackChange, CallbackFilter, CallbackRow, EndedBelow, KeyChange, KeyRow};
 
 /// Few enough to meet, and some begin like others.
 pub(super) const KEYS: [&str; 7] = ["a", "a-1", "a.b", "a/b", "a:b", "B", "b"];

@@ -1,7 +1,31 @@
-//! Random operations against the reference store and this one: outcomes and contents are the same.
+//! Random operations against the reference store and another one: outcomes and contents are the same.
 //!
 //! One seed decides everything. There are as many as it takes for every operation to have had every kind of outcome. `DIFFERENTIAL_SEED` repeats a
-//! seed, which is printed; `DIFFERENTIAL_CASES` sets how many seeds there are at least.
+//! seed, which is printed; `DIFFERENTIAL_CASES` sets how many seeds there are at least. A store runs it as a test:
+//!
+//! ```
+//! use async_trait::async_trait;
+//! use steadfast_store::contract::Harness;
+//! use steadfast_store::memory::Memory; // the store under test
+//!
+//! struct Fresh(parking_lot::Mutex<Memory>);
+//!
+//! #[async_trait]
+//! impl Harness for Fresh {
+//!     type Store = Memory;
+//!
+//!     async fn open(&self) -> Memory {
+//!         let mut data = self.0.lock();
+//!         *data = data.reopen();
+//!         data.clone()
+//!     }
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! steadfast_store::differential::random_operations_have_the_outcomes_of_the_reference_store(|| Fresh(Default::default())).await;
+//! # });
+//! ```
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "this is a test, which says how to repeat it")]
 
 mod chance;
 mod contents;
@@ -9,14 +33,13 @@ mod keys;
 mod plans;
 mod seen;
 
+use crate::contract::Harness;
+use crate::memory::Memory;
+use crate::{Batch, CallbackFilter, Error, Head, RunFilter, Store, Sweep, Swept};
 use chance::Chance;
 use contents::{Asked, Contents, heads};
 use seen::Seen;
 use steadfast_kernel::EntityId;
-use steadfast_store::memory::Memory;
-use steadfast_store::{Batch, CallbackFilter, Error, Head, RunFilter, Store, Sweep, Swept};
-use steadfast_store_embedded::Embedded;
-use tempfile::{TempDir, tempdir};
 
 /// How much is asked of a pair of stores.
 const OPERATIONS: usize = 200;
@@ -26,30 +49,29 @@ const CASES: u64 = 3;
 const CASES_MAX: u64 = 30;
 
 /// The reference store and the one under test.
-struct Pair {
+struct Pair<H: Harness> {
     seed: u64,
     chance: Chance,
-    dir: TempDir,
+    harness: H,
     model: Memory,
-    store: Option<Embedded>,
+    store: Option<H::Store>,
     last: &'static str,
 }
 
-impl Pair {
-    fn new(seed: u64) -> Self {
-        let dir = tempdir().unwrap();
-        let store = Embedded::open(dir.path()).unwrap();
-        Pair { seed, chance: Chance(seed), dir, model: Memory::new(), store: Some(store), last: "nothing" }
+impl<H: Harness> Pair<H> {
+    async fn new(seed: u64, harness: H) -> Self {
+        let store = harness.open().await;
+        Pair { seed, chance: Chance(seed), harness, model: Memory::new(), store: Some(store), last: "nothing" }
     }
 
-    fn store(&self) -> &Embedded {
+    fn store(&self) -> &H::Store {
         self.store.as_ref().unwrap()
     }
 
     async fn operate(&mut self, seen: &mut Seen) {
         match self.chance.below(24) {
             0..=2 => self.claim(seen).await,
-            3..=4 => self.reopen(seen),
+            3..=4 => self.reopen(seen).await,
             5..=7 => self.commit_in_line(seen).await,
             8 => self.commit_unheard(seen).await,
             9 => self.commit_behind_a_claim(seen).await,
@@ -66,9 +88,9 @@ impl Pair {
         self.last = "a claim";
     }
 
-    fn reopen(&mut self, seen: &mut Seen) {
+    async fn reopen(&mut self, seen: &mut Seen) {
         self.store = None;
-        self.store = Some(Embedded::open(self.dir.path()).unwrap());
+        self.store = Some(self.harness.open().await);
         self.model = self.model.reopen();
         seen.note(format!("reopened: after {}", self.last));
     }
@@ -199,8 +221,11 @@ fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().unwrap())
 }
 
-#[tokio::test]
-async fn random_operations_have_the_outcomes_of_the_reference_store() {
+/// Compares a store with the reference store; each case has a new one.
+///
+/// # Panics
+/// If they differ.
+pub async fn random_operations_have_the_outcomes_of_the_reference_store<H: Harness>(make: impl Fn() -> H) {
     let first = setting("DIFFERENTIAL_SEED").unwrap_or_else(|| u64::from(std::process::id()) << 20);
     let cases = setting("DIFFERENTIAL_CASES").unwrap_or(CASES);
     println!("DIFFERENTIAL_SEED={first} DIFFERENTIAL_CASES={cases}");
@@ -210,7 +235,7 @@ async fn random_operations_have_the_outcomes_of_the_reference_store() {
             return;
         }
         assert!(case < cases.max(CASES_MAX), "never seen in {case} cases from seed {first} on: {:#?}", seen.missing());
-        let mut pair = Pair::new(first + case);
+        let mut pair = Pair::new(first + case, make()).await;
         let mut repeat = Repeat(pair.seed, 0);
         for operation in 0..OPERATIONS {
             repeat.1 = operation;

@@ -2,9 +2,9 @@
 
 use super::Seen;
 use super::chance::{Chance, IDS};
+use crate::{LockChange, LockRow, PlanCursor, PlanFilter, PlanRow, RunRow, Store, TaskCount, TaskRow};
 use std::time::Duration;
 use steadfast_kernel::{Lease, PlanId, PlanStatus, RunId, TaskStatus, TenantId, Timestamp};
-use steadfast_store::{LockChange, LockRow, PlanCursor, PlanFilter, PlanRow, RunRow, Store, TaskCount, TaskRow};
 
 /// Few enough to meet. The last ones have no tasks.
 const PLANS: [&str; 6] = ["a", "a-1", "B", "b", "c", "plan/a"];

@@ -1,9 +1,9 @@
 //! What has happened so far, and what has to happen before a comparison says something.
 
-use std::collections::BTreeSet;
-use steadfast_store::{
+use crate::{
     Batch, CallbackChange, CallbackFilter, Error, KeyChange, LetterChange, LockChange, OutboxChange, Position, Store, TimerChange,
 };
+use std::collections::BTreeSet;
 
 /// What has happened, in words.
 #[derive(Default)]
@@ -210,7 +210,7 @@ impl Seen {
 
     /// What has not happened yet. An operation of the trait that nobody compares is among it.
     pub(super) fn missing(&self) -> Vec<String> {
-        let source = include_str!("../../../../store/src/lib.rs");
+        let source = include_str!("../lib.rs");
         let operations = source.split("pub trait Store").nth(1).unwrap().split("\n}").next().unwrap();
         let operations = operations.lines().filter_map(|line| line.split_once("fn ")?.1.split('(').next());
         let lists = [
