@@ -1,0 +1,266 @@
+//! The store for more than one machine: a PostgreSQL database that several instances share.
+//!
+//! ```text
+//! schema steadfast   the tables of `migrations/`; people may read them with `psql` at any time, beginning with workflow_state and workflow_events
+//! ```
+//!
+//! One connection writes. A task of its own takes requests in the order of their calls; batches that wait together are one transaction, sent in one round trip. Its
+//! first statement moves the rows of the shards on, and refuses the rest if somebody else has them or the batches do not follow on. A few other connections read.
+//!
+//! The outcome of a commit whose connection broke is unknown. The next connection puts an id of its own into the rows of the shards, waiting for what is still
+//! under way; what arrives later over the former one is refused there. So what [`head`](Store::head) says after that is final.
+
+mod connect;
+mod error;
+mod line;
+mod migrate;
+mod readable;
+mod readers;
+mod session;
+mod settings;
+mod tables;
+mod tls;
+mod types;
+mod writer;
+
+pub use settings::{Settings, SettingsError};
+
+use async_trait::async_trait;
+use connect::Connector;
+use readers::Readers;
+use std::fmt;
+use std::sync::Arc;
+use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, PlanId, Record, RunId, Seq, Snapshot, TenantId, Timer};
+use steadfast_store::{
+    Batch, CallbackCursor, CallbackFilter, CallbackRow, Commit, Definition, Error, Fed, Head, KeyRow, LetterCursor, LetterFilter,
+    LetterRow, LockRow, PlanCursor, PlanFilter, PlanRow, Position, RunCursor, RunFilter, RunRow, ShardId, Store, Sweep, Swept, TaskCount,
+    TimerKey,
+};
+use tables::{
+    Query, Read, callbacks, definitions, events, feed, integer, keys, letters, limit as rows, locks, outbox, plans, runs, snapshots, sweep,
+    tasks, timers,
+};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+use types::Free;
+use writer::Writer;
+
+/// A store in a PostgreSQL database. Clones are the same store.
+///
+/// When the last clone is dropped, what is in line is committed, by a task that goes on until then.
+#[derive(Clone)]
+pub struct Postgres(Arc<Parts>);
+
+struct Parts {
+    connector: Arc<Connector>,
+    writer: Writer,
+    readers: Readers,
+    shards: u32,
+}
+
+impl fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Postgres")
+            .field("settings", self.0.connector.settings())
+            .field("shards", &self.0.shards)
+            .finish()
+    }
+}
+
+type Params<'a> = [&'a (dyn ToSql + Sync)];
+
+impl Postgres {
+    /// Opens the store in that database, and makes its tables if there are none.
+    ///
+    /// # Errors
+    /// [`Error::Newer`] or [`Error::Corrupt`] if there are tables that must not be used, [`Error::Unavailable`] if a setting cannot be, or the database cannot be
+    /// reached or written.
+    pub async fn open(settings: Settings) -> Result<Postgres, Error> {
+        let connector = Arc::new(Connector::new(settings)?);
+        let shards = migrate::migrate(&connector).await?;
+        let writer = Writer::start(Arc::clone(&connector)).await?;
+        let readers = Readers::new(Arc::clone(&connector));
+        Ok(Postgres(Arc::new(Parts { connector, writer, readers, shards })))
+    }
+
+    /// How many shards the database has.
+    pub fn shards(&self) -> u32 {
+        self.0.shards
+    }
+
+    async fn list<T>(&self, what: &str, sql: &str, params: &Params<'_>, row: fn(&Row) -> Read<T>) -> Result<Vec<T>, Error> {
+        let rows = self.0.readers.query(what, sql, params).await?;
+        rows.iter()
+            .map(row)
+            .collect::<Read<_>>()
+            .map_err(|wrong| self.0.connector.database.corrupt(wrong.0))
+    }
+
+    async fn one<T>(&self, what: &str, sql: &str, params: &Params<'_>, row: fn(&Row) -> Read<T>) -> Result<Option<T>, Error> {
+        Ok(self.list(what, sql, params, row).await?.into_iter().next())
+    }
+
+    async fn asked<T>(&self, what: &str, query: Query<'_>, row: fn(&Row) -> Read<T>) -> Result<Vec<T>, Error> {
+        let params: Vec<&(dyn ToSql + Sync)> = query.params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
+        self.list(what, &query.sql, &params, row).await
+    }
+}
+
+/// The only column of a row that counts something.
+fn counted(row: &Row) -> Read<u64> {
+    row.try_get::<_, i64>(0)
+        .map(i64::cast_unsigned)
+        .map_err(|_| tables::Wrong("a count is no number".into()))
+}
+
+#[async_trait]
+impl Store for Postgres {
+    fn commit(&self, batch: Batch) -> Commit {
+        self.0.writer.commit(batch)
+    }
+
+    async fn claim(&self, shard: ShardId) -> Result<Head, Error> {
+        self.0.writer.claim(shard).await
+    }
+
+    async fn head(&self, shard: ShardId) -> Result<Head, Error> {
+        self.0.writer.head(shard).await
+    }
+
+    async fn journal(&self, entity: &EntityId, after: Seq, limit: usize) -> Result<Vec<Record>, Error> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        self.list("read a journal", events::JOURNAL, &[&entity.to_string(), &after, &rows(limit)], events::record)
+            .await
+    }
+
+    async fn snapshot(&self, entity: &EntityId) -> Result<Option<Snapshot>, Error> {
+        self.one("read a snapshot", snapshots::GET, &[&entity.to_string()], snapshots::row).await
+    }
+
+    async fn run(&self, run: &RunId) -> Result<Option<RunRow>, Error> {
+        self.one("read a run", runs::GET, &[&run.as_str()], runs::row).await
+    }
+
+    async fn runs(&self, filter: &RunFilter, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
+        self.asked("list runs", runs::list(filter, after, limit), runs::row).await
+    }
+
+    async fn oldest(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
+        let (at, run) = runs::from(after);
+        self.list("list the oldest runs", runs::OLDEST, &[&shard.cast_signed(), &at, &run, &rows(limit)], runs::row)
+            .await
+    }
+
+    async fn sweep(&self, shard: ShardId, term: u64, ended: &[Sweep]) -> Result<Vec<Swept>, Error> {
+        self.0.writer.sweep(shard, term, ended.to_vec()).await
+    }
+
+    async fn half_swept(&self, shard: ShardId) -> Result<Vec<EntityId>, Error> {
+        self.list("list what is half swept", sweep::HALF, &[&shard.cast_signed()], sweep::half).await
+    }
+
+    async fn to_recover(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
+        let (at, run) = runs::from(after);
+        self.list("list runs to recover", runs::RECOVER, &[&shard.cast_signed(), &at, &run, &rows(limit)], runs::row)
+            .await
+    }
+
+    async fn outbox(&self, shard: ShardId, after: Option<&(EntityId, u64)>, limit: usize) -> Result<Vec<Envelope>, Error> {
+        let (from, seq) = after.map(|(from, seq)| (from.to_string(), integer(*seq))).unwrap_or_default();
+        self.list("list messages", outbox::LIST, &[&shard.cast_signed(), &from, &seq, &rows(limit)], outbox::envelope)
+            .await
+    }
+
+    async fn letter(&self, letter: &LetterId) -> Result<Option<LetterRow>, Error> {
+        let (home, seq) = letters::key(letter);
+        self.one("read a dead letter", letters::GET, &[&home, &seq], letters::row).await
+    }
+
+    async fn letters(&self, filter: &LetterFilter, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error> {
+        self.asked("list dead letters", letters::list(filter, letters::Order::NewestFirst, after, limit), letters::row)
+            .await
+    }
+
+    async fn oldest_letters(&self, filter: &LetterFilter, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error> {
+        self.asked("list dead letters", letters::list(filter, letters::Order::OldestFirst, after, limit), letters::row)
+            .await
+    }
+
+    async fn letters_count(&self, filter: &LetterFilter) -> Result<u64, Error> {
+        let counts = self.asked("count dead letters", letters::count_of(filter), counted).await?;
+        Ok(counts.first().copied().unwrap_or_default())
+    }
+
+    async fn keys(&self, names: &[KeyName]) -> Result<Vec<KeyRow>, Error> {
+        let names: Vec<_> = names.iter().map(KeyName::as_str).collect();
+        self.list("read keys", keys::GET, &[&names], keys::row).await
+    }
+
+    async fn keys_below(&self, prefix: &str, after: Option<&KeyName>, limit: usize) -> Result<Vec<KeyRow>, Error> {
+        let after = after.map_or("", KeyName::as_str);
+        self.list("list keys", keys::LIST, &[&prefix.max(after), &keys::past(prefix), &after, &rows(limit)], keys::row)
+            .await
+    }
+
+    async fn callbacks(&self, filter: &CallbackFilter, after: Option<&CallbackCursor>, limit: usize) -> Result<Vec<CallbackRow>, Error> {
+        self.asked("list callbacks", callbacks::list(filter, after, limit), callbacks::row).await
+    }
+
+    async fn callbacks_count(&self, shard: ShardId) -> Result<u64, Error> {
+        let count = self.one("count callbacks", callbacks::COUNT, &[&shard.cast_signed()], counted).await?;
+        Ok(count.unwrap_or_default())
+    }
+
+    async fn plan(&self, plan: &PlanId) -> Result<Option<PlanRow>, Error> {
+        self.one("read a plan", plans::GET, &[&plan.as_str()], plans::row).await
+    }
+
+    async fn plans(&self, filter: &PlanFilter, after: Option<&PlanCursor>, limit: usize) -> Result<Vec<PlanRow>, Error> {
+        self.asked("list plans", plans::list(filter, after, limit), plans::row).await
+    }
+
+    async fn task_counts(&self, plans: &[PlanId]) -> Result<Vec<TaskCount>, Error> {
+        let plans: Vec<_> = plans.iter().map(PlanId::as_str).collect();
+        self.list("count tasks", tasks::COUNTS, &[&plans], tasks::count_row).await
+    }
+
+    async fn tasks(&self, plan: &PlanId, after: Option<&RunId>, limit: usize) -> Result<Vec<RunRow>, Error> {
+        let after = after.map_or("", RunId::as_str);
+        self.list("list tasks", tasks::OF_PLAN, &[&plan.as_str(), &after, &rows(limit)], runs::row).await
+    }
+
+    async fn latest_task(&self, tenant: &TenantId) -> Result<Option<RunRow>, Error> {
+        self.one("read the latest task", tasks::LATEST, &[&Free(tenant.as_str())], runs::row).await
+    }
+
+    async fn locks_of(&self, tenants: &[TenantId]) -> Result<Vec<LockRow>, Error> {
+        let tenants: Vec<_> = tenants.iter().map(TenantId::as_str).collect();
+        self.list("read locks", locks::GET, &[&tenants], locks::row).await
+    }
+
+    async fn locks(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<LockRow>, Error> {
+        self.list("list locks", locks::LIST, &[&after.map_or("", TenantId::as_str), &rows(limit)], locks::row)
+            .await
+    }
+
+    async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error> {
+        self.asked("list timers", timers::list(shard, after, limit), timers::timer).await
+    }
+
+    async fn feed(&self, after: &Position, entity: Option<&EntityId>, limit: usize) -> Result<Vec<Fed>, Error> {
+        self.asked("read the feed", feed::after(after, entity, limit), feed::fed).await
+    }
+
+    async fn last(&self) -> Result<Position, Error> {
+        let places = self.list("read the last place of the feed", feed::LAST, &[], feed::place).await?;
+        Ok(places.into_iter().collect())
+    }
+
+    async fn definitions(&self) -> Result<Vec<Definition>, Error> {
+        self.list("read definitions", definitions::LIST, &[], definitions::row).await
+    }
+
+    fn commits(&self) -> u64 {
+        self.0.writer.commits()
+    }
+}

@@ -1,0 +1,70 @@
+//! `shards`: who may write, and how far each has come.
+
+use super::{Read, Steps, all, column, count, integer};
+use crate::session::param;
+use std::collections::BTreeMap;
+use steadfast_store::{Batch, Fence, Head, ShardId};
+use tokio_postgres::Row;
+
+const FENCE: &str = "SELECT steadfast.fence($1, $2, $3, $4, $5, $6)";
+
+/// A shard that is written without a claim of this store, as far as the term is right.
+pub(crate) const ADOPT: &str = "UPDATE steadfast.shards s SET writer = $1 FROM unnest($2::int[], $3::bigint[]) AS f(id, term)
+WHERE s.id = f.id AND s.term = f.term";
+
+pub(crate) const CLAIM: &str = "INSERT INTO steadfast.shards AS s (id, term, writer) VALUES ($2, 1, $1)
+ON CONFLICT (id) DO UPDATE SET term = s.term + 1, writer = $1 RETURNING term, seq";
+
+pub(crate) const HEAD: &str = "SELECT term, seq FROM steadfast.shards WHERE id = $1";
+
+/// How a shard moves on. One that has events and no fence only gets places for them.
+struct Move {
+    shard: ShardId,
+    fence: Option<Fence>,
+    events: i64,
+}
+
+/// Checks all fences, and moves the shards on.
+pub(crate) fn fence<'a>(batches: &'a [Batch], writer: &'a str, steps: &mut Steps<'a>) {
+    let moves = moves(batches);
+    if moves.is_empty() {
+        return;
+    }
+    let of = |value: fn(&Fence) -> u64| column(&moves, |m| m.fence.as_ref().map(|fence| integer(value(fence))));
+    let (terms, afters, uptos) = (of(|fence| fence.term), of(|fence| fence.after), of(|fence| fence.upto));
+    let (ids, events) = (column(&moves, |m| m.shard.cast_signed()), column(&moves, |m| m.events));
+    steps.add(FENCE, [param(writer), param(ids), param(terms), param(afters), param(uptos), param(events)]);
+}
+
+/// Fences of a shard that follow on from each other are one.
+pub(crate) fn fences(batches: &[Batch]) -> Vec<Fence> {
+    let mut fences: Vec<Fence> = Vec::new();
+    for fence in all(batches, |batch| &batch.fences) {
+        match fences.iter_mut().find(|mine| mine.shard == fence.shard && mine.term == fence.term) {
+            Some(mine) if mine.upto == fence.after => mine.upto = fence.upto,
+            _ => fences.push(*fence),
+        }
+    }
+    fences
+}
+
+fn moves(batches: &[Batch]) -> Vec<Move> {
+    let mut events = events(batches);
+    let fenced = fences(batches).into_iter().map(|fence| (fence.shard, Some(fence)));
+    let mut moves: Vec<_> = fenced
+        .map(|(shard, fence)| Move { shard, fence, events: events.remove(&shard).unwrap_or_default() })
+        .collect();
+    moves.extend(events.into_iter().map(|(shard, events)| Move { shard, fence: None, events }));
+    moves
+}
+
+/// How many events there are of each shard.
+pub(crate) fn events(batches: &[Batch]) -> BTreeMap<ShardId, i64> {
+    let mut counts = BTreeMap::new();
+    all(batches, |batch| &batch.events).for_each(|append| *counts.entry(append.shard).or_default() += 1);
+    counts
+}
+
+pub(crate) fn head(row: &Row) -> Read<Head> {
+    Ok(Head { term: count(row, "term")?, seq: count(row, "seq")? })
+}

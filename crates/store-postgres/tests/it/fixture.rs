@@ -1,0 +1,167 @@
+//! Databases for tests, and what is written to them.
+
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use steadfast_kernel::run::Recover;
+use steadfast_kernel::{EntityId, Held, KeyName, Payload, Record, RunId, Seq, Status, Timestamp, WorkflowName};
+use steadfast_store::{Append, Batch, Commit, Error, Fence, Head, KeyRow, RunRow, ShardId, Store};
+use steadfast_store_postgres::{Postgres, Settings};
+use steadfast_test_servers::PostgresServer;
+
+/// A database of its own on the shared server.
+pub(crate) struct Database {
+    pub(crate) server: &'static PostgresServer,
+    pub(crate) name: String,
+}
+
+impl Database {
+    pub(crate) fn new() -> Self {
+        let server = PostgresServer::shared();
+        Database { server, name: server.database() }
+    }
+
+    /// Few connections, because many tests run at once.
+    pub(crate) fn settings(&self) -> Settings {
+        settings(self.server.url(&self.name))
+    }
+
+    pub(crate) async fn open(&self) -> Postgres {
+        Postgres::open(self.settings()).await.unwrap()
+    }
+
+    pub(crate) fn psql(&self, sql: &str) -> String {
+        self.server.psql(&self.name, sql)
+    }
+}
+
+pub(crate) fn settings(url: String) -> Settings {
+    Settings { connections_max: 3, ..Settings::new(url) }
+}
+
+pub(crate) fn run(id: &str) -> RunId {
+    RunId::new(id).unwrap()
+}
+
+pub(crate) fn entity(id: &str) -> EntityId {
+    EntityId::from_stored(id).unwrap()
+}
+
+/// The beginning of 2026.
+pub(crate) fn new_year() -> Timestamp {
+    Timestamp::from_micros(1_767_225_600_000_000)
+}
+
+pub(crate) fn record(seq: Seq) -> Record {
+    Record {
+        seq,
+        epoch: 1,
+        kind: "STEP_COMPLETED".into(),
+        at: new_year(),
+        subject: None,
+        attempt: Some(1),
+        backoff_ms: None,
+        reason: None,
+        payload: None,
+        body: Bytes::from_static(b"\0body"),
+    }
+}
+
+pub(crate) fn row(id: &str) -> RunRow {
+    RunRow {
+        shard: 0,
+        run: run(id),
+        workflow: WorkflowName::new("bill").unwrap(),
+        tenant: None,
+        status: Status::Running,
+        wait: None,
+        text: None,
+        recover: Some(Recover::Host),
+        started_at: new_year(),
+        ended_at: None,
+        task: None,
+    }
+}
+
+pub(crate) fn key(name: &str, value: &'static [u8]) -> KeyRow {
+    let held = Held {
+        value: Payload::json(value),
+        owner: None,
+        ttl: Duration::from_secs(60),
+        expires_at: new_year(),
+        revision: 1,
+        put_at: new_year(),
+        directory: false,
+        on_expire: None,
+    };
+    KeyRow { shard: 0, key: KeyName::new(name).unwrap(), held, ended_at: None, ended_below: None }
+}
+
+/// An entry of a run in that shard.
+pub(crate) fn event(shard: ShardId, id: &str, seq: Seq) -> Append {
+    Append { shard, entity: entity(id), record: record(seq) }
+}
+
+/// The batch with a new claim of shard 0.
+pub(crate) async fn batch(store: &Postgres, batch: Batch) -> Batch {
+    let Head { term, seq } = store.claim(0).await.unwrap();
+    Batch { fences: vec![Fence { shard: 0, term, after: seq, upto: seq + 1 }], ..batch }
+}
+
+/// Somebody who has a shard. Its batches have one event each, and follow on from each other.
+pub(crate) struct Holder<'a> {
+    store: &'a Postgres,
+    pub(crate) shard: ShardId,
+    pub(crate) head: Head,
+    /// How many events each journal has.
+    written: BTreeMap<String, Seq>,
+    /// Whose was the last one.
+    last: String,
+}
+
+impl<'a> Holder<'a> {
+    pub(crate) async fn claim(store: &'a Postgres, shard: ShardId) -> Self {
+        let head = store.claim(shard).await.unwrap();
+        Holder { store, shard, head, written: BTreeMap::new(), last: String::new() }
+    }
+
+    /// Puts the next event of that run in line.
+    pub(crate) fn send(&mut self, id: &str) -> Commit {
+        let (after, seq) = (self.head.seq, self.written.entry(id.into()).or_default());
+        (self.head.seq, *seq, self.last) = (after + 1, *seq + 1, id.into());
+        let fences = vec![Fence { shard: self.shard, term: self.head.term, after, upto: after + 1 }];
+        self.store.commit(Batch { fences, events: vec![event(self.shard, id, *seq)], ..Batch::default() })
+    }
+
+    /// Sends one that will fail; the next one takes its place.
+    pub(crate) async fn fail(&mut self, id: &str) -> Error {
+        let error = self.send(id).await.unwrap_err();
+        self.undo();
+        error
+    }
+
+    /// The last one was not applied.
+    pub(crate) fn undo(&mut self) {
+        self.head.seq -= 1;
+        *self.written.entry(self.last.clone()).or_default() -= 1;
+    }
+}
+
+/// How many events a journal has, which has no gaps.
+pub(crate) async fn seqs(store: &Postgres, id: &str) -> Seq {
+    let journal = store.journal(&entity(id), 0, 9999).await.unwrap();
+    assert!(journal.iter().map(|record| record.seq).eq(1..=journal.len() as u64), "{journal:?}");
+    journal.len() as u64
+}
+
+/// Looks again and again until something holds.
+pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let looking = async {
+        while !holds().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), looking)
+        .await
+        .unwrap_or_else(|_| panic!("waited for nothing: {what}"));
+}

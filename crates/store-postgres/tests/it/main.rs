@@ -1,0 +1,11 @@
+//! The store on a real PostgreSQL.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod contract;
+mod fences;
+mod fixture;
+mod migrations;
+mod readable;
+mod servers;
+mod trouble;
+mod unknown;

@@ -1,0 +1,45 @@
+//! Servers that ask for TLS or a password.
+
+use crate::fixture::{Holder, settings};
+use std::fs;
+use steadfast_store::Store;
+use steadfast_store_postgres::{Postgres, Settings};
+use steadfast_test_servers::{PostgresOptions, PostgresServer};
+
+#[tokio::test]
+async fn tls_is_spoken_as_the_url_says() {
+    let server = PostgresServer::start_with(PostgresOptions { tls: true, fsync: false, ..PostgresOptions::default() });
+    let (port, ca) = (server.port(), server.ca().to_owned());
+    let open = |host: &str, mode: &str, ca_file: Option<&std::path::Path>| {
+        let url = format!("postgresql://postgres@{host}:{port}/postgres?sslmode={mode}");
+        Postgres::open(Settings { ca_file: ca_file.map(Into::into), ..settings(url) })
+    };
+    let store = open("localhost", "verify-full", Some(&ca)).await.unwrap();
+    Holder::claim(&store, 0).await.send("a").await.unwrap();
+    for (host, mode, with_ca) in [("127.0.0.1", "require", true), ("127.0.0.1", "require", false), ("localhost", "prefer", false)] {
+        assert_eq!(open(host, mode, with_ca.then_some(&*ca)).await.unwrap().head(0).await.unwrap().seq, 1, "{host} {mode}");
+    }
+    for (host, mode, with_ca) in [("127.0.0.1", "verify-full", true), ("localhost", "verify-full", false), ("localhost", "disable", false)]
+    {
+        let error = open(host, mode, with_ca.then_some(&*ca)).await.unwrap_err();
+        assert!(error.is_retryable(), "{host} {mode}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_password_is_read_from_a_file_and_never_shown() {
+    let options = PostgresOptions { password: Some("hush-hush".into()), fsync: false, ..PostgresOptions::default() };
+    let server = PostgresServer::start_with(options);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    let settings = Settings { password_file: Some(file.clone()), ..settings(server.url("postgres")) };
+    let error = Postgres::open(settings.clone()).await.unwrap_err();
+    assert!(error.to_string().contains("password file"), "{error}");
+    fs::write(&file, "wrong-hush\n").unwrap();
+    let error = Postgres::open(settings.clone()).await.unwrap_err();
+    assert!(error.to_string().contains("check the user, the password") && !format!("{error:?}").contains("hush"), "{error:?}");
+    fs::write(&file, "hush-hush\n").unwrap();
+    let store = Postgres::open(settings).await.unwrap();
+    assert_eq!(store.head(0).await.unwrap().seq, 0);
+    assert!(!format!("{store:?}").contains("hush"));
+}
