@@ -10,7 +10,6 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::{Class, Code, Failure, Jitter, Policy};
@@ -102,14 +101,15 @@ pub(crate) struct Known {
     state: Mutex<State>,
     /// How the last try to connect has ended.
     tried: watch::Sender<Tried>,
-    /// Requests that wait for their answer.
-    open: Mutex<HashMap<u64, Arc<Slot>>>,
-    numbers: AtomicU64,
-    pub(crate) budget: Mutex<Budget>,
 }
 
-#[derive(Default)]
+/// All of it behind one lock, because every request needs most of it.
 struct State {
+    /// Requests that wait for their answer.
+    open: HashMap<u64, Arc<Slot>>,
+    /// How many there ever were.
+    requests: u64,
+    budget: Budget,
     /// Those that are there, the newest last: requests go over that one.
     connections: Vec<Arc<Connection>>,
     connecting: bool,
@@ -135,11 +135,13 @@ pub(crate) struct Registered {
     pub(crate) known: Arc<Known>,
     pub(crate) number: u64,
     pub(crate) slot: Arc<Slot>,
+    /// The connection that there was then.
+    pub(crate) connection: Option<Arc<Connection>>,
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.known.open.lock().remove(&self.number);
+        self.known.state.lock().open.remove(&self.number);
     }
 }
 
@@ -148,32 +150,47 @@ impl Known {
         Known {
             peer,
             node,
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                open: HashMap::new(),
+                requests: 0,
+                budget: Budget::new(Instant::now()),
+                connections: Vec::new(),
+                connecting: false,
+                short: 0,
+            }),
             tried: watch::Sender::new(Tried::Well),
-            open: Mutex::default(),
-            numbers: AtomicU64::new(1),
-            budget: Mutex::new(Budget::new(Instant::now())),
         }
     }
 
-    /// Registers a request that waits for its answer, once.
+    /// Registers a request that is sent for the first time and waits for its answer, once.
     ///
     /// # Errors
     /// If there are too many already.
     pub(crate) fn register(self: &Arc<Self>, limits: &Limits) -> Result<Registered, Failure> {
-        let mut open = self.open.lock();
-        if open.len() >= limits.calls_open_max {
-            let message = format!("{} requests to {} wait for their answer already: send fewer at a time", open.len(), self.peer);
+        let slot = Arc::new(Slot::default());
+        let mut state = self.state.lock();
+        let open = state.open.len();
+        if open >= limits.calls_open_max {
+            let message = format!("{open} requests to {} wait for their answer already: send fewer at a time", self.peer);
             return Err(Failure::new(Code::ResourceExhausted, message).retry_after(Duration::from_millis(100)));
         }
-        let (number, slot) = (self.numbers.fetch_add(1, Ordering::Relaxed), Arc::new(Slot::default()));
-        open.insert(number, Arc::clone(&slot));
-        Ok(Registered { known: Arc::clone(self), number, slot })
+        state.requests += 1;
+        let number = state.requests;
+        state.open.insert(number, Arc::clone(&slot));
+        state.budget.sent();
+        let connection = state.connections.last().cloned();
+        drop(state);
+        Ok(Registered { known: Arc::clone(self), number, slot, connection })
+    }
+
+    /// When there is a retry for a request whose time ends then; nothing if that would be too late.
+    pub(crate) fn reserve_retry(&self, now: Instant, ends_at: Instant) -> Option<Instant> {
+        self.state.lock().budget.reserve(now, ends_at)
     }
 
     /// An answer of this peer has come. Nobody may wait for it any more.
     pub(crate) fn answered(&self, connection: u64, number: u64, attempt: u32, outcome: Result<Bytes, Failure>) {
-        let slot = self.open.lock().get(&number).cloned();
+        let slot = self.state.lock().open.get(&number).cloned();
         if let Some(slot) = slot {
             slot.answer(connection, attempt, outcome);
         }
@@ -181,7 +198,7 @@ impl Known {
 
     /// How many requests wait for their answer.
     pub(super) fn open(&self) -> usize {
-        self.open.lock().len()
+        self.state.lock().open.len()
     }
 
     /// The connection, if there is one.
@@ -203,7 +220,7 @@ impl Known {
     /// True if nobody needs it to be remembered.
     pub(super) fn is_idle(&self) -> bool {
         let state = self.state.lock();
-        state.connections.is_empty() && !state.connecting && self.open.lock().is_empty()
+        state.connections.is_empty() && !state.connecting && state.open.is_empty()
     }
 
     /// A connection, as soon as there is one.
@@ -254,12 +271,12 @@ impl Known {
 
     /// That connection is cut: whoever waits for an answer on it is told at once, and another one is made if somebody does.
     pub(super) fn lost(self: &Arc<Self>, connection: &Connection) {
-        {
+        let open: Vec<_> = {
             let mut state = self.state.lock();
             state.connections.retain(|mine| mine.id != connection.id);
             state.short = if connection.age() < SHORT { state.short.saturating_add(1) } else { 0 };
-        }
-        let open: Vec<_> = self.open.lock().values().cloned().collect();
+            state.open.values().cloned().collect()
+        };
         for slot in &open {
             slot.lost(connection.id);
         }
@@ -320,7 +337,7 @@ impl Connecting {
                 self.over = true; // the connection has said so
                 return;
             };
-            let over = failure.class != Class::Transient || node.is_closing() || self.known.open.lock().is_empty();
+            let over = failure.class != Class::Transient || node.is_closing() || self.known.state.lock().open.is_empty();
             drop(node);
             tracing::debug!(peer = %self.known.peer, attempt, %failure, "could not connect");
             if over {

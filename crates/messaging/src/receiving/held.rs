@@ -193,7 +193,7 @@ impl Held {
 
     /// The request is over: all who wait are told. If there is no room for that, it keeps its place until there is, but holds up nobody of its route.
     pub(super) fn settle(mut self, outcome: Result<Bytes, Failure>) {
-        let waiters = self.finish(Finish::of(&outcome)).into_iter().map(|waiter| {
+        let waiters = self.finish(Finish::of(&outcome)).map(|waiter| {
             let Waiter { connection, number, attempt } = waiter;
             let outcome = outcome.clone().and_then(|answer| fits(answer, connection.payload_bytes_max));
             (connection, Body::Reply(crate::node::reply(number, attempt, outcome)))

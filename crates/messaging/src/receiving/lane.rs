@@ -50,10 +50,10 @@ impl Lane {
     }
 
     /// Takes the tells that this side has taken out of their lines.
-    pub(crate) fn take_tells(&self) -> Vec<Box<Job>> {
+    pub(crate) fn take_tells(&self) -> VecDeque<Box<Job>> {
         let mut state = self.state.lock();
         let State { waiting, keys, .. } = &mut *state;
-        let mut tells = Vec::new();
+        let mut tells = VecDeque::new();
         for line in std::iter::once(waiting).chain(keys.values_mut()) {
             let (taken, left): (VecDeque<_>, VecDeque<_>) = line.drain(..).partition(|job| job.held.is_taken());
             *line = left;

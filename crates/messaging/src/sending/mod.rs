@@ -258,7 +258,6 @@ impl Errand {
     }
 
     async fn run(&mut self, node: &Node, began: Instant) -> Result<Bytes, Failure> {
-        self.known().budget.lock().sent();
         let mut earlier: Option<Failure> = None;
         let mut now = began;
         loop {
@@ -288,7 +287,7 @@ impl Errand {
             if now >= self.ends_at {
                 return Err(last);
             }
-            let Some(not_before) = self.known().budget.lock().reserve(now, self.ends_at) else {
+            let Some(not_before) = self.known().reserve_retry(now, self.ends_at) else {
                 return Err(last.cause("too much of what was sent there is sent again already: there is no retry left in time"));
             };
             let not_before = not_before.max(last.retry_after.map_or(now, |_| now + delay));
@@ -331,7 +330,7 @@ impl Errand {
     /// What waits for long is boxed: everybody who waits for an answer keeps room for all that may follow.
     async fn attempt_once(&mut self, now: Instant) -> Result<Result<Bytes, Failure>, Late> {
         let attempt_ends_at = time::from(now, self.attempt_timeout).min(self.ends_at);
-        let connection = match self.known().connected() {
+        let connection = match self.registered.connection.take().or_else(|| self.known().connected()) {
             Some(connection) => connection,
             None => match tokio::time::timeout_at(attempt_ends_at, Box::pin(self.known().connection())).await {
                 Ok(Ok(connection)) => connection,
