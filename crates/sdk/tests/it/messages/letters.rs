@@ -67,3 +67,29 @@ async fn a_tell_whose_attempts_are_used_up_is_a_dead_letter_of_its_sender_and_is
     until("it was heard", async || heard.load(Ordering::Relaxed) == 1).await;
     assert_eq!(shop.letters(None, 10).await.unwrap().items.len(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_tell_that_was_taken_and_is_not_done_when_the_engine_shuts_down_is_a_dead_letter_there() {
+    let (network, store) = (Network::new(3), memory::Memory::new());
+    let bank = start(&network, engine(&store).messages(node(&network, "bank"))).await;
+    bank.node()
+        .unwrap()
+        .route("slow", |_: Incoming| async { std::future::pending::<Result<String, Failure>>().await });
+    let shop = node(&network, "shop").build().unwrap();
+    shop.tell("bank", "slow", "7").id("t-1").await.unwrap();
+    bank.shutdown().await;
+
+    let bank = start(&network, engine(&store).messages(node(&network, "bank"))).await;
+    let letters = bank.letters(None, 10).await.unwrap().items;
+    assert_eq!(letters.len(), 1, "it is kept before the store is closed");
+    let redelivered = Arc::new(AtomicBool::new(false));
+    bank.node().unwrap().route("slow", {
+        let redelivered = Arc::clone(&redelivered);
+        move |incoming: Incoming| {
+            redelivered.store(incoming.redelivered && &*incoming.id == "t-1", Ordering::Relaxed);
+            async { Ok("") }
+        }
+    });
+    bank.redrive(&letters[0].letter.to_string()).await.unwrap();
+    assert!(redelivered.load(Ordering::Relaxed) && bank.letters(None, 10).await.unwrap().items.is_empty());
+}

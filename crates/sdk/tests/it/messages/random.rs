@@ -14,12 +14,16 @@ use steadfast::testing::Journal;
 use steadfast::worker::Worker;
 use steadfast::{Config, Ctx, Engine, Failure, MINUTE, Policy, Run, SECOND, VirtualClock, workflow};
 
-const RUNS: usize = 200;
+/// Some are there from the start; the others begin while there is trouble, so that there is always something to lose.
+const RUNS: usize = 48;
+const RUNS_AT_ONCE: usize = 16;
 const STEPS: usize = 10;
 const WORKERS: usize = 4;
 const HEARTBEAT: Duration = Duration::from_secs(3);
-/// For how long there is trouble; after that everything is well.
-const TROUBLE: Duration = Duration::from_secs(60);
+/// For how long there is trouble at the least: until every kind of it has been. After that everything is well.
+const TROUBLE: Duration = Duration::from_secs(30);
+/// What happens to workers: killed, drained, cut, silent, slow, well again.
+const KINDS: usize = 6;
 
 /// Chance that follows from a seed.
 struct Dice(u64);
@@ -135,11 +139,14 @@ async fn kill(network: &Network, number: usize, worker: Worker) {
     network.set_both(&name(number), "server", Faults::default());
 }
 
-/// Something happens to one of the workers.
-async fn trouble(network: &Network, workers: &mut [Option<Worker>], dice: &mut Dice) {
+/// Something happens to one of the workers; `done` counts what has, by its kind.
+async fn trouble(network: &Network, workers: &mut [Option<Worker>], dice: &mut Dice, done: &mut [u32; KINDS]) {
     let number = dice.below(WORKERS as u64) as usize;
     let name = name(number);
-    match (dice.below(6), workers[number].take()) {
+    let missing = done.iter().position(|times| *times == 0).filter(|_| dice.below(2) == 0);
+    let kind = missing.unwrap_or_else(|| dice.below(KINDS as u64) as usize);
+    done[kind] += u32::from(workers[number].is_some());
+    match (kind, workers[number].take()) {
         (_, None) => workers[number] = Some(hire(network, number).await),
         (0, Some(worker)) => kill(network, number, worker).await,
         (1, Some(worker)) => drop(tokio::spawn(worker.drain())), // another one of its name may come before it is done
@@ -190,27 +197,36 @@ async fn play(seed: u64, kind: Trouble) {
     let server =
         start(&network, engine(&store).config(config).messages(node(&network, "server")).workers().brought_by_workers("ten")).await;
     if kind != Trouble::Workers {
-        let mut faults = Dice(seed ^ 1);
-        store.faults().rule(move |_| match faults.below(50) {
-            0 => Some(Fault::Fail),
-            1 => Some(Fault::Doubt),
-            _ => None,
+        let (mut faults, mut number) = (Dice(seed ^ 1), 0);
+        store.faults().rule(move |_| {
+            number += 1;
+            match (number, faults.below(50)) {
+                (7, _) | (_, 0) => Some(Fault::Fail), // each once at the least
+                (11, _) | (_, 1) => Some(Fault::Doubt),
+                _ => None,
+            }
         });
     }
     let mut workers: Vec<Option<Worker>> = (0..WORKERS).map(|_| None).collect();
     let mut runs = Vec::new();
-    for number in 0..RUNS {
+    for number in 0..RUNS_AT_ONCE {
         runs.push(begin_run(&server, &format!("{seed}-{number}"), dice.draw()).await);
     }
     let until_then = tokio::time::Instant::now() + TROUBLE;
-    let mut events = 0;
+    let (mut events, mut done) = (0, [0; KINDS]);
     for (number, worker) in workers.iter_mut().enumerate().filter(|_| kind == Trouble::Store) {
         *worker = Some(hire(&network, number).await);
     }
-    while kind != Trouble::Store && tokio::time::Instant::now() < until_then {
-        trouble(&network, &mut workers, &mut dice).await;
+    while kind != Trouble::Store && (tokio::time::Instant::now() < until_then || done.contains(&0)) {
+        trouble(&network, &mut workers, &mut dice, &mut done).await;
+        if runs.len() < RUNS {
+            runs.push(begin_run(&server, &format!("{seed}-{}", runs.len()), dice.draw()).await);
+        }
         tokio::time::sleep(Duration::from_millis(100 + dice.below(1400))).await;
         events += 1;
+    }
+    while runs.len() < RUNS {
+        runs.push(begin_run(&server, &format!("{seed}-{}", runs.len()), dice.draw()).await);
     }
     if kind == Trouble::Both {
         store.faults().clear();
@@ -238,7 +254,7 @@ async fn play(seed: u64, kind: Trouble) {
     let Seen { wrong, begun, redelivered, .. } = seen(std::mem::take);
     let (attempts, repeated) = (begun.values().sum::<u32>(), begun.values().map(|times| times - 1).sum::<u32>());
     assert!(wrong.is_empty(), "SEED={seed}: {wrong:#?}");
-    println!("{events} events, {attempts} attempts, {repeated} repeated, {redelivered} that may have been");
+    println!("{events} events {done:?}, {attempts} attempts, {repeated} repeated, {redelivered} that may have been");
     match kind {
         Trouble::Store => assert_eq!(repeated, 0, "SEED={seed}: a store that fails loses nothing of what was done or begun"),
         Trouble::Workers | Trouble::Both => assert!(repeated > 0, "SEED={seed}: nothing was ever lost, so nothing was tested"),
