@@ -49,24 +49,30 @@ fn error(body: &Body) -> Option<&Error> {
     }
 }
 
-/// What a frame holds beside its own size: texts by what they have reserved.
+/// What a frame holds beside its own size.
 fn memory(body: &Body) -> usize {
     let variable = match body {
-        Body::Hello(hello) => hello.node.capacity(),
+        Body::Hello(hello) => reserved(&hello.node),
         Body::Call(request) | Body::Tell(request) => {
-            let names = request.route.capacity() + request.id.capacity() + request.behalf.capacity();
-            names + request.trace.capacity() + request.payload.len()
+            let names = reserved(&request.route) + reserved(&request.id) + reserved(&request.behalf);
+            names + reserved(&request.trace) + request.payload.len()
         }
         Body::Reply(reply) => reply.payload.len(),
-        Body::Open(open) => open.route.capacity() + open.trace.capacity() + open.payload.len(),
+        Body::Open(open) => reserved(&open.route) + reserved(&open.trace) + open.payload.len(),
         Body::Chunk(chunk) => chunk.payload.len(),
-        Body::Sample(sample) => sample.route.capacity() + sample.payload.len(),
+        Body::Sample(sample) => reserved(&sample.route) + sample.payload.len(),
         Body::Cancel(_) | Body::Credit(_) | Body::Close(_) | Body::Ping(_) | Body::Pong(_) => 0,
     };
     variable + error(body).map_or(0, memory_of_error)
 }
 
 fn memory_of_error(error: &Error) -> usize {
-    let texts = error.code.capacity() + error.class.capacity() + error.message.capacity();
-    texts + error.causes.iter().map(String::capacity).sum::<usize>()
+    let texts = reserved(&error.code) + reserved(&error.class) + reserved(&error.message);
+    texts + error.causes.iter().map(reserved).sum::<usize>()
+}
+
+/// What a text has reserved. The least that is reserved for any is eight bytes, also for a text of one; each time that is too little, it is doubled, which is no more than came.
+#[allow(clippy::ptr_arg, reason = "a slice does not know what was reserved")]
+fn reserved(text: &String) -> usize {
+    text.capacity().saturating_sub(7)
 }

@@ -110,3 +110,13 @@ fn a_length_that_is_only_claimed_is_refused() {
         assert_eq!(fuzzing::read(&[&[0x0a, frame.len() as u8], &*frame].concat()).unwrap(), [], "the payload of a call");
     }
 }
+
+/// The shortest texts there are take more memory than bytes: the allocator's least.
+#[test]
+fn a_frame_of_the_shortest_texts_is_read() {
+    let hello = |text: &str| Body::Hello(Hello { node: text.into(), ..Hello::default() });
+    let request = Request { route: "r".into(), id: "i".into(), trace: "t".into(), behalf: "b".into(), ..Request::default() };
+    for body in [hello("n"), Body::Call(request)] {
+        assert_eq!(fuzzing::read(&packet(std::slice::from_ref(&body))).unwrap(), [body]);
+    }
+}
