@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// How long a server may take to begin.
-const BEGINS_WITHIN: Duration = Duration::from_secs(20);
+/// How long a server may take to begin, or to say the next thing about it: one that was killed reads what it has first.
+const BEGINS_WITHIN: Duration = Duration::from_secs(60);
 
 /// A process that runs.
 #[derive(Debug)]
