@@ -61,8 +61,14 @@ impl Connector {
                 tracing::debug!(%error, "a connection to PostgreSQL has ended");
             }
         });
-        client.batch_execute(&self.greeting()).await.map_err(|error| self.database.trouble(what, error))?;
-        Ok(Connection { client, statements: Mutex::default() })
+        let trouble = |error| self.database.trouble(what, error);
+        client.batch_execute(&self.greeting()).await.map_err(trouble)?;
+        let pid = client
+            .query_one("SELECT pg_backend_pid()", &[])
+            .await
+            .and_then(|row| row.try_get(0))
+            .map_err(trouble)?;
+        Ok(Connection { client, pid, statements: Mutex::default() })
     }
 
     /// What every connection is set to, whatever the server or the user says: time limits, and that a commit is durable.
@@ -79,6 +85,8 @@ SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('sync
 /// A connection, and the statements that were prepared on it.
 pub(crate) struct Connection {
     pub(crate) client: Client,
+    /// The process that serves it.
+    pub(crate) pid: i32,
     statements: Mutex<BTreeMap<String, Statement>>,
 }
 

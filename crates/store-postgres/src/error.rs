@@ -71,6 +71,11 @@ pub(crate) fn is_broken(error: &tokio_postgres::Error) -> bool {
     error.code().is_none_or(|code| code.code().starts_with("08") || code.code().starts_with("57P"))
 }
 
+/// Whether a statement was prepared for a table that has other columns by now.
+pub(crate) fn is_outdated(error: &tokio_postgres::Error) -> bool {
+    error.code().is_some_and(|code| *code == SqlState::FEATURE_NOT_SUPPORTED)
+}
+
 /// The same once more, for another one who waits.
 pub(crate) fn again(error: &Error) -> Error {
     let said = |source: &dyn std::error::Error| {

@@ -248,7 +248,12 @@ impl Store for Postgres {
     }
 
     async fn feed(&self, after: &Position, entity: Option<&EntityId>, limit: usize) -> Result<Vec<Fed>, Error> {
-        self.asked("read the feed", feed::after(after, entity, limit), feed::fed).await
+        let (what, share) = ("read the feed", feed::share(limit, self.0.shards));
+        let page = self.asked(what, feed::after(after, entity, share, limit), feed::fed).await?;
+        if entity.is_some() || !feed::is_cut(&page, share, limit) {
+            return Ok(page);
+        }
+        self.asked(what, feed::after(after, entity, limit, limit), feed::fed).await
     }
 
     async fn last(&self) -> Result<Position, Error> {

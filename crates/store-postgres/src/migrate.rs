@@ -69,8 +69,11 @@ impl Work<'_> {
     }
 
     async fn rows(&self, sql: &str) -> Result<Vec<tokio_postgres::Row>, Error> {
-        let rows = self.connection.client.query(sql, &[]).await;
-        rows.map_err(|error| self.connector.database.trouble("read the schema", error))
+        let (what, database) = ("read the schema", &self.connector.database);
+        match tokio::time::timeout(self.connector.patience(), self.connection.client.query(sql, &[])).await {
+            Ok(rows) => rows.map_err(|error| database.trouble(what, error)),
+            Err(_) => Err(database.too_slow(what)),
+        }
     }
 
     async fn is_up_to_date(&self) -> Result<bool, Error> {

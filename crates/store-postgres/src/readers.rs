@@ -1,7 +1,7 @@
 //! Those who read: a few connections beside the one that writes.
 
 use crate::connect::{Connection, Connector};
-use crate::error::is_broken;
+use crate::error::{is_broken, is_outdated};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use steadfast_store::Error;
@@ -33,10 +33,10 @@ impl Readers {
     async fn ask(&self, what: &str, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
         let closed = |_| Error::Unavailable { what: "the store is closed".into(), source: None };
         let _place = self.places.acquire().await.map_err(closed)?;
-        // One that was not used for a while may have been closed by the server meanwhile.
+        // One that was not used for a while may have been closed by the server meanwhile, or prepared its statements before a newer program changed the tables.
         while let Some(connection) = self.take() {
             match connection.query(sql, params).await {
-                Err(error) if is_broken(&error) => drop(connection),
+                Err(error) if is_broken(&error) || is_outdated(&error) => drop(connection),
                 outcome => return self.give_back(what, connection, outcome),
             }
         }

@@ -61,9 +61,7 @@ impl Session {
         random.map_err(|error| Error::unavailable("the system gives no random numbers", error))?;
         let writer = HEXLOWER.encode(&bytes);
         let connection = connector.connect(&name(&writer)).await?;
-        let trouble = |error| connector.database.trouble("begin to write", error);
-        let row = connection.client.query_one("SELECT pg_backend_pid()", &[]).await.map_err(trouble)?;
-        let pid = row.try_get(0).map_err(trouble)?;
+        let pid = connection.pid;
         Ok(Session { connection, id: Former { writer, pid } })
     }
 

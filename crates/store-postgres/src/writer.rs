@@ -268,18 +268,9 @@ impl Desk {
 
     async fn sweep(&mut self, shard: ShardId, term: u64, ended: &[Sweep]) -> Result<Vec<Swept>, Error> {
         let what = "remove ended runs";
-        self.session()
-            .await?
-            .connection
-            .client
-            .batch_execute("BEGIN")
-            .await
-            .map_err(|error| self.connector.database.trouble(what, error))?;
+        self.say(what, "BEGIN").await?;
         let outcome = self.sweep_step(shard, term, &ended[..ended.len().min(sweep::MOST)]).await;
-        if outcome.is_err()
-            && let Some(session) = &self.session
-            && session.connection.client.batch_execute("ROLLBACK").await.is_err()
-        {
+        if outcome.is_err() && self.session.is_some() && self.say(what, "ROLLBACK").await.is_err() {
             self.lose();
         }
         outcome
@@ -310,6 +301,17 @@ impl Desk {
         let outcome = tokio::time::timeout(patience, session.finish(&removal.steps(shard).0)).await;
         match self.settle(what, outcome) {
             Ok(()) => Ok(removal.swept),
+            Err(Failed::Unknown(error)) => Err(error),
+            Err(Failed::Refused(error)) => Err(database.trouble(what, error)),
+        }
+    }
+
+    async fn say(&mut self, what: &str, sql: &str) -> Result<(), Error> {
+        let (patience, database) = (self.connector.patience(), self.connector.database.clone());
+        let session = self.session().await?;
+        let outcome = tokio::time::timeout(patience, session.connection.client.batch_execute(sql)).await;
+        match self.settle(what, outcome) {
+            Ok(()) => Ok(()),
             Err(Failed::Unknown(error)) => Err(error),
             Err(Failed::Refused(error)) => Err(database.trouble(what, error)),
         }

@@ -3,8 +3,9 @@
 use super::events::record;
 use super::{Query, Read, count, free_if, limit as rows, parsed, parsed_if, small};
 use crate::session::param;
+use std::collections::BTreeMap;
 use steadfast_kernel::{EntityId, PlanId};
-use steadfast_store::{Fed, Place, Position};
+use steadfast_store::{Fed, Place, Position, ShardId};
 use tokio_postgres::Row;
 
 pub(crate) const LAST: &str = "SELECT id AS shard, place FROM steadfast.shards WHERE place > 0";
@@ -34,14 +35,26 @@ WHERE e.workflow_id = $ AND e.place > coalesce(c.place, 0)
   AND NOT EXISTS (SELECT FROM steadfast.swept WHERE swept.workflow_id = e.workflow_id)
 ORDER BY e.sequence LIMIT $";
 
-/// What was written after a position.
-pub(crate) fn after(after: &Position, entity: Option<&EntityId>, limit: usize) -> Query<'static> {
+/// How many of each shard are looked at for a page. If all have some, twice its share is enough; looking at a whole page of each would be many times too much.
+pub(crate) fn share(limit: usize, shards: u32) -> usize {
+    limit.saturating_mul(2).div_ceil((shards as usize).max(1)).clamp(16, limit.max(16))
+}
+
+/// Whether a page may have ended early because so many of a shard were looked at and no more.
+pub(crate) fn is_cut(page: &[Fed], share: usize, limit: usize) -> bool {
+    let mut counts = BTreeMap::<ShardId, usize>::new();
+    page.iter().for_each(|fed| *counts.entry(fed.place.shard).or_default() += 1);
+    page.len() < limit && counts.values().any(|count| *count >= share)
+}
+
+/// What was written after a position, and at most `share` of each shard.
+pub(crate) fn after(after: &Position, entity: Option<&EntityId>, share: usize, limit: usize) -> Query<'static> {
     let shards: Vec<_> = after.places().iter().map(|place| place.shard.cast_signed()).collect();
     let places: Vec<_> = after.places().iter().map(|place| i64::try_from(place.number).unwrap_or(i64::MAX)).collect();
     let (shards, places) = (param(shards), param(places));
     let mut query = Query::new(&format!("SELECT {COLUMNS} "));
     match entity {
-        None => query.ask(ALL, [shards, places, param(rows(limit)), param(rows(limit))]),
+        None => query.ask(ALL, [shards, places, param(rows(share)), param(rows(limit))]),
         Some(entity) => query.ask(OF_ENTITY, [shards, places, param(entity.to_string()), param(rows(limit))]),
     }
     query

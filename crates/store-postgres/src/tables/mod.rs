@@ -3,6 +3,8 @@
 pub(crate) mod callbacks;
 pub(crate) mod definitions;
 pub(crate) mod events;
+#[cfg(test)]
+mod explained;
 pub(crate) mod feed;
 pub(crate) mod keys;
 pub(crate) mod letters;
@@ -16,8 +18,8 @@ pub(crate) mod sweep;
 pub(crate) mod tasks;
 pub(crate) mod timers;
 
-use crate::session::{Param, Step};
-use crate::types::{At, Freed};
+use crate::session::{Param, Step, param};
+use crate::types::{At, Freed, stored};
 use std::collections::BTreeMap;
 use steadfast_kernel::Timestamp;
 use steadfast_store::Batch;
@@ -121,6 +123,9 @@ fn parsed_if<T>(row: &Row, column: &str, parse: impl FnOnce(&str) -> Option<T>) 
     }
 }
 
+/// How many characters of a long text an index has.
+const INDEXED: usize = 200;
+
 /// A list that is put together from what is asked for: its clauses, and their values.
 pub(crate) struct Query<'a> {
     pub(crate) sql: String,
@@ -142,7 +147,19 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// The same, if there is something to ask for.
+    /// Asks for a text that may be longer than an index takes, which has only the beginning. Where that is all of it, nothing else is asked, because
+    /// PostgreSQL would take both for reasons of their own, and expect fewer rows than there are.
+    fn ask_long(&mut self, column: &str, text: &'a str) {
+        let text = stored(text);
+        let begin: String = text.chars().take(INDEXED).collect();
+        let is_all = begin.chars().count() < INDEXED;
+        self.ask(&format!(" AND \"left\"({column}, {INDEXED}) = $"), [param(begin)]);
+        if !is_all {
+            self.ask(&format!(" AND {column} = $"), [param(text.into_owned())]);
+        }
+    }
+
+    /// Adds some SQL if there is something to ask for.
     fn ask_if(&mut self, sql: &str, value: Option<Param<'a>>) {
         if let Some(value) = value {
             self.ask(sql, [value]);

@@ -45,8 +45,7 @@ pub(crate) fn list<'a>(filter: &'a PlanFilter, after: Option<&'a PlanCursor>, li
     query.ask_if(" AND shard = $", filter.shard.map(|shard| param(shard.cast_signed())));
     query.ask_if(" AND status = $", filter.status.map(|status| param(status.as_str())));
     if let Some(definition) = &filter.definition {
-        let definition = || param(Free(definition));
-        query.ask(" AND \"left\"(definition, 200) = \"left\"($, 200) AND definition = $", [definition(), definition()]);
+        query.ask_long("definition", definition);
     }
     query.ask(" ORDER BY created_at DESC, plan_id DESC LIMIT $", [param(rows(limit))]);
     query

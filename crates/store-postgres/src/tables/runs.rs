@@ -82,7 +82,7 @@ pub(crate) fn list<'a>(filter: &'a RunFilter, after: Option<&'a RunCursor>, limi
     query.ask_if(" AND status = $", filter.status.map(|status| param(status.as_str())));
     query.ask_if(" AND workflow = $", filter.workflow.as_ref().map(|workflow| param(workflow.as_str())));
     if let Some(tenant) = &filter.tenant {
-        query.ask(tasks::OF_TENANT, [param(Free(tenant)), param(Free(tenant))]);
+        query.ask_long("tenant", tenant);
     }
     query.ask_if(" AND wait_reason = $", filter.wait.as_deref().map(|wait| param(Free(wait))));
     if let Some(text) = &filter.text {

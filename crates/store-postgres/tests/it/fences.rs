@@ -2,7 +2,7 @@
 
 use crate::fixture::{Database, Holder, event, seqs};
 use futures_util::future::{join, join_all};
-use steadfast_store::{Batch, Error, Fence, Head, Store};
+use steadfast_store::{Batch, Error, Fence, Head, Position, Store};
 
 #[tokio::test]
 async fn an_instance_that_lost_a_shard_cannot_write_it_and_goes_on_with_the_others() {
@@ -92,6 +92,20 @@ async fn what_another_connection_sends_is_refused() {
     let error = fence("'somebody'").unwrap_err();
     assert!(error.contains("written by another connection"), "{error}");
     fence("(SELECT writer FROM steadfast.shards WHERE id = 0)").unwrap();
+}
+
+/// One shard has much more than the others, and none of it is left out.
+#[tokio::test]
+async fn a_page_of_the_feed_is_full_though_one_shard_has_most_of_it() {
+    let database = Database::new();
+    let store = database.open().await;
+    let (mut few, mut many) = (Holder::claim(&store, 0).await, Holder::claim(&store, 7).await);
+    few.send("few").await.unwrap();
+    join_all((0..100).map(|_| many.send("many"))).await.into_iter().for_each(Result::unwrap);
+    assert_eq!(store.feed(&Position::default(), None, 60).await.unwrap().len(), 60);
+    let all = store.feed(&Position::default(), None, 500).await.unwrap();
+    assert_eq!(all.len(), 101);
+    assert_eq!(store.feed(&all.iter().map(|fed| fed.place).collect(), None, 500).await.unwrap(), []);
 }
 
 /// Who goes on from a place of a shard misses nothing: places have no gaps, also when commits fail.

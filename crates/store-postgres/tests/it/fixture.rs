@@ -35,8 +35,10 @@ impl Database {
     }
 }
 
+/// Patient, because the machine may have much else to do.
 pub(crate) fn settings(url: String) -> Settings {
-    Settings { connections_max: 3, ..Settings::new(url) }
+    let connect_timeout = Duration::from_secs(60);
+    Settings { connections_max: 3, connect_timeout, ..Settings::new(url) }
 }
 
 pub(crate) fn run(id: &str) -> RunId {

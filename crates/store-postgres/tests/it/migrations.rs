@@ -39,6 +39,22 @@ async fn a_newer_schema_is_used_if_it_says_so_and_refused_if_not() {
     assert_eq!(database.psql("SELECT count(*) FROM steadfast.workflow_events"), "1", "it was left as it is");
 }
 
+/// A newer program adds columns while this one goes on.
+#[tokio::test]
+async fn columns_may_be_added_while_a_store_is_open() {
+    let database = Database::new();
+    let store = database.open().await;
+    let mut holder = Holder::claim(&store, 0).await;
+    holder.send("a").await.unwrap();
+    let state = crate::fixture::row("a");
+    assert_eq!(store.run(&state.run).await.unwrap(), None);
+    database
+        .psql("ALTER TABLE steadfast.workflow_state ADD COLUMN later integer; ALTER TABLE steadfast.workflow_events ADD COLUMN later text");
+    assert_eq!(store.run(&state.run).await.unwrap(), None);
+    holder.send("a").await.unwrap();
+    assert_eq!(seqs(&store, "a").await, 2);
+}
+
 #[tokio::test]
 async fn a_schema_that_was_changed_is_refused() {
     let database = Database::new();

@@ -31,16 +31,9 @@ async fn a_restart_of_the_server_loses_nothing() {
 #[tokio::test]
 async fn a_server_that_stands_still_is_given_up_after_a_while() {
     let server = PostgresServer::start_with(PostgresOptions { fsync: false, ..PostgresOptions::default() });
-    let timeouts = Settings {
-        connect_timeout: Duration::from_millis(500),
-        statement_timeout: Duration::from_millis(500),
-        ..settings(server.url("postgres"))
-    };
-    let store = Postgres::open(Settings { connect_timeout: Duration::from_secs(20), ..timeouts.clone() })
-        .await
-        .unwrap();
-    drop(store);
-    let store = Postgres::open(timeouts).await.unwrap();
+    let (statement_timeout, connect_timeout) = (Duration::from_secs(2), Duration::from_secs(5));
+    let impatient = Settings { statement_timeout, connect_timeout, ..settings(server.url("postgres")) };
+    let store = Postgres::open(impatient).await.unwrap();
     let mut holder = Holder::claim(&store, 0).await;
     server.pause();
     let error = holder.send("a").await.unwrap_err();

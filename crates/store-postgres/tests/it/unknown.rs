@@ -6,13 +6,12 @@ use steadfast_store::{Head, Store};
 use steadfast_store_postgres::{Postgres, Settings};
 use steadfast_test_servers::{Losses, Proxy};
 
-async fn behind(proxy: &Proxy, database: &Database) -> Postgres {
+fn behind(proxy: &Proxy, database: &Database) -> Settings {
     let url = database
         .server
         .url(&database.name)
         .replace(&format!(":{}/", database.server.port()), &format!(":{}/", proxy.port()));
-    let times = Settings { statement_timeout: Duration::from_secs(1), connect_timeout: Duration::from_secs(1), ..settings(url) };
-    Postgres::open(times).await.unwrap()
+    settings(url)
 }
 
 /// The server has committed, and its answer vanishes with the connection.
@@ -20,7 +19,7 @@ async fn behind(proxy: &Proxy, database: &Database) -> Postgres {
 async fn a_commit_whose_answer_is_lost_is_found() {
     let database = Database::new();
     let proxy = Proxy::before(database.server.port());
-    let store = behind(&proxy, &database).await;
+    let store = Postgres::open(behind(&proxy, &database)).await.unwrap();
     let mut holder = Holder::claim(&store, 0).await;
     holder.send("a").await.unwrap();
     proxy.swallow_answers();
@@ -40,7 +39,10 @@ async fn a_commit_whose_answer_is_lost_is_found() {
 async fn a_commit_that_arrives_late_is_not_applied() {
     let database = Database::new();
     let proxy = Proxy::before(database.server.port());
-    let store = behind(&proxy, &database).await;
+    let (statement_timeout, connect_timeout) = (Duration::from_secs(5), Duration::from_secs(10));
+    let store = Postgres::open(Settings { statement_timeout, connect_timeout, ..behind(&proxy, &database) })
+        .await
+        .unwrap();
     let mut holder = Holder::claim(&store, 0).await;
     holder.send("a").await.unwrap();
     proxy.hold_requests();
@@ -62,7 +64,7 @@ async fn what_head_says_after_a_cut_is_final() {
     println!("seed {seed}");
     let database = Database::new();
     let proxy = Proxy::before(database.server.port());
-    let store = behind(&proxy, &database).await;
+    let store = Postgres::open(behind(&proxy, &database)).await.unwrap();
     let mut holder = Holder::claim(&store, 0).await;
     proxy.lose(Some(Losses {
         seed,
