@@ -1,6 +1,6 @@
 //! Connections: how one is made, and what it remembers.
 
-use crate::error::Database;
+use crate::error::{CONNECT, Database};
 use crate::settings::{Address, Settings};
 use crate::tls;
 use parking_lot::Mutex;
@@ -40,12 +40,11 @@ impl Connector {
     pub(crate) async fn connect(&self, name: &str) -> Result<Connection, Error> {
         match tokio::time::timeout(self.settings.connect_timeout, self.dial(name)).await {
             Ok(connected) => connected,
-            Err(_) => Err(self.database.too_slow("connect")),
+            Err(_) => Err(self.database.too_slow(CONNECT)),
         }
     }
 
     async fn dial(&self, name: &str) -> Result<Connection, Error> {
-        let what = "connect";
         let mut config = self.address.config.clone();
         config.application_name(name).connect_timeout(self.settings.connect_timeout);
         config.keepalives_idle(Duration::from_secs(30)).tcp_user_timeout(self.patience());
@@ -55,13 +54,13 @@ impl Connector {
             config.password(password.map_err(unreadable)?.trim_end_matches(['\r', '\n']));
         }
         let tls = tls::connector(&self.address).map_err(|error| Error::unavailable("TLS cannot be used", error))?;
-        let (client, speaking) = config.connect(tls).await.map_err(|error| self.database.trouble(what, error))?;
+        let (client, speaking) = config.connect(tls).await.map_err(|error| self.database.trouble(CONNECT, error))?;
         tokio::spawn(async move {
             if let Err(error) = speaking.await {
                 tracing::debug!(%error, "a connection to PostgreSQL has ended");
             }
         });
-        let trouble = |error| self.database.trouble(what, error);
+        let trouble = |error| self.database.trouble(CONNECT, error);
         client.batch_execute(&self.greeting()).await.map_err(trouble)?;
         let pid = client
             .query_one("SELECT pg_backend_pid()", &[])

@@ -9,6 +9,9 @@ pub(crate) const FENCED: &str = "SF001";
 pub(crate) const GAP: &str = "SF002";
 pub(crate) const OTHER_WRITER: &str = "SF003";
 
+/// What is tried first.
+pub(crate) const CONNECT: &str = "connect";
+
 /// Which database this is about, for people; without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Database(pub(crate) String);
@@ -16,7 +19,7 @@ pub(crate) struct Database(pub(crate) String);
 impl Database {
     /// Trouble while doing `what` ("read a journal").
     pub(crate) fn trouble(&self, what: &str, error: tokio_postgres::Error) -> Error {
-        let what = format!("{what} in {}", self.0);
+        let what = self.what(what);
         match error.code() {
             Some(code) if *code == SqlState::DISK_FULL => Error::Full { what, source: error.into() },
             Some(code) if *code == SqlState::READ_ONLY_SQL_TRANSACTION => Error::ReadOnly { what, source: error.into() },
@@ -30,7 +33,11 @@ impl Database {
 
     /// No answer came in time.
     pub(crate) fn too_slow(&self, what: &str) -> Error {
-        Error::Unavailable { what: format!("cannot {what} in {}: no answer came in time", self.0), source: None }
+        Error::Unavailable { what: format!("cannot {}: no answer came in time", self.what(what)), source: None }
+    }
+
+    fn what(&self, what: &str) -> String {
+        format!("{what} {} {}", if what == CONNECT { "to" } else { "in" }, self.0)
     }
 
     /// Something is stored that cannot be.

@@ -89,3 +89,19 @@ async fn what_postgresql_cannot_show_is_kept_all_the_same() {
     assert_eq!(database.psql(shown), "1 9");
     assert_eq!(database.psql("SELECT value IS NULL, value_bytes FROM steadfast.keys"), "t|\\x225c753030303022");
 }
+
+/// Should PostgreSQL refuse something that is only for people, it is left out.
+#[tokio::test]
+async fn what_is_for_people_never_fails_a_commit() {
+    let database = Database::new();
+    let store = database.open().await;
+    database.psql(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+           IF NEW.payload IS NOT NULL THEN RAISE EXCEPTION 'no' USING ERRCODE = '22P05'; END IF; RETURN NEW; END $$;
+         CREATE TRIGGER refuse BEFORE INSERT ON steadfast.workflow_events FOR EACH ROW EXECUTE FUNCTION refuse()",
+    );
+    let shown = Record { payload: Some(Payload::json("{}")), ..record(1) };
+    let events = vec![Append { shard: 0, entity: entity("a"), record: shown.clone() }];
+    store.commit(batch(&store, Batch { events, ..Batch::default() }).await).await.unwrap();
+    assert_eq!(store.journal(&entity("a"), 0, 9).await.unwrap(), [shown]);
+}

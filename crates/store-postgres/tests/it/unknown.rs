@@ -34,6 +34,22 @@ async fn a_commit_whose_answer_is_lost_is_found() {
     assert_eq!(seqs(&store, "a").await, 3);
 }
 
+/// All of a commit is sent before anything of it is answered.
+#[tokio::test]
+async fn a_commit_is_one_round_trip() {
+    let database = Database::new();
+    let proxy = Proxy::before(database.server.port());
+    let store = Postgres::open(behind(&proxy, &database)).await.unwrap();
+    let mut holder = Holder::claim(&store, 0).await;
+    holder.send("a").await.unwrap(); // its statements are prepared now
+    proxy.hold_answers();
+    let sent = tokio::spawn(holder.send("a"));
+    until("the server has committed", async || database.psql("SELECT seq FROM steadfast.shards WHERE id = 0") == "2").await;
+    proxy.let_go();
+    sent.await.unwrap().unwrap();
+    assert_eq!(seqs(&store, "a").await, 2);
+}
+
 /// What was sent is on its way for longer than anybody waits for it. It arrives when the place in line has been given to another batch, and changes nothing.
 #[tokio::test]
 async fn a_commit_that_arrives_late_is_not_applied() {
@@ -68,17 +84,17 @@ async fn what_head_says_after_a_cut_is_final() {
     let mut holder = Holder::claim(&store, 0).await;
     proxy.lose(Some(Losses {
         seed,
-        cut_after: Duration::from_millis(20)..=Duration::from_millis(120),
+        cut_after: Duration::from_millis(100)..=Duration::from_millis(400),
         stall: Duration::ZERO,
         swallow: 0.0,
     }));
+    proxy.cut(); // this becomes of the next ones
     let (mut applied, mut lost, mut doubted) = (0, 0, 0);
     while doubted < 12 {
         let before = holder.head;
         let outcome = holder.send("a").await;
         if outcome.is_ok() {
             applied += 1;
-            proxy.cut(); // of the connection that writes, a new one takes its place
             continue;
         }
         doubted += 1;
