@@ -12,6 +12,10 @@ pub struct Certificates {
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
+    /// The certificate of a client whose name is `postgres`.
+    pub client: PathBuf,
+    /// Its key.
+    pub client_key: PathBuf,
 }
 
 impl Certificates {
@@ -33,7 +37,10 @@ impl Certificates {
         let names = "subjectAltName=DNS:localhost";
         let end = ["-addext", names, "-addext", "basicConstraints=critical,CA:FALSE", "-CA", &ca_text, "-CAkey", &ca_key_text];
         made("/CN=localhost", &key, &certificate, &end);
-        Certificates { ca, certificate, key }
+        let (client, client_key) = (path("client.pem"), path("client.key"));
+        let end = ["-addext", "basicConstraints=critical,CA:FALSE", "-CA", &ca_text, "-CAkey", &ca_key_text];
+        made("/CN=postgres", &client_key, &client, &end);
+        Certificates { ca, certificate, key, client, client_key }
     }
 }
 

@@ -29,13 +29,15 @@ pub struct PostgresOptions {
     pub password: Option<String>,
     /// It speaks TLS, too, and refuses connections without.
     pub tls: bool,
+    /// With TLS, it lets in only those whose certificate has the name of the user.
+    pub asks_for_certificates: bool,
     /// Other settings of the server, by name.
     pub more: Vec<(String, String)>,
 }
 
 impl Default for PostgresOptions {
     fn default() -> Self {
-        PostgresOptions { fsync: true, password: None, tls: false, more: Vec::new() }
+        PostgresOptions { fsync: true, password: None, tls: false, asks_for_certificates: false, more: Vec::new() }
     }
 }
 
@@ -125,7 +127,8 @@ impl PostgresServer {
         let made = initdb.output().unwrap_or_else(|error| panic!("initdb cannot be started: {error}; {INSTALL}"));
         assert!(made.status.success(), "initdb failed: {}", String::from_utf8_lossy(&made.stderr));
         if self.options.tls {
-            let rules = "hostnossl all all all reject\nhostssl all all all trust\n";
+            let how = if self.options.asks_for_certificates { "cert" } else { "trust" };
+            let rules = format!("hostnossl all all all reject\nhostssl all all all {how}\n");
             fs::write(self.data().join("pg_hba.conf"), rules).unwrap_or_else(|error| panic!("no rules can be set: {error}"));
         }
     }
@@ -139,7 +142,7 @@ impl PostgresServer {
             ("fsync".to_owned(), on(self.options.fsync)),
             ("lc_messages".to_owned(), "C".to_owned()),
         ];
-        if let Some(Certificates { ca, certificate, key }) = &self.certificates {
+        if let Some(Certificates { ca, certificate, key, .. }) = &self.certificates {
             let files = [("ssl_ca_file", ca), ("ssl_cert_file", certificate), ("ssl_key_file", key)];
             settings.push(("ssl".to_owned(), "on".to_owned()));
             settings.extend(files.map(|(name, file)| (name.to_owned(), file.display().to_string())));
@@ -179,12 +182,12 @@ impl PostgresServer {
         self.port
     }
 
-    /// The certificate to trust.
+    /// The certificate to trust, and others.
     ///
     /// # Panics
     /// If it does not speak TLS.
-    pub fn ca(&self) -> &Path {
-        &self.certificates.as_ref().unwrap_or_else(|| panic!("this server was started without TLS")).ca
+    pub fn certificates(&self) -> &Certificates {
+        self.certificates.as_ref().unwrap_or_else(|| panic!("this server was started without TLS"))
     }
 
     /// Makes an empty database, and gives its name.

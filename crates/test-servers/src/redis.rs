@@ -78,7 +78,7 @@ impl RedisServer {
         if let Some(password) = &self.options.password {
             command.args(["--requirepass", password, "--masterauth", password]);
         }
-        if let Some((port, Certificates { ca, certificate, key })) = &self.tls {
+        if let Some((port, Certificates { ca, certificate, key, .. })) = &self.tls {
             command.args(["--tls-port", &port.to_string(), "--tls-auth-clients", "no"]);
             command
                 .arg("--tls-ca-cert-file")

@@ -4,12 +4,12 @@ use crate::fixture::{Holder, settings};
 use std::fs;
 use steadfast_store::Store;
 use steadfast_store_postgres::{Postgres, Settings};
-use steadfast_test_servers::{PostgresOptions, PostgresServer};
+use steadfast_test_servers::{Certificates, PostgresOptions, PostgresServer};
 
 #[tokio::test]
 async fn tls_is_spoken_as_the_url_says() {
     let server = PostgresServer::start_with(PostgresOptions { tls: true, fsync: false, ..PostgresOptions::default() });
-    let (port, ca) = (server.port(), server.ca().to_owned());
+    let (port, ca) = (server.port(), server.certificates().ca.clone());
     let open = |host: &str, mode: &str, ca_file: Option<&std::path::Path>| {
         let url = format!("postgresql://postgres@{host}:{port}/postgres?sslmode={mode}");
         Postgres::open(Settings { ca_file: ca_file.map(Into::into), ..settings(url) })
@@ -24,6 +24,18 @@ async fn tls_is_spoken_as_the_url_says() {
         let error = open(host, mode, with_ca.then_some(&*ca)).await.unwrap_err();
         assert!(error.is_retryable(), "{host} {mode}: {error:?}");
     }
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_a_certificate_is_given_one() {
+    let options = PostgresOptions { tls: true, asks_for_certificates: true, fsync: false, ..PostgresOptions::default() };
+    let server = PostgresServer::start_with(options);
+    let Certificates { ca, client, client_key, .. } = server.certificates().clone();
+    let url = format!("postgresql://postgres@localhost:{}/postgres?sslmode=verify-full", server.port());
+    let without = Settings { ca_file: Some(ca), ..settings(url) };
+    assert!(Postgres::open(without.clone()).await.is_err());
+    let with = Settings { certificate_file: Some(client), key_file: Some(client_key), ..without };
+    Holder::claim(&Postgres::open(with).await.unwrap(), 0).await.send("a").await.unwrap();
 }
 
 #[tokio::test]
