@@ -33,7 +33,7 @@ impl<W> Inbox<W> {
             Some(entry) if (entry.kind, entry.digest) != (kind, digest) => return Again::Different,
             Some(entry) => match &entry.state {
                 State::Running(_) => return Again::Running,
-                State::Finished(finished) => Some(finished.outcome()),
+                State::Finished(finished) => Some(self.entries.outcome(finished)),
             },
         };
         if let (Kind::Call, Some(Ok(_))) = (kind, &before) {

@@ -4,6 +4,7 @@ use super::Kind;
 use super::callers::Callers;
 use super::id::Id;
 use super::index::Index;
+use super::log::{LONGEST, Log, Logged};
 use super::slab::{NONE, Slab};
 use bytes::Bytes;
 use hashbrown::DefaultHashBuilder;
@@ -42,9 +43,11 @@ pub(super) struct Finished {
     outcome: Outcome,
 }
 
-/// What came of a request. An answer is kept where its entry is, because most have one; failures are few, and large.
+/// What came of a request.
 enum Outcome {
-    Answer(Bytes),
+    Answer(Logged),
+    /// One that is too long for the log.
+    Long(Box<Bytes>),
     Failure(Box<Failure>),
 }
 
@@ -53,16 +56,10 @@ impl Finished {
         Duration::from_nanos(self.at_ns)
     }
 
-    pub(super) fn outcome(&self) -> Result<Bytes, Failure> {
-        match &self.outcome {
-            Outcome::Answer(answer) => Ok(answer.clone()),
-            Outcome::Failure(failure) => Err(Failure::clone(failure)),
-        }
-    }
-
     fn bytes(&self) -> usize {
         match &self.outcome {
             Outcome::Answer(answer) => answer.len(),
+            Outcome::Long(answer) => answer.len(),
             Outcome::Failure(failure) => bytes_of_failure(failure),
         }
     }
@@ -84,6 +81,7 @@ pub(super) struct Entries<S = DefaultHashBuilder> {
     slab: Slab<Entry, 1024>,
     index: Index,
     callers: Callers,
+    answers: Log,
     hasher: S,
     /// How long ids and results are together.
     bytes: usize,
@@ -97,6 +95,7 @@ impl<S: Default> Default for Entries<S> {
             slab: Slab::default(),
             index: Index::default(),
             callers: Callers::default(),
+            answers: Log::default(),
             hasher: S::default(),
             bytes: 0,
             oldest: NONE,
@@ -141,7 +140,8 @@ impl<S: BuildHasher> Entries<S> {
     /// One that runs has finished: it stands at the end of the line.
     pub(super) fn finish(&mut self, place: u32, outcome: Result<Bytes, Failure>, at: Duration) {
         let outcome = match outcome {
-            Ok(answer) => Outcome::Answer(answer),
+            Ok(answer) if answer.len() <= LONGEST => Outcome::Answer(self.answers.add(&answer)),
+            Ok(answer) => Outcome::Long(Box::new(answer)),
             Err(failure) => Outcome::Failure(Box::new(failure)),
         };
         let at_ns = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
@@ -152,6 +152,15 @@ impl<S: BuildHasher> Entries<S> {
         self.newest = place;
     }
 
+    /// What came of one that has finished.
+    pub(super) fn outcome(&self, finished: &Finished) -> Result<Bytes, Failure> {
+        match &finished.outcome {
+            Outcome::Answer(answer) => Ok(Bytes::copy_from_slice(self.answers.get(*answer))),
+            Outcome::Long(answer) => Ok(Bytes::clone(answer)),
+            Outcome::Failure(failure) => Err(Failure::clone(failure)),
+        }
+    }
+
     pub(super) fn remove(&mut self, place: u32) {
         let Entry { id, state, caller, .. } = self.slab.remove(place);
         self.index.remove(self.hash(caller, id.as_bytes()), place);
@@ -159,6 +168,9 @@ impl<S: BuildHasher> Entries<S> {
         self.bytes -= id.len();
         if let State::Finished(finished) = state {
             self.bytes -= finished.bytes();
+            if let Outcome::Answer(answer) = finished.outcome {
+                self.answers.remove(answer);
+            }
             self.link(finished.before, finished.after);
             if self.newest == place {
                 self.newest = finished.before;
@@ -182,6 +194,7 @@ impl<S: BuildHasher> Entries<S> {
     fn trim(&mut self) {
         if self.slab.len() == 0 {
             self.index.trim();
+            self.answers.trim();
         }
         self.slab.trim();
     }

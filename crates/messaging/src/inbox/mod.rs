@@ -14,6 +14,7 @@ mod callers;
 mod entries;
 mod id;
 mod index;
+mod log;
 mod running;
 mod slab;
 #[cfg(test)]
@@ -217,7 +218,7 @@ impl<W> Inbox<W> {
         }
         match (&entry.state, kind) {
             (_, Kind::Tell) => Verdict::Dropped(waiter),
-            (State::Finished(finished), Kind::Call) => Verdict::Known(finished.outcome(), waiter),
+            (State::Finished(finished), Kind::Call) => Verdict::Known(self.entries.outcome(finished), waiter),
             (State::Running(request), Kind::Call) => match self.running.wait(*request, waiter, self.settings.waiters_max) {
                 Ok(seat) => Verdict::Waits(seat),
                 Err(waiter) => Verdict::Full(waiter, self.settings.retry_after),
