@@ -257,6 +257,11 @@ impl Peer {
         std::mem::take(&mut state.sessions)
     }
 
+    /// Tells one of its sessions something.
+    fn tell(&self, session: SessionId, message: ToHost) {
+        self.send(Down::Tell { session, message, now: self.clock.now() });
+    }
+
     /// What one of its sessions says, for the shard. What is not, or no longer, its session is dropped.
     pub(super) fn report(&self, pool: &Pool, session: SessionId, says: Says, weight: Option<OwnedSemaphorePermit>) {
         let over = says.is_last();
@@ -318,13 +323,13 @@ impl There {
 
     /// Has it end, and waits for its word.
     pub(crate) fn ask_to_close(&self) {
-        self.peer.send(Down::Tell { session: self.session, message: ToHost::Close });
+        self.peer.tell(self.session, ToHost::Close);
     }
 
     pub(crate) fn tell(&self, message: ToHost) {
         match message {
             ToHost::Close => self.close(),
-            message => self.peer.send(Down::Tell { session: self.session, message }),
+            message => self.peer.tell(self.session, message),
         }
     }
 
@@ -341,7 +346,7 @@ impl There {
     fn close(&self) {
         if self.peer.remove(self.session) {
             self.pool.metrics.sessions.decrement(1.0);
-            self.peer.send(Down::Tell { session: self.session, message: ToHost::Close });
+            self.peer.tell(self.session, ToHost::Close);
             self.pool.made_room(&self.peer);
         }
     }

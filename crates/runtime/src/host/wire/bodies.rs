@@ -159,6 +159,8 @@ pub(super) struct TellBody {
     pub(super) session: u64,
     #[prost(oneof = "TellKind", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15")]
     pub(super) kind: Option<TellKind>,
+    #[prost(int64, tag = "16")]
+    pub(super) now_us: i64,
 }
 
 #[derive(Clone, PartialEq, Oneof)]

@@ -46,7 +46,7 @@ pub(crate) enum Down {
     /// Host a run.
     Open { session: SessionId, opening: Box<Opening> },
     /// A session is told something.
-    Tell { session: SessionId, message: ToHost },
+    Tell { session: SessionId, message: ToHost, now: Timestamp },
     /// Which attempts are being made?
     Ask { session: SessionId, question: u64 },
     /// That beat was heard.

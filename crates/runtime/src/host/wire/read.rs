@@ -51,7 +51,9 @@ impl Reader {
                 return Ok(None);
             }
             DownKind::More(body) => return self.more(body),
-            DownKind::Tell(TellBody { session, kind }) => Down::Tell { session, message: self.told(kind.ok_or_else(unknown)?)? },
+            DownKind::Tell(TellBody { session, kind, now_us }) => {
+                Down::Tell { session, message: self.told(kind.ok_or_else(unknown)?)?, now: Timestamp::from_micros(now_us) }
+            }
             DownKind::Ask(AskBody { session, question }) => Down::Ask { session, question },
             DownKind::Beat(BeatBody { number, now }) => Down::Beat { number, now: Timestamp::from_micros(now) },
             DownKind::Bye(ByeBody { why, for_good }) => Down::Bye { why, for_good },

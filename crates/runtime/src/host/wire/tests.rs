@@ -219,9 +219,9 @@ fn up_again(up: Up, size: usize) -> Up {
 proptest! {
     #[test]
     fn what_a_session_is_told_survives_the_way(session in any::<u64>(), message in told(), size in 1_usize..9000) {
-        let again = down_again(Down::Tell { session, message: message.clone() }, size);
-        let [Down::Tell { session: of, message: told }] = &again[..] else { panic!("{again:?}") };
-        prop_assert_eq!((*of, told), (session, &message));
+        let again = down_again(Down::Tell { session, message: message.clone(), now: Timestamp::from_micros(session as i64) }, size);
+        let [Down::Tell { session: of, message: told, now }] = &again[..] else { panic!("{again:?}") };
+        prop_assert_eq!((*of, told, *now), (session, &message, Timestamp::from_micros(session as i64)));
     }
 
     #[test]
@@ -289,7 +289,7 @@ proptest! {
     fn a_message_with_a_broken_byte_is_a_failure_and_no_panic(says in says(), message in told(), at in any::<prop::sample::Index>(), to in any::<u8>()) {
         let (mut up, mut down) = (Outbox::default(), Outbox::default());
         put_up(Up::Report { session: 7, says }, usize::MAX, &mut up).unwrap();
-        put_down(Down::Tell { session: 7, message }, &mut down);
+        put_down(Down::Tell { session: 7, message, now: Timestamp::EPOCH }, &mut down);
         let mut reader = Reader::new(1 << 20);
         for mut bytes in [all(up), all(down)] {
             let index = at.index(bytes.len());

@@ -25,7 +25,7 @@ pub(crate) fn put_down(down: Down, outbox: &mut Outbox) {
             now: now.as_micros(),
         }),
         Down::Open { session, opening } => return put_opening(session, *opening, outbox),
-        Down::Tell { session, message } => DownKind::Tell(TellBody { session, kind: Some(told(message)) }),
+        Down::Tell { session, message, now } => DownKind::Tell(TellBody { session, kind: Some(told(message)), now_us: now.as_micros() }),
         Down::Ask { session, question } => DownKind::Ask(AskBody { session, question }),
         Down::Beat { number, now } => {
             let kind = DownKind::Beat(BeatBody { number, now: now.as_micros() });

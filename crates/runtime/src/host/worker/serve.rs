@@ -173,7 +173,8 @@ impl Serving<'_> {
         match down {
             Down::Welcome(welcome) => self.begin(welcome),
             Down::Open { session, opening } => self.open(session, *opening)?,
-            Down::Tell { session, message } => {
+            Down::Tell { session, message, now } => {
+                self.time.at_least(now);
                 if let Some(line) = self.lines.get(&session) {
                     line.tell(message); // else it has ended, and the server is about to hear of it
                 }

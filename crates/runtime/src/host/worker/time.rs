@@ -28,6 +28,14 @@ impl ServerTime {
     }
 }
 
+impl ServerTime {
+    /// The server's clock has shown that time by now. What it says is over is over for its runs as well, however long the way here was.
+    pub(super) fn at_least(&self, server: Timestamp) {
+        let ahead = server.as_micros().saturating_sub(self.clock.now().as_micros());
+        self.ahead.fetch_max(ahead, Ordering::AcqRel);
+    }
+}
+
 impl Clock for ServerTime {
     fn now(&self) -> Timestamp {
         Timestamp::from_micros(self.clock.now().as_micros().saturating_add(self.ahead.load(Ordering::Acquire)))
@@ -58,5 +66,10 @@ mod tests {
         assert_eq!(time.now().as_micros() - clock.now().as_micros(), 8_000);
         time.set(at(100), at(1_000), at(1_000));
         assert_eq!(time.now().as_micros() - clock.now().as_micros(), -900);
+        let now = clock.now().as_micros();
+        time.at_least(at(now - 1_000));
+        assert_eq!(time.now().as_micros() - now, -900, "that is long ago");
+        time.at_least(at(now + 5));
+        assert_eq!(time.now().as_micros() - now, 5, "the way was longer there than back");
     }
 }
