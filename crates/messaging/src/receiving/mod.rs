@@ -107,7 +107,8 @@ impl Inner {
                         seat: None,
                         called_off: called_off.clone(),
                     };
-                    connection.calls.lock().insert(request.number, call);
+                    let earlier = connection.calls.lock().insert(request.number, call);
+                    earlier.and_then(|earlier| earlier.called_off).iter().for_each(CallOff::call_off); // this attempt is answered, no other
                 }
                 (None, Some(waiter))
             }
@@ -240,11 +241,15 @@ impl Inner {
         }
     }
 
-    /// A connection is cut: nobody waits on it any more. What runs goes on, its caller may come again.
+    /// A connection is cut: nobody waits on it any more. What runs once goes on, its caller may come again; what is run as often as it comes is called off, because
+    /// its answer would reach nobody.
     pub(crate) fn nobody_waits(&self, connection: &Connection) {
         let calls = std::mem::take(&mut *connection.calls.lock());
         for call in calls.into_values() {
-            let Some(seat) = call.seat else { continue };
+            let Some(seat) = call.seat else {
+                call.called_off.iter().for_each(CallOff::call_off);
+                continue;
+            };
             let mut inbox = self.inbox.lock(); // until it is noted, so that it does not finish in between
             if let (Some(_it_runs), Some(called_off)) = (inbox.leave(seat), call.called_off) {
                 self.deserted.lock().insert(call.name, called_off);

@@ -419,3 +419,16 @@ async fn too_many_connections_are_refused_with_the_time_to_come_again() {
     drop(first);
     assert_eq!(patient.await.unwrap().unwrap(), "x");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_runs_as_often_as_it_comes_keeps_no_place_when_its_connection_is_cut() {
+    let (network, a, b) = two(1);
+    b.route_by("durable", Route::new(|_| pending::<Result<Bytes, Failure>>()).taken_when_done());
+    for _ in 0..3 {
+        let call = tokio::spawn(a.call("b", "durable", "").timeout(secs(3600)).comes_again().into_future());
+        until("it runs", || b.counts().requests == 1).await;
+        network.cut("a", "b");
+        call.abort();
+        until("nothing of it is left", || b.counts().requests == 0).await;
+    }
+}
