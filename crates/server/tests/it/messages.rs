@@ -92,7 +92,7 @@ async fn who_has_no_token_or_another_one_makes_no_link() {
     assert_eq!(node.counts().connections, 0);
     assert_eq!(
         shop(Some(TOKEN)).call(peer(site.addr), "who", "").await.unwrap(),
-        "shop@token",
+        "shop@token:token",
         "those of a token share no ids with others"
     );
     let plain = site.request(reqwest::Method::POST, PATH).bearer_auth(TOKEN);
