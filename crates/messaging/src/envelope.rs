@@ -14,6 +14,9 @@ pub const VERSION: u32 = 1;
 /// What stands before every frame in a packet: the number and kind of the field, as Protobuf writes them.
 const FRAMES: u8 = 1 << 3 | 2;
 
+/// Room for so many frames is reserved at once, at the most: who sends a packet says how long its first frame is.
+const RESERVED: usize = 256;
+
 /// What a wire carries in one piece.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Packet {
@@ -306,7 +309,7 @@ pub fn packet(bytes: Bytes) -> Result<Vec<Bytes>, DecodeError> {
             return Packet::decode(bytes).map(|packet| packet.frames); // which says what is wrong
         }
         if frames.is_empty() {
-            frames.reserve(bytes.len() / (length + 2) + 1); // those of a packet are much alike
+            frames.reserve((bytes.len() / (length + 2) + 1).min(RESERVED)); // those of a packet are much alike
         }
         frames.push(rest.split_to(length));
     }
@@ -337,6 +340,14 @@ mod tests {
         bodies.iter().for_each(|body| append(&mut bytes, body));
         let read: Vec<_> = packet(bytes.freeze()).unwrap().into_iter().map(|bytes| frame(bytes).unwrap().unwrap()).collect();
         assert_eq!(read, bodies);
+    }
+
+    #[test]
+    fn a_short_frame_in_front_of_a_long_one_reserves_no_room_for_many() {
+        let mut bytes = BytesMut::from(&[FRAMES, 0][..]);
+        append(&mut bytes, &Body::Chunk(Chunk { payload: Bytes::from(vec![1; 1 << 20]), ..Chunk::default() }));
+        let frames = packet(bytes.freeze()).unwrap();
+        assert!(frames.len() == 2 && frames.capacity() <= RESERVED, "{} of {}", frames.len(), frames.capacity());
     }
 
     #[test]
