@@ -36,6 +36,19 @@ pub enum TimerName {
 }
 
 impl TimerName {
+    /// The place of its kind in their order; within a kind the stored text has the order of the name.
+    pub fn rank(&self) -> u8 {
+        match self {
+            TimerName::Retry(_) => 1,
+            TimerName::Sleep(_) => 2,
+            TimerName::Deadline => 3,
+            TimerName::Expiry => 4,
+            TimerName::Callback(_) => 5,
+            TimerName::Forget => 6,
+            TimerName::Lease => 7,
+        }
+    }
+
     /// The step, sleep or wait that it belongs to.
     pub fn step(&self) -> Option<&StepId> {
         match self {

@@ -40,7 +40,7 @@ pub(crate) fn change(db: &Connection, change: &TimerChange) -> rusqlite::Result<
 
 fn arm(db: &Connection, shard: ShardId, timer: &Timer) -> rusqlite::Result<()> {
     let (due, revision) = (timer.due.as_micros(), integer(timer.revision));
-    let params = (timer.entity.to_string(), timer.name.to_string(), shard, due, rank(&timer.name), revision);
+    let params = (timer.entity.to_string(), timer.name.to_string(), shard, due, timer.name.rank(), revision);
     db.prepare_cached(ARM)?.execute(params).map(drop)
 }
 
@@ -50,24 +50,11 @@ pub(crate) fn list(db: &Connection, shard: ShardId, after: Option<&TimerKey>, li
         ":shard": shard,
         ":due": after.map_or(-1, |key| key.due.as_micros()), // no timer is due before 0
         ":run": after.map(|key| key.entity.to_string()).unwrap_or_default(),
-        ":rank": after.map_or(0, |key| rank(&key.name)),
+        ":rank": after.map_or(0, |key| key.name.rank()),
         ":name": after.map(|key| key.name.to_string()).unwrap_or_default(),
         ":limit": rows(limit),
     };
     db.prepare_cached(LIST)?.query_map(params, timer)?.collect()
-}
-
-/// The place of the kind in the order of [`TimerName`]; within a kind the stored text has the order of the name.
-fn rank(name: &TimerName) -> u8 {
-    match name {
-        TimerName::Retry(_) => 1,
-        TimerName::Sleep(_) => 2,
-        TimerName::Deadline => 3,
-        TimerName::Expiry => 4,
-        TimerName::Callback(_) => 5,
-        TimerName::Forget => 6,
-        TimerName::Lease => 7,
-    }
 }
 
 fn timer(row: &Row<'_>) -> rusqlite::Result<Timer> {

@@ -42,7 +42,7 @@ pub(crate) fn change<'a>(batches: &'a [Batch], steps: &mut Steps<'a>) {
                 param(texts),
                 param(column(&timers, |(shard, _)| shard.cast_signed())),
                 param(column(&timers, |(_, timer)| At(timer.due))),
-                param(column(&timers, |(_, timer)| rank(&timer.name))),
+                param(column(&timers, |(_, timer)| i32::from(timer.name.rank()))),
                 param(column(&timers, |(_, timer)| integer(timer.revision))),
             ],
         );
@@ -68,25 +68,12 @@ pub(crate) fn list<'a>(shard: ShardId, after: Option<&'a TimerKey>, limit: usize
     let mut query = Query::new("SELECT workflow_id, name, due_at, revision FROM steadfast.timers");
     query.ask(" WHERE shard = $", [param(shard.cast_signed())]);
     if let Some(TimerKey { due, entity, name }) = after {
-        let place = [param(At(*due)), param(entity.to_string()), param(rank(name)), param(stored(name))];
+        let place = [param(At(*due)), param(entity.to_string()), param(i32::from(name.rank())), param(stored(name))];
         query.ask(" AND (due_at, workflow_id, rank, name) > ($, $, $, $)", place);
         query.ask(" AND due_at >= $", [param(At(*due))]); // the index has no names
     }
     query.ask(" ORDER BY due_at, workflow_id, rank, name LIMIT $", [param(rows(limit))]);
     query
-}
-
-/// The place of the kind in the order of [`TimerName`]; within a kind the stored text has the order of the name.
-fn rank(name: &TimerName) -> i32 {
-    match name {
-        TimerName::Retry(_) => 1,
-        TimerName::Sleep(_) => 2,
-        TimerName::Deadline => 3,
-        TimerName::Expiry => 4,
-        TimerName::Callback(_) => 5,
-        TimerName::Forget => 6,
-        TimerName::Lease => 7,
-    }
 }
 
 pub(crate) fn timer(row: &Row) -> Read<Timer> {
