@@ -5,6 +5,7 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use prost::{DecodeError, Message, decode_length_delimiter, encode_length_delimiter, length_delimiter_len};
+use std::cell::Cell;
 use std::time::Duration;
 use steadfast_kernel::{Class, Code, Failure};
 
@@ -289,11 +290,29 @@ pub(crate) fn micros(duration: Duration) -> u64 {
 
 /// Adds a frame to a packet that is being written.
 pub fn append(packet: &mut BytesMut, body: &Body) {
+    encoded(body, |frame| packet.extend_from_slice(frame));
+}
+
+/// Frames that are longer leave no memory behind with which the next one is written.
+const SCRATCH: usize = 64 << 10;
+
+/// What a frame is as a part of a packet.
+pub(crate) fn encoded<T>(body: &Body, then: impl FnOnce(&[u8]) -> T) -> T {
+    thread_local! {
+        static LAST: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    }
+    let mut frame = LAST.take();
+    frame.clear();
     let length = body.encoded_len();
-    packet.reserve(1 + length_delimiter_len(length) + length);
-    packet.put_u8(FRAMES);
-    let _there_is_room = encode_length_delimiter(length, packet);
-    body.encode(packet);
+    frame.reserve(1 + length_delimiter_len(length) + length);
+    frame.put_u8(FRAMES);
+    let _there_is_room = encode_length_delimiter(length, &mut frame);
+    body.encode(&mut frame);
+    let outcome = then(&frame);
+    if frame.capacity() <= SCRATCH {
+        LAST.set(frame);
+    }
+    outcome
 }
 
 /// Tells the frames of a packet apart.

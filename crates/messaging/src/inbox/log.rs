@@ -49,7 +49,11 @@ impl Log {
             return Logged::EMPTY;
         }
         if self.pieces.back().is_none_or(|piece| piece.bytes.len() + answer.len() > PIECE) {
-            self.pieces.push_back(Piece { bytes: std::mem::take(&mut self.spare), kept: 0 });
+            let mut bytes = std::mem::take(&mut self.spare);
+            if !self.pieces.is_empty() {
+                bytes.reserve_exact(PIECE); // the first one grows as it is needed, and whoever fills it fills the next one too
+            }
+            self.pieces.push_back(Piece { bytes, kept: 0 });
         }
         let piece = self.first.wrapping_add(self.pieces.len() as u32 - 1);
         let Some(Piece { bytes, kept }) = self.pieces.back_mut() else { return Logged::EMPTY };

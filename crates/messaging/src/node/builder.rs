@@ -2,11 +2,11 @@
 
 use super::outgoing::PACKET_BYTES;
 use super::{Inner, Node};
-use crate::inbox::{self, Inbox};
+use crate::inbox;
 use crate::letters::Letters;
 use crate::limits::{FRAME_OVERHEAD, Limits};
 use crate::names;
-use crate::receiving::Load;
+use crate::receiving::{KnownRequests, Load};
 use crate::wire::{PACKET_BYTES_MAX, Wire};
 use hashbrown::DefaultHashBuilder;
 use parking_lot::{Mutex, RwLock};
@@ -101,8 +101,7 @@ impl Builder {
             limits: self.limits,
             letters: self.letters,
             routes: RwLock::default(),
-            inbox: Mutex::new(Inbox::new(self.inbox)),
-            deserted: Mutex::default(),
+            known: Mutex::new(KnownRequests::new(self.inbox)),
             hasher: DefaultHashBuilder::default(),
             load: Load::default(),
             idle: Notify::new(),

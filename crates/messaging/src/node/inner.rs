@@ -90,7 +90,7 @@ impl Inner {
             loop {
                 time::until(time::after(SWEEP.0)).await;
                 let Some(node) = node.upgrade() else { return };
-                while node.inbox.lock().sweep(Instant::now(), SWEEP.1) == SWEEP.1 {
+                while node.known.lock().inbox.sweep(Instant::now(), SWEEP.1) == SWEEP.1 {
                     tokio::task::yield_now().await; // others want the inbox, too
                 }
             }

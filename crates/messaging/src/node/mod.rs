@@ -21,11 +21,11 @@ use tally::Tally;
 pub use tally::Totals;
 
 use crate::envelope::{Body, Open, Sample};
-use crate::inbox::{self, Counts, Inbox};
+use crate::inbox::{self, Counts};
 use crate::letters::{Direction, Letter, LetterKind, Letters, MemoryLetters};
 use crate::limits::Limits;
 use crate::names;
-use crate::receiving::{CallOff, Incoming, Lane, Load, RequestName, Route, Routed, SampleHandler, Samples, StreamHandler, Waiter};
+use crate::receiving::{Incoming, KnownRequests, Lane, Load, Route, Routed, SampleHandler, Samples, StreamHandler};
 use crate::sending::{Call, Sending, TIMEOUT, Tell};
 use crate::streams::Stream;
 use crate::wire::{Fingerprint, Link, Wire};
@@ -82,9 +82,7 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     pub(crate) letters: Arc<dyn Letters>,
     pub(crate) routes: RwLock<HashMap<Arc<str>, Routed>>,
-    pub(crate) inbox: Mutex<Inbox<Waiter>>,
-    /// Calls that run and whose connection is cut, by caller and id: whoever comes again over another one can call them off.
-    pub(crate) deserted: Mutex<HashMap<RequestName, CallOff>>,
+    pub(crate) known: Mutex<KnownRequests>,
     pub(crate) hasher: DefaultHashBuilder,
     /// Requests of others that run or wait.
     pub(crate) load: Load,
@@ -201,7 +199,7 @@ impl Node {
             calls: inner.peers.lock().values().map(|known| known.open()).sum(),
             streams: connections.iter().map(|connection| connection.streams.count()).sum(),
             outgoing_bytes: connections.iter().map(|connection| connection.outgoing.bytes()).sum(),
-            inbox: inner.inbox.lock().counts(),
+            inbox: inner.known.lock().inbox.counts(),
             totals: inner.tally.totals(),
         }
     }

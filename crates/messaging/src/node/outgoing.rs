@@ -51,32 +51,31 @@ impl Outgoing {
 
     /// Takes a frame, if there is room.
     pub(crate) fn try_push(&self, body: &Body) -> Result<(), Untaken> {
-        let mut waiting = self.waiting.lock();
-        match (waiting.closed, waiting.bytes >= self.bytes_max) {
-            (true, _) => Err(Untaken::Closed),
-            (false, true) => Err(Untaken::Full),
-            (false, false) => {
-                waiting.append(body);
-                drop(waiting);
-                self.filled.notify_one();
-                Ok(())
+        self.try_add(body, self.bytes_max)
+    }
+
+    /// Takes a frame, if fewer bytes wait. It is encoded before anything is locked, because others want to add theirs.
+    fn try_add(&self, body: &Body, bytes_max: usize) -> Result<(), Untaken> {
+        envelope::encoded(body, |frame| {
+            let mut waiting = self.waiting.lock();
+            match (waiting.closed, waiting.bytes >= bytes_max) {
+                (true, _) => return Err(Untaken::Closed),
+                (false, true) => return Err(Untaken::Full),
+                (false, false) => {}
             }
-        }
+            let is_first = waiting.bytes == 0; // the writer goes on as long as there is something
+            waiting.append(frame);
+            drop(waiting);
+            if is_first {
+                self.filled.notify_one();
+            }
+            Ok(())
+        })
     }
 
     /// Takes a small frame without which the other side does not go on, also if there is no room for others. False if even that is too much.
     pub(crate) fn push_small(&self, body: &Body) -> bool {
-        let mut waiting = self.waiting.lock();
-        if waiting.closed {
-            return true;
-        }
-        if waiting.bytes >= self.bytes_max.saturating_add(SMALL_BYTES_MAX) {
-            return false;
-        }
-        waiting.append(body);
-        drop(waiting);
-        self.filled.notify_one();
-        true
+        self.try_add(body, self.bytes_max.saturating_add(SMALL_BYTES_MAX)) != Err(Untaken::Full)
     }
 
     /// Takes a frame once there is room. False if the connection is cut.
@@ -139,7 +138,7 @@ impl Outgoing {
             while waiting.last.len() < PACKET_BYTES
                 && let Some(sample) = waiting.samples.pop_front()
             {
-                waiting.append(&Body::Sample(sample));
+                envelope::encoded(&Body::Sample(sample), |frame| waiting.append(frame));
             }
         }
         let packet = match waiting.packets.pop_front() {
@@ -169,10 +168,9 @@ impl Outgoing {
 }
 
 impl Waiting {
-    fn append(&mut self, body: &Body) {
-        let before = self.last.len();
-        envelope::append(&mut self.last, body);
-        self.bytes += self.last.len() - before;
+    fn append(&mut self, frame: &[u8]) {
+        self.last.extend_from_slice(frame);
+        self.bytes += frame.len();
         if self.last.len() >= PACKET_BYTES {
             let full = self.last.split().freeze();
             self.packets.push_back(full);

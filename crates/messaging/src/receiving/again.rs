@@ -75,7 +75,7 @@ impl Inner {
         letter: &Letter,
     ) -> Result<Option<(Ticket, Option<Result<Bytes, Failure>>)>, Failure> {
         let digest = self.hasher.hash_one((&letter.route, &letter.payload));
-        match self.inbox.lock().take_up_again(&caller.scope, &letter.id, kind, digest, Instant::now()) {
+        match self.known.lock().inbox.take_up_again(&caller.scope, &letter.id, kind, digest, Instant::now()) {
             inbox::Again::Run(ticket, before) => Ok(Some((ticket, before))),
             inbox::Again::Done => Ok(None),
             inbox::Again::Running => Err(Failure::transient("it has come again, and runs")),

@@ -3,9 +3,10 @@
 use super::CallOff;
 use super::again::Again;
 use crate::envelope::Body;
-use crate::inbox::{Finish, Kind, Ticket};
+use crate::inbox::{Finish, Inbox, Kind, Settings, Ticket};
 use crate::node::{Connection, Inner, Untaken};
 use bytes::Bytes;
+use hashbrown::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use steadfast_kernel::Failure;
@@ -29,6 +30,19 @@ pub(crate) struct Waiter {
 impl Waiter {
     pub(super) fn answer_now(&self, outcome: Result<Bytes, Failure>) {
         self.connection.reply_now(self.number, self.attempt, outcome);
+    }
+}
+
+/// The requests of others that are known: one lock, because whoever looks for a request needs all of it.
+pub(crate) struct KnownRequests {
+    pub(crate) inbox: Inbox<Waiter>,
+    /// Calls that run and whose connection is cut: whoever comes again over another one can call them off.
+    pub(super) deserted: HashMap<RequestName, CallOff>,
+}
+
+impl KnownRequests {
+    pub(crate) fn new(settings: Settings) -> Self {
+        KnownRequests { inbox: Inbox::new(settings), deserted: HashMap::default() }
     }
 }
 
@@ -220,13 +234,12 @@ impl Held {
                 (Finish::Forget, Some(before)) => Finish::Keep(before), // what is known of it stays if nothing new comes of it
                 (finish, _) => finish,
             };
-            let mut inbox = self.node().inbox.lock();
-            let waiters = inbox.finish(ticket, finish, Instant::now());
-            let mut deserted = self.node().deserted.lock();
-            if self.kind == Kind::Call && !deserted.is_empty() {
-                deserted.remove(&self.name);
+            let now = Instant::now();
+            let mut known = self.node().known.lock();
+            if self.kind == Kind::Call && !known.deserted.is_empty() {
+                known.deserted.remove(&self.name);
             }
-            waiters
+            known.inbox.finish(ticket, finish, now)
         });
         let is_call = self.kind == Kind::Call;
         waits.into_iter().chain(waiters.into_iter().flatten()).inspect(move |waiter| {

@@ -16,8 +16,8 @@ mod route;
 mod samples;
 
 pub(crate) use calloff::CallOff;
-pub(crate) use held::{Held, Load, RequestName, Waiter};
-use held::{Place, Posting, fits};
+pub(crate) use held::{Held, KnownRequests, Load};
+use held::{Place, Posting, RequestName, Waiter, fits};
 pub(crate) use lane::{Job, Lane};
 pub use route::{Caller, Incoming, Route};
 pub(crate) use route::{Routed, SampleHandler, StreamHandler};
@@ -182,7 +182,8 @@ impl Inner {
         let digest = self.hasher.hash_one((&request.route, &request.payload));
         let (number, attempt) = (waiter.number, waiter.attempt);
         let mut calls = connection.calls.lock(); // before the inbox, so that nothing finishes in between
-        let mut inbox = self.inbox.lock();
+        let mut known = self.known.lock();
+        let KnownRequests { inbox, deserted } = &mut *known;
         match inbox.check(&caller.scope, &request.id, kind, digest, waiter, now) {
             Verdict::New(ticket, seat) => match called_off {
                 Some(called_off) => {
@@ -203,7 +204,7 @@ impl Inner {
                         inbox.leave(*earlier);
                         called_off.clone()
                     }
-                    _ => self.deserted.lock().remove(&(Arc::clone(&caller.scope), Arc::clone(id))),
+                    _ => deserted.remove(&(Arc::clone(&caller.scope), Arc::clone(id))),
                 };
                 calls.insert(
                     number,
@@ -231,14 +232,17 @@ impl Inner {
     /// The caller of a call does not wait any more.
     pub(crate) fn called_off(&self, connection: &Connection, number: u64) {
         let Some(call) = connection.calls.lock().remove(&number) else { return };
-        let nobody = match call.seat {
-            Some(seat) => self.inbox.lock().leave(seat).is_some_and(|left| left.nobody),
-            None => true,
+        let called_off = match call.seat {
+            None => call.called_off,
+            Some(seat) => {
+                let mut known = self.known.lock();
+                match known.inbox.leave(seat).is_some_and(|left| left.nobody) {
+                    true => call.called_off.or_else(|| known.deserted.remove(&call.name)),
+                    false => None,
+                }
+            }
         };
-        let name = call.name;
-        if nobody && let Some(called_off) = call.called_off.or_else(|| self.deserted.lock().remove(&name)) {
-            called_off.call_off();
-        }
+        called_off.iter().for_each(CallOff::call_off);
     }
 
     /// A connection is cut: nobody waits on it any more. What runs once goes on, its caller may come again; what is run as often as it comes is called off, because
@@ -250,9 +254,9 @@ impl Inner {
                 call.called_off.iter().for_each(CallOff::call_off);
                 continue;
             };
-            let mut inbox = self.inbox.lock(); // until it is noted, so that it does not finish in between
-            if let (Some(_it_runs), Some(called_off)) = (inbox.leave(seat), call.called_off) {
-                self.deserted.lock().insert(call.name, called_off);
+            let mut known = self.known.lock(); // until it is noted, so that it does not finish in between
+            if let (Some(_it_runs), Some(called_off)) = (known.inbox.leave(seat), call.called_off) {
+                known.deserted.insert(call.name, called_off);
             }
         }
     }
