@@ -1,6 +1,8 @@
 //! How many retries a peer gets: a part of the traffic, so that retries never become the load that keeps a peer down.
 //!
 //! A retry that finds nothing left is not refused: it gets a time in the future, one after the other. Only if that is too late for it, it is given up.
+//! What was never sent costs nothing, and neither does the first time that a request comes again because its connection was cut: those are as many as were
+//! under way, and the new connection takes them as fast as the other side reads.
 
 use std::time::Duration;
 use tokio::time::Instant;

@@ -174,6 +174,7 @@ impl<Answer> Sending<Answer> {
             connection: None,
             over: false,
             comes_again: self.comes_again,
+            resent: false,
         };
         self.node.inner.tally.sent(is_call);
         let outcome = errand.run(&self.node, now).await;
@@ -215,8 +216,19 @@ fn with_attempts(mut failure: Failure, attempts: u32) -> Failure {
     failure
 }
 
-/// An attempt that nobody has said anything about until its time was over, or that of all.
-struct Late(Failure);
+/// How an attempt has failed.
+enum Failed {
+    /// The other side has said so.
+    Said(Failure),
+    /// Nothing was sent.
+    Unsent(Failure),
+    /// Nothing was sent, because nobody was reached until its time was over, or that of all.
+    Unreached(Failure),
+    /// It was lost with its connection.
+    Cut(Failure),
+    /// Nobody has said anything about it until its time was over, or that of all.
+    Late(Failure),
+}
 
 /// A request under way.
 struct Errand {
@@ -232,6 +244,8 @@ struct Errand {
     over: bool,
     /// Somebody is going to send it again.
     comes_again: bool,
+    /// It was sent again for nothing, because its connection was cut.
+    resent: bool,
 }
 
 /// Whoever does not wait any more says so, and the other side may stop.
@@ -265,12 +279,17 @@ impl Errand {
             self.registered.slot.begin(self.attempt);
             self.over = false;
             let outcome = self.attempt_once(now).await;
-            self.over = outcome.is_ok();
+            self.over = !matches!(outcome, Err(Failed::Late(_) | Failed::Unreached(_)));
+            let costs = match outcome {
+                Err(Failed::Unsent(_) | Failed::Unreached(_)) => false,
+                Err(Failed::Cut(_)) => std::mem::replace(&mut self.resent, true),
+                _ => true,
+            };
             let failure = match outcome {
-                Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(failure)) => failure,
-                Err(Late(failure)) if Instant::now() < self.ends_at => failure,
-                Err(Late(late)) => {
+                Ok(answer) => return Ok(answer),
+                Err(Failed::Said(failure) | Failed::Unsent(failure) | Failed::Cut(failure)) => failure,
+                Err(Failed::Late(failure) | Failed::Unreached(failure)) if Instant::now() < self.ends_at => failure,
+                Err(Failed::Late(late) | Failed::Unreached(late)) => {
                     // The end of all is no failure of this attempt's: what went wrong before says more.
                     let failure = earlier.map(|earlier| earlier.cause(&late.message));
                     return Err(with_attempts(failure.unwrap_or_else(|| late.code(Code::DeadlineExceeded)), self.attempt));
@@ -287,7 +306,8 @@ impl Errand {
             if now >= self.ends_at {
                 return Err(last);
             }
-            let Some(not_before) = self.known().reserve_retry(now, self.ends_at) else {
+            let turn = if costs { self.known().reserve_retry(now, self.ends_at) } else { Some(now) };
+            let Some(not_before) = turn else {
                 return Err(last.cause("too much of what was sent there is sent again already: there is no retry left in time"));
             };
             let not_before = not_before.max(last.retry_after.map_or(now, |_| now + delay));
@@ -328,39 +348,39 @@ impl Errand {
     }
 
     /// What waits for long is boxed: everybody who waits for an answer keeps room for all that may follow.
-    async fn attempt_once(&mut self, now: Instant) -> Result<Result<Bytes, Failure>, Late> {
+    async fn attempt_once(&mut self, now: Instant) -> Result<Bytes, Failed> {
         let attempt_ends_at = time::from(now, self.attempt_timeout).min(self.ends_at);
         let connection = match self.registered.connection.take().or_else(|| self.known().connected()) {
             Some(connection) => connection,
             None => match tokio::time::timeout_at(attempt_ends_at, Box::pin(self.known().connection())).await {
                 Ok(Ok(connection)) => connection,
-                Ok(Err(failure)) => return Ok(Err(failure)),
-                Err(_) => return Err(Late(self.late("could not be reached").0.code(Code::Unavailable))),
+                Ok(Err(failure)) => return Err(Failed::Unsent(failure)),
+                Err(_) => return Err(Failed::Unreached(self.late("could not be reached").code(Code::Unavailable))),
             },
         };
         self.connection = Some(connection.id);
         if self.request().payload.len() > connection.payload_bytes_max {
             let message = format!("{} takes payloads of at most {} bytes", self.known().peer, connection.payload_bytes_max);
-            return Ok(Err(Failure::new(Code::InvalidArgument, message)));
+            return Err(Failed::Unsent(Failure::new(Code::InvalidArgument, message)));
         }
         self.registered.slot.sent_on(connection.id);
         match self.push(&connection) {
             Ok(()) => {}
-            Err(Untaken::Closed) => return Ok(Err(self.cut("the request was sent"))),
+            Err(Untaken::Closed) => return Err(Failed::Unsent(self.cut("the request was sent"))),
             Err(Untaken::Full) => {
                 let pushing = Box::pin(connection.outgoing.push_by(|_| self.push(&connection)));
                 match tokio::time::timeout_at(attempt_ends_at, pushing).await {
                     Ok(true) => {}
-                    Ok(false) => return Ok(Err(self.cut("the request was sent"))),
-                    Err(_) => return Err(self.late("did not answer")),
+                    Ok(false) => return Err(Failed::Unsent(self.cut("the request was sent"))),
+                    Err(_) => return Err(Failed::Late(self.late("did not answer"))),
                 }
             }
         }
         drop(connection);
         match tokio::time::timeout_at(attempt_ends_at, self.registered.slot.news()).await {
-            Ok(News::Answer(outcome)) => Ok(outcome),
-            Ok(News::Lost) => Ok(Err(self.cut("an answer came"))),
-            Err(_) => Err(self.late("did not answer")),
+            Ok(News::Answer(outcome)) => outcome.map_err(Failed::Said),
+            Ok(News::Lost) => Err(Failed::Cut(self.cut("an answer came"))),
+            Err(_) => Err(Failed::Late(self.late("did not answer"))),
         }
     }
 
@@ -373,9 +393,9 @@ impl Errand {
         connection.outgoing.try_push(&self.body)
     }
 
-    fn late(&self, what: &str) -> Late {
+    fn late(&self, what: &str) -> Failure {
         let (peer, attempt, limit) = (&self.known().peer, self.attempt, self.attempt_timeout);
-        Late(Failure::new(Code::DeadlineExceeded, format!("{peer} {what} in time (attempt {attempt}, {limit:?})")))
+        Failure::new(Code::DeadlineExceeded, format!("{peer} {what} in time (attempt {attempt}, {limit:?})"))
     }
 
     fn cut(&self, before: &str) -> Failure {
