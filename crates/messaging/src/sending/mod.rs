@@ -145,17 +145,12 @@ impl<Answer> Sending<Answer> {
 
     async fn send(self, is_call: bool) -> Result<Bytes, Failure> {
         self.check()?;
-        let known = self.node.inner.know(&self.peer)?;
-        let registered = known.register(self.node.limits())?;
         let timeout = match self.policy.deadline_at(Timestamp::EPOCH) {
             Some(deadline) => self.timeout.min(deadline.saturating_since(Timestamp::EPOCH)),
             None => self.timeout,
         };
-        let now = Instant::now();
-        let ends_at = time::from(now, timeout);
-        let share = (timeout / self.policy.attempts_max().max(1)).max(SHARE_MIN.min(timeout / 3));
         let request = Request {
-            number: registered.number,
+            number: 0,
             attempt: 0,
             route: self.route,
             id: self.id.unwrap_or_else(|| self.node.inner.request_id()),
@@ -164,6 +159,20 @@ impl<Answer> Sending<Answer> {
             payload: self.payload,
             behalf: self.behalf,
         };
+        let is_letter = !is_call && self.posted;
+        let registered = match self.node.inner.know(&self.peer).and_then(|known| known.register(self.node.limits())) {
+            Ok(registered) => registered,
+            Err(failure) => {
+                if is_letter {
+                    post(&self.node, &self.peer, &request, &failure);
+                }
+                return Err(failure);
+            }
+        };
+        let now = Instant::now();
+        let ends_at = time::from(now, timeout);
+        let share = (timeout / self.policy.attempts_max().max(1)).max(SHARE_MIN.min(timeout / 3));
+        let request = Request { number: registered.number, ..request };
         let mut errand = Errand {
             attempt_timeout: self.policy.attempt_timeout_for().unwrap_or(share),
             body: if is_call { Body::Call(request) } else { Body::Tell(request) },
@@ -178,19 +187,24 @@ impl<Answer> Sending<Answer> {
         };
         self.node.inner.tally.sent(is_call);
         let outcome = errand.run(&self.node, now).await;
-        if outcome.is_err() {
+        if let Err(failure) = &outcome {
             self.node.inner.tally.failed(is_call);
-        }
-        if let (false, Err(failure)) = (is_call || !self.posted, &outcome)
-            && failure.class != Class::Poison
-            && (failure.max_attempts.is_some() || failure.class == Class::Transient)
-        {
-            let Request { route, id, payload, behalf, .. } = errand.request().clone();
-            let (direction, kind, peer) = (Direction::Sent, LetterKind::Tell, self.peer.in_letter(&behalf));
-            self.node.inner.post(Letter { direction, kind, peer, route, id, payload, failure: failure.clone() });
+            if is_letter {
+                post(&self.node, &self.peer, errand.request(), failure);
+            }
         }
         outcome
     }
+}
+
+/// Keeps a tell that has failed as a dead letter, if it may succeed another time.
+fn post(node: &Node, peer: &Peer, request: &Request, failure: &Failure) {
+    if failure.class == Class::Poison || failure.class == Class::Permanent && failure.max_attempts.is_none() {
+        return;
+    }
+    let Request { route, id, payload, behalf, .. } = request.clone();
+    let (direction, kind, peer) = (Direction::Sent, LetterKind::Tell, peer.in_letter(&behalf));
+    node.inner.post(Letter { direction, kind, peer, route, id, payload, failure: failure.clone() });
 }
 
 impl IntoFuture for Call {

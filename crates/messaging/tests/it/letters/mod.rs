@@ -6,11 +6,12 @@ mod closing;
 use crate::network::{counted, ms, node, node_by, pass, request, secs, until};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, ready};
+use std::future::{IntoFuture, pending};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use steadfast_messaging::envelope::Body;
 use steadfast_messaging::wire::memory::Memory;
-use steadfast_messaging::{Code, Direction, Failure, Letter, LetterKind, Letters, MemoryLetters, Peer, Policy, Route};
+use steadfast_messaging::{Code, Direction, Failure, Letter, LetterKind, Letters, Limits, MemoryLetters, Peer, Policy, Route};
 
 fn letter(kind: LetterKind, id: &str, payload: usize) -> Letter {
     Letter {
@@ -153,4 +154,28 @@ async fn a_flood_of_letters_that_cannot_be_kept_is_bounded() {
     assert_eq!(never.0.load(Ordering::SeqCst), 4096);
     let totals = b.counts().totals;
     assert_eq!((totals.letters, totals.letters_lost), (10_000, 10_000 - 4096), "what is lost is counted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tell_for_which_there_is_no_room_here_is_a_letter_and_a_call_is_not() {
+    let network = Memory::new(1);
+    let letters = Arc::new(MemoryLetters::default());
+    let mut limits = Limits::default();
+    (limits.calls_open_max, limits.peers_max) = (1, 1);
+    let (a, b) = (node_by(&network, "a", |builder| builder.limits(limits).letters(letters.clone())), node(&network, "b"));
+    b.route("never", |_| pending::<Result<Bytes, Failure>>());
+    let call = tokio::spawn(a.call("b", "never", "").into_future());
+    until("it is open", || a.counts().calls == 1).await;
+    assert_eq!(a.call("b", "r", "").await.unwrap_err().code, Code::ResourceExhausted);
+    assert_eq!(a.tell("b", "r", "kept by its sender").unposted().await.unwrap_err().code, Code::ResourceExhausted);
+    assert_eq!(a.tell("b", "r", "too many are open").id("1").await.unwrap_err().code, Code::ResourceExhausted);
+    assert_eq!(a.tell("c", "r", "too many are known").id("2").await.unwrap_err().code, Code::ResourceExhausted);
+    until("they are kept", || letters.list().len() == 2).await;
+    let ran = counted(&b, "r", |_| Ok(Bytes::new()));
+    call.abort();
+    until("there is room", || a.counts().calls == 0).await;
+    let [kept] = &letters.take(|letter| letter.id == "1")[..] else { panic!("one letter") };
+    assert_eq!((kept.direction, &kept.payload[..]), (Direction::Sent, &b"too many are open"[..]));
+    a.redrive(kept).await.unwrap();
+    until("it has run", || ran.get() == 1).await;
 }
