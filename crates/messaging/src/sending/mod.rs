@@ -86,7 +86,8 @@ impl<Answer> Sending<Answer> {
         self
     }
 
-    /// What follows a failed attempt. [`Policy::transient`] unless said otherwise; without an attempt timeout, an attempt has its share of the time.
+    /// What follows a failed attempt. [`Policy::transient`] unless said otherwise; without an attempt timeout, an attempt has its share of the time. Who is asked by the other side to wait for
+    /// longer than the policy's longest delay waits for so long, if there is the time.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
@@ -324,8 +325,11 @@ impl Errand {
             let Some(not_before) = turn else {
                 return Err(last.cause("too much of what was sent there is sent again already: there is no retry left in time"));
             };
-            let not_before = not_before.max(last.retry_after.map_or(now, |_| now + delay));
-            if let Some(answer) = Box::pin(self.pause(now + delay, not_before)).await {
+            // The policy caps its own delays, not what the other side asks for.
+            let delay = delay.max(last.retry_after.unwrap_or_default());
+            let until = time::from(now, delay);
+            let not_before = not_before.max(last.retry_after.map_or(now, |_| until));
+            if let Some(answer) = Box::pin(self.pause(until, not_before)).await {
                 self.over = true;
                 return Ok(answer);
             }

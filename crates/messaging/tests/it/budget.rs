@@ -1,12 +1,13 @@
-//! What the budget of a peer is for, and what it is not: a cut brings all that was under way again.
+//! When a request comes again: what the budget of a peer is for, and what it is not, and what the other side asks for.
 
-use crate::network::{Count, ms, pass, secs, two, until};
+use crate::network::{Count, counted, ms, pass, secs, two, until};
 use bytes::Bytes;
 use std::future::IntoFuture;
 use steadfast_messaging::wire::memory::Faults;
-use steadfast_messaging::{Failure, Node};
+use steadfast_messaging::{Failure, Node, Policy};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 /// More than the budget has turns for in the time of a call.
 const MANY: usize = 2000;
@@ -79,4 +80,18 @@ async fn who_is_cut_off_again_and_again_waits_for_a_turn() {
     assert!((100..=100 + MANY / 10 + 40).contains(&again), "the floor, a tenth, and ten a second: {again}");
     open.send_replace(true);
     drop(calls);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_asked_to_wait_for_longer_than_the_policy_does_waits_for_so_long() {
+    let (_network, a, b) = two(1);
+    let asks = |seconds| move |run| if run == 1 { Err(Failure::transient("full").retry_after(secs(seconds))) } else { Ok(Bytes::new()) };
+    let runs = counted(&b, "soon", asks(12));
+    let at = Instant::now();
+    let policy = Policy::constant(ms(10)).max_delay(secs(1)).max_attempts(2);
+    a.call("b", "soon", "").policy(policy.clone()).await.unwrap();
+    assert_eq!((at.elapsed(), runs.get()), (secs(12), 2));
+    let runs = counted(&b, "never", asks(u64::MAX));
+    let failure = a.call("b", "never", "").policy(policy).await.unwrap_err();
+    assert_eq!((at.elapsed(), runs.get(), &*failure.message), (secs(12 + 30), 1, "full"), "there is no time for another attempt");
 }
