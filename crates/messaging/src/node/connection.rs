@@ -8,7 +8,7 @@ use crate::limits::FRAME_OVERHEAD;
 use crate::receiving::{Caller, Cancellable, Load};
 use crate::streams::Streams;
 use crate::time;
-use crate::wire::{Link, Remote};
+use crate::wire::{Link, Queue, Remote};
 use bytes::Bytes;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -22,6 +22,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Unreadable frames of one connection that are kept; the next one cuts it.
 const UNREADABLE_MAX: u32 = 16;
+
+/// How many bytes wait at the wire, unless a single packet is longer: enough for all that a wire takes at once.
+const WIRE_BYTES_MAX: usize = 2 << 20;
 
 /// No connection is silent for longer.
 const LONG: Duration = Duration::from_secs(1 << 25);
@@ -223,10 +226,12 @@ pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>, seat
 }
 
 async fn write(connection: Arc<Connection>, wire: mpsc::Sender<Bytes>) {
+    let mut wire = Queue::new(wire, WIRE_BYTES_MAX);
     // Nodes always read. One that has not done so for that long is dead, whatever it says, and holds up those who answer it.
     let writing = async {
         while let Some(packet) = connection.outgoing.next().await {
-            let sent = tokio::time::timeout(connection.dead_after, wire.send(packet)).await;
+            let length = packet.len();
+            let sent = tokio::time::timeout(connection.dead_after, wire.send(packet, length)).await;
             if !matches!(sent, Ok(Ok(()))) {
                 break;
             }

@@ -3,8 +3,11 @@
 #[cfg(feature = "http2")]
 pub mod http2;
 pub mod memory;
+mod queue;
 #[cfg(feature = "http2")]
 pub mod tls;
+
+pub(crate) use queue::Queue;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -31,7 +34,7 @@ pub trait Wire: Send + Sync + 'static {
 /// Dropping either half cuts it: the other half ends at once, and so does the other end, once it has got what was sent before.
 #[derive(Debug)]
 pub struct Link {
-    /// Takes packets; closed once the link is cut. A wire keeps few packets waiting, so that what is slow is felt.
+    /// Takes packets; closed once the link is cut. A wire keeps few packets waiting, so that what is slow is felt; a node keeps few bytes waiting there.
     pub outgoing: mpsc::Sender<Bytes>,
     /// Gives packets; ends when the link is cut, with the reason in front if there is one.
     pub incoming: mpsc::Receiver<Result<Bytes, Failure>>,

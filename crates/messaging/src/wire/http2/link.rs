@@ -3,8 +3,7 @@
 //! Whoever drops a half, or ends a stream, ends the link: nothing more is taken, what was sent before still goes out, and the other end sees the end behind it.
 
 use super::errors::{failure, status};
-use super::queue::Queue;
-use crate::wire::{Link, Remote, too_long};
+use crate::wire::{Link, Queue, Remote, too_long};
 use bytes::Bytes;
 use futures_util::Stream;
 use parking_lot::Mutex;
@@ -22,6 +21,12 @@ use tonic::codec::Streaming;
 
 /// How many packets wait to go out. The connection takes all that are there at once.
 const OUTGOING_MAX: usize = 32;
+
+/// How many packets that have come wait to be read.
+const INCOMING_MAX: usize = 256;
+
+/// How many bytes of them, unless a single packet is longer.
+const INCOMING_BYTES_MAX: usize = 1 << 20;
 
 /// How long the other end has to take what was sent before the end, and to end as well.
 pub(super) const LINGER: Duration = Duration::from_secs(1);
@@ -133,13 +138,13 @@ impl Drop for Outgoing {
 
 /// Puts a link together; a task passes on what comes in until the link ends.
 pub(super) fn link(outgoing: mpsc::Sender<Bytes>, packets: Streaming<Bytes>, ending: Arc<Ending>, remote: Remote) -> Link {
-    let (queue, incoming) = Queue::new();
-    drop(tokio::spawn(pass_on(packets, queue, ending)));
+    let (to, incoming) = mpsc::channel(INCOMING_MAX);
+    drop(tokio::spawn(pass_on(packets, to, ending)));
     Link { outgoing, incoming, remote }
 }
 
-async fn pass_on(mut packets: Streaming<Bytes>, mut queue: Queue, ending: Arc<Ending>) {
-    let to = queue.sender();
+async fn pass_on(mut packets: Streaming<Bytes>, to: mpsc::Sender<Result<Bytes, Failure>>, ending: Arc<Ending>) {
+    let mut queue = Queue::new(to.clone(), INCOMING_BYTES_MAX);
     let reason = tokio::select! {
         biased;
         reason = read(&mut packets, &mut queue) => reason,
@@ -160,10 +165,14 @@ async fn pass_on(mut packets: Streaming<Bytes>, mut queue: Queue, ending: Arc<En
 }
 
 /// Reads until the other end has ended; says why if it was not by its own will.
-async fn read(packets: &mut Streaming<Bytes>, queue: &mut Queue) -> Option<Failure> {
+async fn read(packets: &mut Streaming<Bytes>, queue: &mut Queue<Result<Bytes, Failure>>) -> Option<Failure> {
     loop {
         match packets.message().await {
-            Ok(packet) => queue.send(packet?).await.ok()?,
+            Ok(packet) => {
+                let packet = packet?;
+                let length = packet.len();
+                queue.send(Ok(packet), length).await.ok()?;
+            }
             Err(status) => return Some(failure(&status)),
         }
     }

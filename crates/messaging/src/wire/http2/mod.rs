@@ -9,7 +9,6 @@ mod codec;
 mod errors;
 mod link;
 mod listen;
-mod queue;
 mod service;
 mod watched;
 
