@@ -40,6 +40,7 @@ pub mod inbox;
 mod letters;
 mod limits;
 mod names;
+mod newest;
 mod node;
 mod receiving;
 mod sending;

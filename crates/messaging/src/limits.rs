@@ -1,5 +1,6 @@
 //! How much of everything a node takes.
 
+use crate::newest::Newest;
 use std::time::Duration;
 
 /// The bounds of a node. What is beyond them is refused, with `RESOURCE_EXHAUSTED` where it may work later.
@@ -26,6 +27,8 @@ pub struct Limits {
     pub stream_window: u32,
     /// Samples that wait to be sent or dealt with, per connection and per route: beyond it the oldest is dropped.
     pub samples_max: usize,
+    /// Their payloads, in bytes, likewise; a single one that is longer waits all the same.
+    pub samples_bytes_max: usize,
     /// How long to wait for a connection and for the other side's first word.
     pub connect_timeout: Duration,
     /// A connection on which nothing came for so long is asked whether it is alive.
@@ -47,10 +50,18 @@ impl Default for Limits {
             streams_max: 256,
             stream_window: 64,
             samples_max: 64,
+            samples_bytes_max: 8 << 20,
             connect_timeout: Duration::from_secs(5),
             ping_after: Duration::from_secs(5),
             dead_after: Duration::from_secs(15),
         }
+    }
+}
+
+impl Limits {
+    /// A line for samples.
+    pub(crate) fn samples<T>(&self) -> Newest<T> {
+        Newest::new(self.samples_max.max(1), self.samples_bytes_max)
     }
 }
 

@@ -202,7 +202,7 @@ pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>, seat
     let caller = Arc::new(Caller { name, scope, fingerprint, vouched, principal, peer: known.peer.clone() });
     let connection = Arc::new(Connection {
         id: node.next_id(),
-        outgoing: Outgoing::new(node.limits.outgoing_bytes_max, node.limits.samples_max),
+        outgoing: Outgoing::new(node.limits.outgoing_bytes_max, node.limits.samples()),
         remote,
         caller,
         known,

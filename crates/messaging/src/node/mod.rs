@@ -284,7 +284,7 @@ impl Node {
         Fut: Future<Output = ()> + Send + 'static,
     {
         let handler: SampleHandler = Arc::new(move |incoming| Box::pin(handler(incoming)));
-        self.add(name, Routed::Samples(Arc::new(Samples::new(handler, self.limits().samples_max))));
+        self.add(name, Routed::Samples(Arc::new(Samples::new(handler, self.limits().samples()))));
     }
 
     #[track_caller]

@@ -1,6 +1,7 @@
 //! What waits to be written to one connection: packets that frames are appended to, and samples of which the newest win.
 
 use crate::envelope::{self, Body, Sample};
+use crate::newest::Newest;
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -16,21 +17,20 @@ const SMALL_BYTES_MAX: usize = 1 << 20;
 pub(crate) struct Outgoing {
     waiting: Mutex<Waiting>,
     bytes_max: usize,
-    samples_max: usize,
     /// Wakes the writer.
     filled: Notify,
     /// Wakes those who wait for room.
     emptied: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Waiting {
     /// Those that are full.
     packets: VecDeque<Bytes>,
     /// The one that is being written.
     last: BytesMut,
     bytes: usize,
-    samples: VecDeque<Sample>,
+    samples: Newest<Sample>,
     closed: bool,
 }
 
@@ -44,9 +44,10 @@ pub(crate) enum Untaken {
 }
 
 impl Outgoing {
-    pub(crate) fn new(bytes_max: usize, samples_max: usize) -> Self {
-        let waiting = Waiting { last: BytesMut::with_capacity(PACKET_BYTES), ..Waiting::default() }; // what follows it is as long
-        Outgoing { waiting: Mutex::new(waiting), bytes_max, samples_max, filled: Notify::new(), emptied: Notify::new() }
+    pub(crate) fn new(bytes_max: usize, samples: Newest<Sample>) -> Self {
+        let last = BytesMut::with_capacity(PACKET_BYTES); // what follows it is as long
+        let waiting = Waiting { packets: VecDeque::new(), last, bytes: 0, samples, closed: false };
+        Outgoing { waiting: Mutex::new(waiting), bytes_max, filled: Notify::new(), emptied: Notify::new() }
     }
 
     /// Takes a frame, if there is room.
@@ -105,16 +106,14 @@ impl Outgoing {
         }
     }
 
-    /// Takes a sample; the oldest goes if there are too many.
+    /// Takes a sample; the oldest go if there are too many.
     pub(crate) fn push_sample(&self, sample: Sample) -> Result<(), Untaken> {
         let mut waiting = self.waiting.lock();
         if waiting.closed {
             return Err(Untaken::Closed);
         }
-        if waiting.samples.len() >= self.samples_max {
-            waiting.samples.pop_front();
-        }
-        waiting.samples.push_back(sample);
+        let bytes = sample.payload.len();
+        waiting.samples.push(sample, bytes);
         drop(waiting);
         self.filled.notify_one();
         Ok(())
@@ -136,7 +135,7 @@ impl Outgoing {
         let mut waiting = self.waiting.lock();
         if waiting.packets.is_empty() {
             while waiting.last.len() < PACKET_BYTES
-                && let Some(sample) = waiting.samples.pop_front()
+                && let Some(sample) = waiting.samples.pop()
             {
                 envelope::encoded(&Body::Sample(sample), |frame| waiting.append(frame));
             }
@@ -198,7 +197,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_ready_goes_in_one_packet_and_in_order() {
-        let outgoing = Outgoing::new(1 << 20, 2);
+        let outgoing = Outgoing::new(1 << 20, Newest::new(2, 100));
         let pings: Vec<_> = (0..5).map(|number| Body::Ping(Number { number })).collect();
         pings.iter().for_each(|ping| outgoing.try_push(ping).unwrap());
         assert_eq!(read(outgoing.next().await.unwrap()), pings);
@@ -207,7 +206,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_newest_samples_win() {
-        let outgoing = Outgoing::new(1 << 20, 2);
+        let outgoing = Outgoing::new(1 << 20, Newest::new(2, 100));
         for text in ["a", "b", "c"] {
             outgoing.push_sample(sample(text)).unwrap();
         }
@@ -216,7 +215,7 @@ mod tests {
 
     #[tokio::test]
     async fn small_frames_have_room_of_their_own_and_that_ends_too() {
-        let outgoing = Outgoing::new(1, 2);
+        let outgoing = Outgoing::new(1, Newest::new(2, 100));
         let ping = Body::Ping(Number { number: 1 });
         let taken = (0..2 * SMALL_BYTES_MAX).take_while(|_| outgoing.push_small(&ping)).count();
         assert!(taken > 1000 && outgoing.bytes() < SMALL_BYTES_MAX + 100, "{taken} frames, {} bytes", outgoing.bytes());
@@ -224,7 +223,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_finds_no_room_waits_for_it_and_what_is_closed_takes_nothing() {
-        let outgoing = Outgoing::new(1, 2);
+        let outgoing = Outgoing::new(1, Newest::new(2, 100));
         let ping = Body::Ping(Number { number: 1 });
         outgoing.try_push(&ping).unwrap();
         assert_eq!(outgoing.try_push(&ping), Err(Untaken::Full));
