@@ -28,7 +28,7 @@ pub use serve::{take_workers, take_workers_if};
 pub use steadfast_runtime::host::{Gone, Parted, WorkerView, Workers};
 
 use crate::means::Means;
-use crate::messages::{Node, NodeBuilder, Peer};
+use crate::messages::{Letters, Limits, Node, NodeBuilder, Peer, inbox};
 use crate::workflow::{Hosted, Workflow};
 use crate::{Clock, Engine, Settings};
 use std::future::Future;
@@ -38,7 +38,8 @@ use std::time::Duration;
 use steadfast_kernel::{Class, Code, Failure, Jitter, Policy, WorkflowName};
 use steadfast_runtime as runtime;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::Instant;
 
 /// A worker that is being put together.
 #[must_use = "a worker does nothing until it is started"]
@@ -57,6 +58,7 @@ pub struct Worker {
     node: Node,
     drain: watch::Sender<bool>,
     working: JoinHandle<Parted>,
+    patience: Duration,
 }
 
 impl Worker {
@@ -77,29 +79,32 @@ impl Worker {
         &self.node
     }
 
-    /// Takes nothing more, waits for attempts in flight for as long as its patience lasts, and ends. How.
-    pub async fn drain(self) -> Parted {
+    /// Takes nothing more, waits for attempts in flight and for what its [node](Self::node) has taken, for as long as its patience lasts, and ends. How.
+    pub async fn drain(mut self) -> Parted {
+        let began = Instant::now();
         self.drain.send_replace(true);
-        self.ended().await
+        let parted = (&mut self.working).await;
+        self.close(parted, self.patience.saturating_sub(began.elapsed())).await
     }
 
     /// Works until `stop` ends, and then [drains](Self::drain); or until it has ended by itself, because the server does not want it. How.
     pub async fn until(mut self, stop: impl Future<Output = ()>) -> Parted {
         tokio::select! {
             biased;
-            parted = &mut self.working => {
-                self.node.close(Duration::ZERO).await;
-                parted.unwrap_or(Parted::Ended)
-            }
+            parted = &mut self.working => self.close(parted, self.patience).await,
             () = stop => self.drain().await,
         }
     }
 
     /// Waits until it has ended by itself: the server does not want it.
-    pub async fn ended(mut self) -> Parted {
-        let parted = (&mut self.working).await.unwrap_or(Parted::Ended);
-        self.node.close(Duration::ZERO).await;
-        parted
+    pub async fn ended(self) -> Parted {
+        self.until(std::future::pending()).await
+    }
+
+    /// Lets routes of its own end what they have taken: nobody else knows of it.
+    async fn close(&self, parted: Result<Parted, JoinError>, patience: Duration) -> Parted {
+        self.node.close(patience).await;
+        parted.unwrap_or(Parted::Ended)
     }
 }
 
@@ -154,7 +159,7 @@ impl WorkerBuilder {
         self
     }
 
-    /// How long [`drain`](Worker::drain) waits for attempts in flight; 30 s unless said otherwise.
+    /// How long [`drain`](Worker::drain) waits for attempts in flight, and for what its own routes have taken; 30 s unless said otherwise.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.worker.patience = patience;
         self
@@ -176,6 +181,25 @@ impl WorkerBuilder {
     /// How it connects, with which certificates and tokens; over plain HTTP/2 unless said otherwise.
     pub fn wire(mut self, wire: Arc<dyn crate::messages::wire::Wire>) -> Self {
         self.node = self.node.wire(wire);
+        self
+    }
+
+    /// Who keeps the dead letters of its node: messages that its own routes could not handle, and tells that it could not deliver. A box in memory unless said otherwise, which is lost with
+    /// the process.
+    pub fn letters(mut self, letters: Arc<dyn Letters>) -> Self {
+        self.node = self.node.letters(letters);
+        self
+    }
+
+    /// How much of everything its node takes.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.node = self.node.limits(limits);
+        self
+    }
+
+    /// The bounds of the inbox of its own routes.
+    pub fn inbox(mut self, settings: inbox::Settings) -> Self {
+        self.node = self.node.inbox(settings);
         self
     }
 
@@ -204,9 +228,10 @@ impl WorkerBuilder {
             Err(failure) if failure.class != Class::Transient => return Err(failure),
             stream => stream,
         };
+        let patience = self.worker.patience;
         let work = Work { server: self.server, node: node.clone(), worker: self.worker, means: self.means, drained };
         let working = tokio::spawn(work.run(first));
-        Ok(Worker { node, drain, working })
+        Ok(Worker { node, drain, working, patience })
     }
 }
 

@@ -67,8 +67,8 @@ impl Worker {
         let over = async { while said.recv().await.is_some() {} };
         tokio::select! {
             biased;
-            () = over => if parted == Parted::OutOfPatience {
-                serving.bid_farewell(&duplex.outgoing).await; // the server need not wait before it gives the runs to others
+            () = over => if matches!(parted, Parted::Drained | Parted::OutOfPatience) {
+                serving.bid_farewell(&mut duplex).await; // the server need not wait before it gives the runs to others
             },
             // Until then it does not come again, which would say that nothing is left; after that the server has waited for long enough.
             () = self.clock.sleep(self.heartbeat) => tracing::error!(worker = self.name, "code that does not let others have the thread cannot be ended"),
@@ -91,7 +91,6 @@ impl Serving<'_> {
                 return Parted::Silent;
             }
             if self.draining && self.lines.is_empty() && said.is_empty() {
-                self.bid_farewell(outgoing).await;
                 return Parted::Drained;
             }
             let has_room = !self.outbox.is_full();
@@ -123,15 +122,21 @@ impl Serving<'_> {
         }
     }
 
-    /// Nothing is left: the server hears of it, after all that was said before.
-    async fn bid_farewell(&mut self, outgoing: &mpsc::Sender<Bytes>) {
+    /// Nothing is left: the server hears of it, after all that was said before, and ends the line when it has. Until then it must not be cut: what is on its way would be lost, and done again.
+    async fn bid_farewell(&mut self, Duplex { incoming, outgoing }: &mut Duplex) {
         self.say(Up::Bye);
         while let Some(chunk) = self.outbox.take() {
             tokio::select! {
                 biased;
-                sent = outgoing.send(chunk) => if sent.is_err() { break },
-                () = self.worker.clock.sleep(self.worker.heartbeat / 3) => break,
+                sent = outgoing.send(chunk) => if sent.is_err() { return },
+                () = self.worker.clock.sleep(self.worker.heartbeat / 3) => return,
             }
+        }
+        let heard = async { while incoming.recv().await.is_some() {} };
+        tokio::select! {
+            biased;
+            () = heard => {}
+            () = self.worker.clock.sleep(self.worker.heartbeat) => tracing::warn!(worker = self.worker.name, "the server has not ended the line"),
         }
     }
 

@@ -19,11 +19,11 @@ async fn ship(ctx: Ctx, order: String) -> Result<String, Failure> {
 }
 
 /// A server without any code.
-async fn server(network: &Network, store: &memory::Memory) -> Engine {
+pub(super) async fn server(network: &Network, store: &memory::Memory) -> Engine {
     start(network, engine(store).messages(node(network, "server")).workers()).await
 }
 
-fn worker(network: &Network, name: &str) -> WorkerBuilder {
+pub(super) fn worker(network: &Network, name: &str) -> WorkerBuilder {
     let wire: Arc<dyn wire::Wire> = Arc::new(network.wire_of(name));
     Worker::of("server").name(name).wire(wire).clock(VirtualClock::start())
 }
