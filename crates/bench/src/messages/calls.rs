@@ -1,7 +1,7 @@
 //! Calls of a node over HTTP/2 on the loopback, beside what the wire alone gives and what a call of gRPC for each of them gives, all in one run.
 
 use super::{echo, unary};
-use crate::load::{Span, median, slice};
+use crate::load::{Seen, Span, median, slice};
 use crate::report::{Measured, Report};
 use anyhow::{Result, anyhow};
 use bytes::Bytes;
@@ -20,7 +20,8 @@ const IN_FLIGHT: usize = 128;
 /// How far apart the two ends of a network that loses packets are.
 const WAY: Duration = Duration::from_millis(5);
 
-/// Calls, and their limits.
+/// Calls, and their limits, to a node whose inbox is full, as it is after a while: each call forgets the oldest. Before that, what counts is how soon the
+/// system gives memory.
 pub(super) async fn measure(report: &Report, quick: bool) -> Result<()> {
     let slices = if quick { 1 } else { 5 };
     let span = span(quick);
@@ -28,6 +29,9 @@ pub(super) async fn measure(report: &Report, quick: bool) -> Result<()> {
     let (bank, shop) = (bind().await?, bind().await?);
     answer(&bank);
     let peer = Peer::at(format!("http://{}", bank.addr().ok_or_else(|| anyhow!("it listens"))?));
+    while bank.counts().inbox.forgotten_early == 0 {
+        called(&shop, &peer, &payload, Policy::transient(), span).await?;
+    }
     let (mut calls, mut links, mut unaries) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..slices {
         links.push(echo::echo(payload.clone(), IN_FLIGHT, span.counted).await?);
@@ -81,7 +85,7 @@ fn answer(node: &Node) {
     node.route("echo", |incoming: Incoming| async move { Ok::<Bytes, Failure>(incoming.payload) });
 }
 
-async fn called(node: &Node, peer: &Peer, payload: &Bytes, policy: Policy, span: Span) -> Result<crate::load::Seen> {
+async fn called(node: &Node, peer: &Peer, payload: &Bytes, policy: Policy, span: Span) -> Result<Seen> {
     let (node, peer, payload) = (node.clone(), peer.clone(), payload.clone());
     let call = move || {
         let call = node.call(&peer, "echo", payload.clone()).policy(policy.clone());
