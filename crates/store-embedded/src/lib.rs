@@ -72,6 +72,11 @@ impl Embedded {
 
 #[async_trait]
 impl Store for Embedded {
+    /// One writer, one file: there is nothing to divide.
+    fn shards(&self) -> u32 {
+        1
+    }
+
     fn commit(&self, batch: Batch) -> Commit {
         self.0.writer.commit(batch)
     }

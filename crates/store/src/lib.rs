@@ -15,6 +15,7 @@ mod keys;
 mod letters;
 pub mod memory;
 mod plans;
+mod shards;
 mod sweep;
 
 pub use batch::{Append, Batch, Definition, Fence, Forgotten, LetterChange, LetterRow, OutboxChange, RunRow, TimerChange};
@@ -27,6 +28,7 @@ pub use filter::{RunCursor, RunFilter};
 pub use keys::{CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, EndedBelow, KeyChange, KeyRow, key_changes};
 pub use letters::{LetterCursor, LetterFilter, LetterKind};
 pub use plans::{LockChange, LockRow, PlanCursor, PlanFilter, PlanRow, TaskCount, TaskRow};
+pub use shards::shard_of;
 pub use sweep::{Sweep, Swept};
 
 use async_trait::async_trait;
@@ -56,6 +58,9 @@ pub type Commit = BoxFuture<'static, Result<(), Error>>;
 /// [`contract`] has a case for everything that is said here.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
+    /// How many shards there are, numbered from 0. It is fixed when the store is made: [`shard_of`] says where everything is.
+    fn shards(&self) -> u32;
+
     /// Applies a batch, whole or not at all. `Ok` means durable: it survives the process and the machine's power.
     ///
     /// The batch takes its place in line when this is called, not when the future is polled, and batches are applied in that order. A

@@ -18,6 +18,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, PlanId, Record, RunId, Seq, Snapshot, TenantId, Timer};
@@ -31,6 +32,8 @@ pub struct Memory {
     history: Arc<Mutex<Vec<Past>>>,
     faults: Faults,
     life: Arc<Life>,
+    /// One unless said otherwise.
+    shards: Option<NonZeroU32>,
 }
 
 /// Something that was applied.
@@ -55,6 +58,11 @@ impl Memory {
         Self::default()
     }
 
+    /// An empty store of so many shards, at least one.
+    pub fn of_shards(shards: u32) -> Self {
+        Memory { shards: NonZeroU32::new(shards), ..Memory::default() }
+    }
+
     /// Where to ask for faults.
     pub fn faults(&self) -> &Faults {
         &self.faults
@@ -69,7 +77,7 @@ impl Memory {
     #[must_use]
     pub fn reopen(&self) -> Self {
         self.crash();
-        Memory { tables: Arc::clone(&self.tables), history: Arc::clone(&self.history), ..Memory::default() }
+        Memory { tables: Arc::clone(&self.tables), history: Arc::clone(&self.history), shards: self.shards, ..Memory::default() }
     }
 
     /// A store that has only the first so many of this one's commits, as if the machine had died after them.
@@ -87,7 +95,7 @@ impl Memory {
             }
             history.push(past.clone());
         }
-        Memory { tables: Arc::new(Mutex::new(tables)), history: Arc::new(Mutex::new(history)), ..Memory::default() }
+        Memory { tables: Arc::new(Mutex::new(tables)), history: Arc::new(Mutex::new(history)), shards: self.shards, ..Memory::default() }
     }
 
     /// True once a fault has crashed it or it was opened again elsewhere.
@@ -154,6 +162,10 @@ fn asked_for() -> Error {
 
 #[async_trait]
 impl Store for Memory {
+    fn shards(&self) -> u32 {
+        self.shards.map_or(1, NonZeroU32::get)
+    }
+
     fn commit(&self, batch: Batch) -> Commit {
         let fault = self.faults.next(&batch);
         let outcome = self.with(fault.as_ref(), || self.apply(&batch));
