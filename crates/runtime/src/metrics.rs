@@ -126,6 +126,33 @@ metrics! {
     INBOX_FORGOTTEN = "steadfast_inbox_forgotten_early_total", Unit::Count, &[];
 }
 
+/// How much of something one shard has: what is shown is the sum over all of them.
+pub(crate) struct Level {
+    gauge: Gauge,
+    shown: usize,
+}
+
+impl Level {
+    fn of(gauge: Gauge) -> Self {
+        Level { gauge, shown: 0 }
+    }
+
+    pub(crate) fn set(&mut self, level: usize) {
+        let before = std::mem::replace(&mut self.shown, level);
+        match level.cmp(&before) {
+            std::cmp::Ordering::Greater => self.gauge.increment((level - before) as f64),
+            std::cmp::Ordering::Less => self.gauge.decrement((before - level) as f64),
+            std::cmp::Ordering::Equal => {}
+        }
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
 /// The handles of a shard.
 pub(crate) struct OfShard {
     started: Counter,
@@ -143,9 +170,9 @@ pub(crate) struct OfShard {
     told: Counter,
     untold: Counter,
     dead: Counter,
-    pub(crate) requests: Gauge,
-    pub(crate) decisions: Gauge,
-    pub(crate) live: Gauge,
+    pub(crate) requests: Level,
+    pub(crate) decisions: Level,
+    pub(crate) live: Level,
     pub(crate) followers: Gauge,
 }
 
@@ -169,9 +196,9 @@ impl OfShard {
             told: counter!(CALLBACKS, "outcome" => "success"),
             untold: counter!(CALLBACKS, "outcome" => "failure"),
             dead: counter!(CALLBACKS_DEAD),
-            requests: gauge!(REQUESTS_WAITING),
-            decisions: gauge!(DECISIONS_WAITING),
-            live: gauge!(RUNS_LIVE),
+            requests: Level::of(gauge!(REQUESTS_WAITING)),
+            decisions: Level::of(gauge!(DECISIONS_WAITING)),
+            live: Level::of(gauge!(RUNS_LIVE)),
             followers: gauge!(FEED_FOLLOWERS),
         }
     }

@@ -13,6 +13,7 @@ use steadfast_store::CallbackRow;
 use tokio::task::JoinHandle;
 
 /// Who makes attempts.
+#[derive(Clone)]
 pub(crate) struct Courier {
     pub(crate) engine: WeakEngine,
     pub(crate) handlers: Handlers,

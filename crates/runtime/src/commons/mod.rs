@@ -172,6 +172,7 @@ pub(crate) struct Common {
 }
 
 /// What the shard has of it: as long as it is there, the worker is.
+#[derive(Clone)]
 pub(crate) struct Notes {
     pub(crate) sender: mpsc::UnboundedSender<Note>,
     pub(crate) gate: Arc<Gate>,

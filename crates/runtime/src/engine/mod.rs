@@ -6,8 +6,10 @@ mod elsewhere;
 mod keys;
 mod letters;
 mod look;
+mod open;
 mod plans;
 mod redrive;
+mod ways;
 mod weak;
 mod workers;
 
@@ -17,6 +19,7 @@ pub use elsewhere::{Elsewhere, ElsewherePlan, Found, FoundPlan};
 pub use keys::Put;
 pub use plans::CreatePlan;
 pub use redrive::{RedriveLetters, RedrivenLetters};
+pub(crate) use ways::Ways;
 pub use weak::WeakEngine;
 
 use crate::callbacks::{Caller, Handlers};
@@ -38,11 +41,8 @@ use steadfast_kernel::{
     Answer, CancelRun, Code, Command, EntityId, LimitKey, Limiting, Origin, Payload, RetryRun, RunId, RunOptions, SendSignal, StartRun,
     WorkflowName,
 };
-use steadfast_store::{ShardId, Store};
-use tokio::sync::{mpsc, oneshot, watch};
-
-/// The one shard of a store that is not shared.
-const SHARD: ShardId = 0;
+use steadfast_store::Store;
+use tokio::sync::oneshot;
 
 /// How many rows or entries are read at once.
 const PAGE: usize = 1000;
@@ -50,8 +50,7 @@ const PAGE: usize = 1000;
 /// A running engine. Clones are the same one; it stops when it is told to, or when the last clone is gone.
 #[derive(Clone)]
 pub struct Engine {
-    control: mpsc::UnboundedSender<Control>,
-    requests: mpsc::Sender<Request>,
+    ways: Arc<Ways>,
     parts: Arc<Parts>,
 }
 
@@ -63,7 +62,6 @@ struct Parts {
     config: Config,
     clock: Arc<dyn Clock>,
     chance: Chance,
-    health: watch::Receiver<Health>,
     /// The shard owns it, so that those who follow hear of it when it stops.
     followers: Weak<Followers>,
     handlers: Handlers,
@@ -150,7 +148,7 @@ impl Engine {
     /// Adds a workflow, or replaces the one of that name: runs that are opened from here on have the new code, and runs that waited for code of that name go on.
     pub fn register(&self, name: WorkflowName, registered: Registered) {
         self.parts.registry.insert(name.clone(), registered);
-        let _it_has_stopped = self.control.send(Control::Registered([name].into()));
+        self.ways.tell(|| Control::Registered([name.clone()].into()));
     }
 
     /// The workflows that this process has the code of, by name.
@@ -345,26 +343,24 @@ impl Engine {
 
     /// Whether the store can be written now, and if it cannot, why and since when.
     pub fn health(&self) -> Health {
-        self.parts.health.borrow().clone()
+        self.ways.health()
     }
 
     /// Stops: begins nothing new, lets attempts in flight end within the grace period, and makes what they did durable. What is not done
     /// by then is done again after the next start. A store that does not answer is given one grace period more, and is then left to itself.
     pub async fn shutdown(self) {
-        let Engine { control, parts, requests: _so_that_it_drains } = self;
+        let Engine { ways, parts } = self;
         let Parts { tasks, config, clock, .. } = &*parts;
-        let (reply, drained) = oneshot::channel();
-        if control.send(Control::Drain { reply }).is_ok() {
-            tokio::select! {
-                biased;
-                _ = drained => {}
-                () = clock.sleep(config.shutdown_grace) => tracing::warn!("attempts were still in flight at the end of the grace period"),
-            }
+        let drained = ways.drain();
+        tokio::select! {
+            biased;
+            () = drained => {}
+            () = clock.sleep(config.shutdown_grace) => tracing::warn!("attempts were still in flight at the end of the grace period"),
         }
         if let Some(notes) = parts.common.as_ref().and_then(|common| common.notes.upgrade()) {
             let _it_has_stopped = notes.send(Note::Leaving);
         }
-        let _it_has_stopped = control.send(Control::Stop);
+        ways.tell(|| Control::Stop);
         let stopped = async {
             if let Some(tasks) = tasks.lock().await.take() {
                 let _ended = tasks.await;
@@ -379,15 +375,12 @@ impl Engine {
 
     /// Stops at once, as a crash would: nothing that is under way is waited for.
     pub fn abort(&self) {
-        let _it_has_stopped = self.control.send(Control::Stop);
+        self.ways.tell(|| Control::Stop);
     }
 
     async fn request<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Request) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
-        self.requests.try_send(request(reply)).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => Error::busy("requests_max"),
-            mpsc::error::TrySendError::Closed(_) => Error::Stopped,
-        })?;
+        self.ways.ask(request(reply))?;
         answer.await.unwrap_or(Err(Error::Stopped))
     }
 

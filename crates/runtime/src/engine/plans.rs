@@ -1,6 +1,6 @@
 //! What can be done with plans, their tasks and the locks of tenants.
 
-use super::{Engine, PAGE, SHARD, taken};
+use super::{Engine, PAGE, taken};
 use crate::error::Error;
 use crate::host::PlanSpec;
 use crate::shard::{Request, RunView};
@@ -12,7 +12,7 @@ use steadfast_kernel::{
     Answer, Command, EntityId, OperatePlan, Origin, Payload, Plan, PlanCreated, PlanId, PlanStatus, Refusal, RunId, TaskStatus, TenantId,
     WorkflowName,
 };
-use steadfast_store::{LockRow, PlanCursor, PlanFilter, PlanRow, RunRow, TaskCount};
+use steadfast_store::{LockRow, PlanCursor, PlanFilter, PlanRow, RunRow, ShardId, TaskCount};
 
 /// How often it is looked whether all tasks of a new plan are there.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -267,11 +267,11 @@ impl Engine {
     }
 }
 
-/// Every plan that a restart has to pause.
-pub(super) async fn under_way(store: &dyn steadfast_store::Store) -> Result<Vec<PlanId>, Error> {
+/// Every plan of a shard that a restart has to pause.
+pub(super) async fn under_way(store: &dyn steadfast_store::Store, shard: ShardId) -> Result<Vec<PlanId>, Error> {
     let mut found = Vec::new();
     for status in [PlanStatus::Running, PlanStatus::Paused] {
-        let filter = PlanFilter { shard: Some(SHARD), status: Some(status), definition: None };
+        let filter = PlanFilter { shard: Some(shard), status: Some(status), definition: None };
         let mut after: Option<PlanCursor> = None;
         loop {
             let page = store.plans(&filter, after.as_ref(), PAGE).await.map_err(Error::from_store)?;

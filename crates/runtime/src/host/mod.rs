@@ -48,6 +48,7 @@ use line::{Here, SharedBoard};
 use session::Session;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use steadfast_kernel::run::Generations;
 use steadfast_kernel::{
     Attempt, Checkpoint, Completion, Entry, Epoch, Payload, RecordHeartbeat, ReportFailure, Run, RunId, Seq, StepId, TakeTurn, TaskOptions,
@@ -139,7 +140,9 @@ pub(crate) struct Host {
     /// What stages of tasks wait for, if tenants are shared.
     pub(crate) gate: Option<Arc<Gate>>,
     /// Those who host runs for this process.
-    pub(crate) pool: Option<Arc<Pool>>,
+    pub(crate) pool: Option<Arc<Staff>>,
+    /// The number of the last session of this process.
+    pub(crate) sessions: Arc<AtomicU64>,
 }
 
 /// What a session is opened with.
@@ -209,7 +212,7 @@ impl Host {
         opening.gate = self.gate.clone().filter(|_| opening.task.is_some());
         let Some(code) = self.registry.code(&opening.workflow, opening.definition.as_deref()) else {
             let pool = self.pool.as_ref().ok_or(Nobody::HasIt)?;
-            return pool.open(session, opening).map(Line::There);
+            return pool.0.open(session, opening).map(Line::There);
         };
         let (sender, inbox) = mpsc::unbounded_channel();
         let session = Session::new(self, &opening, session, inbox);
@@ -223,39 +226,47 @@ impl Host {
         opening.task.is_none() && self.registry.code(&opening.workflow, opening.definition.as_deref()).is_none()
     }
 
+    /// A number that no other session of this process has.
+    pub(crate) fn next_session(&self) -> SessionId {
+        self.sessions.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// What goes for runs of a workflow that workers bring.
     pub(crate) fn known(&self, workflow: &WorkflowName) -> Option<Offer> {
-        self.pool.as_ref().and_then(|pool| pool.known(workflow))
+        self.pool.as_ref().and_then(|pool| pool.0.known(workflow))
     }
 
     /// A run of that workflow waits for room at a worker.
     pub(crate) fn want(&self, workflow: &WorkflowName) {
-        self.pool.iter().for_each(|pool| pool.want(workflow));
+        self.pool.iter().for_each(|pool| pool.0.want(workflow));
     }
 
     /// Nothing is opened any more.
     pub(crate) fn drain(&self) {
-        self.pool.iter().for_each(|pool| pool.hold_nothing());
+        self.pool.iter().for_each(|pool| pool.0.hold_nothing());
     }
 
     /// The workflows of runs that wait for room.
     pub(crate) fn wanted(&self) -> std::collections::BTreeSet<WorkflowName> {
-        self.pool.as_ref().map(|pool| pool.wanted()).unwrap_or_default()
+        self.pool.as_ref().map(|pool| pool.0.wanted()).unwrap_or_default()
     }
 
     /// How many runs of that workflow could be opened now.
     pub(crate) fn room(&self, workflow: &WorkflowName) -> usize {
         match (self.registry.get(workflow), &self.pool) {
             (Some(_), _) => usize::MAX,
-            (None, Some(pool)) => pool.room(workflow),
+            (None, Some(pool)) => pool.0.room(workflow),
             (None, None) => 0,
         }
     }
 }
 
-impl Drop for Host {
+/// Those who host runs, for as long as there is a shard whose runs they may host. All of them are told when that is over.
+pub(crate) struct Staff(pub(crate) Arc<Pool>);
+
+impl Drop for Staff {
     fn drop(&mut self) {
-        self.pool.iter().for_each(|pool| pool.stop());
+        self.0.stop();
     }
 }
 

@@ -1,5 +1,6 @@
 //! Who is to hear about a command, and what they hear if it cannot be carried out.
 
+use super::crowd::Place;
 use super::keys::Told;
 use super::view::Seen;
 use super::{Reply, Shard};
@@ -8,6 +9,7 @@ use crate::host::{SessionId, ToHost, What};
 use crate::timers::Fired;
 use std::sync::Arc;
 use steadfast_kernel::{Answer, EntityId, StepId};
+use tokio::sync::oneshot;
 
 /// Who is to hear about a command.
 pub(super) enum From {
@@ -21,23 +23,14 @@ pub(super) enum From {
         to: EntityId,
         seq: u64,
     },
+    /// An entity of another shard, which says it again unless it is told that it was heard.
+    Afar(oneshot::Sender<()>),
     Viewer(Seen),
     /// The courier: what became of an attempt to tell of an end.
     Courier(Box<Told>),
     /// The restart, which has runs interrupted that do not go on by themselves.
     Restart,
     Nobody,
-}
-
-/// A place among the starts that are not yet answered; free again when it is dropped.
-#[derive(Clone, Default)]
-pub(super) struct Place(Arc<()>);
-
-impl Place {
-    /// How many others hold one.
-    pub(super) fn others(&self) -> usize {
-        Arc::strong_count(&self.0) - 1
-    }
 }
 
 impl From {
@@ -47,7 +40,7 @@ impl From {
             From::Caller(reply, _) => drop(reply.send(Err(error))),
             From::Viewer(seen) => seen.fail(error),
             From::Relay { from, to, seq } => tracing::error!(%from, %to, seq, %error, "a message cannot be delivered; it is kept"),
-            From::Turn(_) | From::Failure(..) | From::Keeper(_) | From::Courier(_) | From::Restart | From::Nobody => {}
+            From::Turn(_) | From::Failure(..) | From::Keeper(_) | From::Courier(_) | From::Afar(_) | From::Restart | From::Nobody => {}
         }
     }
 
@@ -59,7 +52,7 @@ impl From {
             From::Failure(session, step) => shard.seat(id).tell_only(session, ToHost::SayAgain(What::Failure(step))),
             From::Keeper(fired) => shard.fire_later(fired),
             From::Courier(told) => shard.report_later(*told),
-            From::Relay { .. } | From::Restart => {} // again once the store writes again
+            From::Relay { .. } | From::Afar(_) | From::Restart => {} // again once the store writes again
             From::Nobody => {}
         }
     }

@@ -79,6 +79,7 @@ impl Shard {
         match done {
             Done::Loaded { id, result } => self.loaded(&id, result),
             Done::Outbox(result) => self.outbox_read(result),
+            Done::Heard { from, to, seq } => self.heard_afar(from, to, seq),
             Done::Healed { head, pause } => self.healed(head, pause),
             Done::Aside(aside) => self.looked_aside(*aside),
             Done::Swept(sweeping) => self.swept(sweeping),

@@ -13,6 +13,7 @@
 //! happens when the store fails, `aside.rs` answers who only looks meanwhile, and `sweep.rs` removes what has ended and whose time is over.
 
 mod aside;
+mod crowd;
 mod decide;
 mod evict;
 mod from;
@@ -29,10 +30,12 @@ mod sweep;
 mod view;
 mod waiter;
 
-use from::{From, Place};
+pub(crate) use crowd::Crowd;
+use crowd::{Live, Place};
+use from::From;
 use read::Found;
 pub(crate) use relay::unsettled;
-pub(crate) use request::{Control, Reply, Request};
+pub(crate) use request::{Control, Reply, Request, Said};
 use save::Saved;
 use view::Look;
 pub use view::{RunView, TaskView};
@@ -43,6 +46,7 @@ use crate::clock::Clock;
 use crate::committer::Outcome;
 use crate::commons::Notes;
 use crate::config::Config;
+use crate::engine::Ways;
 use crate::error::Error;
 use crate::feed::Followers;
 use crate::health;
@@ -56,7 +60,7 @@ use futures_util::stream::FuturesUnordered;
 use hashbrown::DefaultHashBuilder;
 use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::{
     Answer, Attempt, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, Failure, Refusal, RetryRun, Revision, Run, Seq, StartRun,
@@ -76,6 +80,8 @@ pub(crate) struct Shard {
     pub(crate) ports: Ports,
     /// The way to those who tell other instances.
     pub(crate) notes: Option<Notes>,
+    /// The ways to all shards of this instance, this one among them.
+    pub(crate) ways: Weak<Ways>,
     /// Where the store stands, as far as is known for sure.
     pub(crate) committed: Head,
     pub(crate) metrics: OfShard,
@@ -88,6 +94,7 @@ pub(crate) struct Ports {
     pub(crate) control: mpsc::UnboundedReceiver<Control>,
     pub(crate) requests: mpsc::Receiver<Request>,
     pub(crate) reports: mpsc::UnboundedReceiver<Report>,
+    pub(crate) said: mpsc::UnboundedReceiver<Said>,
     pub(crate) fired: mpsc::UnboundedReceiver<Fired>,
     pub(crate) outcomes: mpsc::UnboundedReceiver<Outcome>,
     pub(crate) batches: mpsc::UnboundedSender<Batch>,
@@ -106,8 +113,7 @@ pub(crate) struct State {
     submitted: u64,
     /// What waits for a commit, in order.
     pending: VecDeque<Pending>,
-    sessions: SessionId,
-    live: usize,
+    live: Live,
     health: Health,
     /// How long the store was given to itself the last time, and when it wrote again.
     pause: Option<(Duration, Timestamp)>,
@@ -131,8 +137,6 @@ pub(crate) struct State {
     takes_over: bool,
     /// Runs wait for room at a worker, and it is looked for again soon.
     looks_for_room: bool,
-    /// Held once by every start that is not yet answered.
-    starting: Place,
     /// Ends of keys that are being told, or wait for their turn.
     lanes: Lanes,
     /// Those that have their turn now.
@@ -253,9 +257,21 @@ struct Follow {
 
 /// What a background task has come to.
 enum Done {
-    Loaded { id: EntityId, result: Result<Option<Found>, Error> },
-    Healed { head: Result<Head, Arc<steadfast_store::Error>>, pause: Duration },
+    Loaded {
+        id: EntityId,
+        result: Result<Option<Found>, Error>,
+    },
+    Healed {
+        head: Result<Head, Arc<steadfast_store::Error>>,
+        pause: Duration,
+    },
     Outbox(Result<Vec<Envelope>, Error>),
+    /// An entity of another shard has heard, durably, what one of this shard has told it.
+    Heard {
+        from: EntityId,
+        to: EntityId,
+        seq: u64,
+    },
     Aside(Box<aside::Aside>),
     Swept(sweep::Sweeping),
     Told(Box<keys::Told>),
@@ -285,7 +301,7 @@ impl Shard {
     }
 
     async fn take_in(&mut self) -> bool {
-        let Ports { control, requests, reports, fired, outcomes, role, .. } = &mut self.ports;
+        let Ports { control, requests, reports, said, fired, outcomes, role, .. } = &mut self.ports;
         tokio::select! {
             biased;
             Some(control) = control.recv() => match control {
@@ -298,6 +314,7 @@ impl Shard {
             Some(done) = self.state.tasks.next(), if !self.state.tasks.is_empty() => self.done(done),
             Ok(()) = role.changed() => self.change_role(),
             Some(report) = reports.recv() => self.report(report),
+            Some(said) = said.recv() => self.hear(said),
             Some(fired) = fired.recv() => self.fire(fired),
             request = requests.recv() => return self.request(request),
         }
@@ -340,19 +357,19 @@ impl Shard {
     }
 
     fn start(&mut self, command: StartRun, fresh: bool, reply: Reply<Answer>) {
-        if self.state.starting.others() >= self.config.requests_max {
+        let Some(place) = self.state.live.start(self.config.requests_max) else {
             return drop(reply.send(Err(Error::busy("requests_max"))));
-        }
+        };
         let run = EntityId::from(&command.run);
         if fresh {
             self.seat(&run).memory = Memory::Ready(None);
         }
-        self.ask(run, Ask::Command(Box::new(Command::StartRun(command)), From::Caller(reply, self.state.starting.clone())));
+        self.ask(run, Ask::Command(Box::new(Command::StartRun(command)), From::Caller(reply, place)));
     }
 
     /// True if one more run would be one too many. The one that asks holds a place already.
     fn is_full(&self) -> bool {
-        self.state.live + self.state.starting.others() > self.config.runs_live_max
+        self.state.live.is_over(self.config.runs_live_max)
     }
 
     fn report(&mut self, Report { run, session, says, weight: _until_it_is_looked_at }: Report) {
@@ -400,7 +417,7 @@ impl Shard {
     }
 
     fn is_drained(&mut self) -> bool {
-        let under_way = |state: &State| state.live + state.lanes.unsettled() > 0 || !state.pending.is_empty();
+        let under_way = |state: &State| state.live.count() + state.lanes.unsettled() > 0 || !state.pending.is_empty();
         if !self.state.is_draining() || under_way(&self.state) {
             return false;
         }
@@ -440,8 +457,8 @@ impl Shard {
 }
 
 impl State {
-    pub(crate) fn new(config: &Config) -> Self {
-        State { lanes: Lanes::new(config.callbacks.in_flight_max), ..State::default() }
+    pub(crate) fn new(config: &Config, crowd: Arc<Crowd>) -> Self {
+        State { lanes: Lanes::new(config.callbacks.in_flight_max), live: Live::of(crowd), ..State::default() }
     }
 
     fn is_draining(&self) -> bool {

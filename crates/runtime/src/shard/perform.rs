@@ -42,16 +42,11 @@ impl Shard {
     }
 
     /// Shows how much is waiting.
-    fn show_levels(&self) {
-        let requests = self.ports.requests.len();
-        for (gauge, level) in [
-            (&self.metrics.requests, requests),
-            (&self.metrics.decisions, self.state.pending.len()),
-            (&self.metrics.live, self.state.live),
-            (&self.metrics.followers, self.ports.followers.count()),
-        ] {
-            gauge.set(level as f64);
-        }
+    fn show_levels(&mut self) {
+        self.metrics.requests.set(self.ports.requests.len());
+        self.metrics.decisions.set(self.state.pending.len());
+        self.metrics.live.set(self.state.live.count());
+        self.metrics.followers.set(self.ports.followers.count() as f64);
     }
 
     pub(super) fn perform(&mut self, id: &EntityId, from: From, outcome: Result<Follow, Refusal>) {
@@ -133,7 +128,7 @@ impl Shard {
 
     /// Whoever said something that cannot be hears of it; only then it is settled.
     fn bounce(&mut self, envelope: Envelope, from: From) {
-        self.ask(envelope.to.clone(), Ask::Command(Box::new(Command::Hear(Box::new(envelope))), from));
+        self.carry(envelope, from);
     }
 
     fn tell(&mut self, id: &EntityId, from: From, answer: Answer) {
@@ -142,6 +137,7 @@ impl Shard {
             From::Turn(session) => self.seat(id).tell_only(session, ToHost::TurnTaken),
             From::Failure(session, step) => self.seat(id).tell_only(session, ToHost::RetryScheduled { step }),
             From::Relay { from, to, seq } => self.heard(from, to, seq),
+            From::Afar(heard) => drop(heard.send(())),
             From::Restart => {
                 self.state.to_interrupt.remove(id);
                 self.ask(id.clone(), Ask::Resume); // who called it off before that was on record has found nobody who may host it
@@ -162,6 +158,7 @@ impl Shard {
             From::Caller(reply, _) => drop(reply.send(Err(refusal.into()))),
             From::Viewer(seen) => seen.fail(refusal.into()),
             From::Relay { from, to, seq } => self.heard(from, to, seq), // nothing comes of it
+            From::Afar(heard) => drop(heard.send(())),
             From::Restart | From::Nobody => {}
             From::Courier(told) => self.on_record(&told),
             From::Keeper(fired) => self.order(Order::Settle(fired.timer)), // the run is gone, and its timers with it
@@ -188,15 +185,14 @@ impl Shard {
         let opening = Opening { unsure_until, ..Opening::of(run, journal) };
         let version = opening.definition.clone();
         let is_known = seat.hosted || known.is_some() && !seat.held_back;
-        self.state.sessions += 1;
-        let session = self.state.sessions;
+        let session = self.host.next_session();
         let opened = match is_known || self.may_open(id, &opening) {
             true => self.host.open(session, opening),
             false => Err(Nobody::MayHaveIt),
         };
         match opened {
             Ok(line) => {
-                self.state.live += 1;
+                self.state.live.add();
                 let seat = self.seat(id);
                 seat.hosted = true;
                 (seat.session, seat.told, seat.leaving) = (Some(Session { id: session, epoch, line, unsure_until }), told, None);
@@ -316,7 +312,7 @@ impl Shard {
         seat.closing = None;
         seat.begun.clear();
         if seat.session.take().is_some() {
-            self.state.live -= 1;
+            self.state.live.remove();
             self.show_levels();
         }
         if let Some(place) = self.seat(id).idle.take() {

@@ -1,14 +1,21 @@
 //! What entities tell each other: delivered as commands, settled once it is durable that they were heard.
 
-use super::{Ask, Done, From, Health, Shard, Then};
+use super::{Ask, Done, From, Health, Said, Shard, Then};
+use crate::clock::Clock;
+use crate::engine::Ways;
 use crate::error::{Error, STORE_RETRY_AFTER};
 use futures_util::FutureExt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 use steadfast_kernel::{Command, EntityId, Envelope, LimitKey, Limiting, Message, StartChild};
 use steadfast_store::{Batch, OutboxChange, Store};
+use tokio::sync::oneshot;
 
 /// How many messages are read at once.
 const PAGE: usize = 1000;
+
+/// What an entity of another shard did not hear is said again after this.
+const SAID_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 impl Shard {
     /// Takes up what is not settled from before.
@@ -55,7 +62,37 @@ impl Shard {
             self.complete(child);
         }
         let (from, to, seq) = (envelope.from.clone(), envelope.to.clone(), envelope.seq);
-        self.ask(to.clone(), Ask::Command(Box::new(Command::Hear(Box::new(envelope))), From::Relay { from, to, seq }));
+        self.carry(envelope, From::Relay { from, to, seq });
+    }
+
+    /// Has an entity hear something, here or in its own shard.
+    pub(super) fn carry(&mut self, envelope: Envelope, from: From) {
+        let Some(ways) = self.ways.upgrade() else { return }; // the engine has stopped
+        if ways.shard_of(&envelope.to) == self.id {
+            return self.ask(envelope.to.clone(), Ask::Command(Box::new(Command::Hear(Box::new(envelope))), from));
+        }
+        match from {
+            From::Relay { from, to, seq } => {
+                let (ways, clock) = (Weak::clone(&self.ways), Arc::clone(&self.clock));
+                self.state.tasks.push(say(ways, clock, envelope, Done::Heard { from, to, seq }).boxed());
+            }
+            From::Afar(heard) => drop(ways.say(Said { envelope, heard })),
+            _ => tracing::error!(to = %envelope.to, "only messages are carried to other shards"),
+        }
+    }
+
+    /// An entity of another shard says something.
+    pub(super) fn hear(&mut self, Said { envelope, heard }: Said) {
+        if !self.state.is_draining() {
+            self.ask(envelope.to.clone(), Ask::Command(Box::new(Command::Hear(Box::new(envelope))), From::Afar(heard)));
+        }
+    }
+
+    /// What an entity of this shard has told one of another was heard, durably.
+    pub(super) fn heard_afar(&mut self, from: EntityId, to: EntityId, seq: u64) {
+        if matches!(self.state.health, Health::Well) {
+            self.heard(from, to, seq); // else it is said again once the store writes again, and answered at once
+        }
     }
 
     fn complete(&self, child: &mut StartChild) {
@@ -88,6 +125,20 @@ impl Shard {
         if let Some(next) = self.state.outbox.settled(from, to, seq) {
             self.deliver(next);
         }
+    }
+}
+
+/// Says something to an entity of another shard until it was heard.
+async fn say(ways: Weak<Ways>, clock: Arc<dyn Clock>, envelope: Envelope, done: Done) -> Done {
+    loop {
+        let (heard, hears) = oneshot::channel();
+        let Some(way) = ways.upgrade() else { std::future::pending().await };
+        let said = way.say(Said { envelope: envelope.clone(), heard });
+        drop(way);
+        if said.is_ok() && hears.await.is_ok() {
+            return done;
+        }
+        clock.sleep(SAID_AGAIN_AFTER).await; // its shard is on its way to somebody, or its store is ill
     }
 }
 

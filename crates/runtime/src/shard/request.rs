@@ -5,7 +5,7 @@ use crate::error::Error;
 use std::collections::BTreeSet;
 use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::Preview;
-use steadfast_kernel::{Answer, Command, EntityId, LimitKey, Plan, PlanId, RetryRun, RunId, StartRun, WorkflowName};
+use steadfast_kernel::{Answer, Command, EntityId, Envelope, LimitKey, Plan, PlanId, RetryRun, RunId, StartRun, WorkflowName};
 use steadfast_store::Sweep;
 use tokio::sync::oneshot;
 
@@ -29,6 +29,27 @@ pub(crate) enum Request {
     Share { entity: EntityId, reply: Reply<()> },
     /// Remove what has ended; answered with how many are gone, or not at all if it is not the time for it.
     Sweep { ended: Vec<Sweep>, reply: oneshot::Sender<usize> },
+}
+
+impl Request {
+    /// The entity that it is about; nothing if it is about the shard.
+    pub(crate) fn entity(&self) -> Option<EntityId> {
+        Some(match self {
+            Request::Start { command, .. } => (&command.run).into(),
+            Request::Tell { entity, .. } | Request::Share { entity, .. } => entity.clone(),
+            Request::Await { run, .. } | Request::View { run, .. } | Request::Preview { run, .. } => run.into(),
+            Request::Limit { key, .. } => EntityId::Limit(key.clone()),
+            Request::Plan { plan, .. } => EntityId::Plan(plan.clone()),
+            Request::Sweep { .. } => return None,
+        })
+    }
+}
+
+/// What an entity of another shard tells one of this shard.
+pub(crate) struct Said {
+    pub(crate) envelope: Envelope,
+    /// Told once it is durable that it was heard; dropped if it has to be said again.
+    pub(crate) heard: oneshot::Sender<()>,
 }
 
 /// What the engine's owner wants of the shard. It is heard before everything else, however long the queue is.

@@ -65,7 +65,7 @@ impl Pool {
         let lost = peer.lose();
         self.metrics.sessions.decrement(lost.len() as f64);
         for (session, run) in lost {
-            let _shard_is_gone = self.reports.send(Report { run, session, says: Says::Lost, weight: None });
+            self.report(Report { run, session, says: Says::Lost, weight: None });
         }
     }
 }

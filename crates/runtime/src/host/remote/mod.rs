@@ -19,13 +19,14 @@ pub(super) use peer::There;
 use super::wire::{Down, Hello, Offer};
 use super::{Opening, Report, SessionId};
 use crate::clock::Clock;
+use crate::engine::Ways;
 use crate::metrics::OfWorkers;
 use crate::shard::Control;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use peer::{Peer, Waiting};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::{Timestamp, WorkflowName};
 use tokio::sync::mpsc;
@@ -131,8 +132,8 @@ pub(crate) struct Pool {
     pub(crate) payload_bytes_max: usize,
     pub(crate) heartbeat_every: Duration,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) reports: mpsc::UnboundedSender<Report>,
-    pub(crate) control: mpsc::WeakUnboundedSender<Control>,
+    /// The ways to the shards whose runs they host.
+    pub(crate) ways: Weak<Ways>,
     pub(crate) metrics: OfWorkers,
     pub(crate) inner: Mutex<Inner>,
 }
@@ -206,14 +207,21 @@ impl Pool {
         }
         let offered: BTreeSet<_> = inner.wanted.extract_if(.., |workflow| peer.offers(workflow)).collect();
         if !offered.is_empty() {
-            self.tell(Control::Registered(offered));
+            self.tell(offered);
         }
     }
 
-    /// Tells the shard.
-    fn tell(&self, control: Control) {
-        if let Some(shard) = self.control.upgrade() {
-            let _it_has_stopped = shard.send(control);
+    /// Tells the shard of its run what a session says.
+    fn report(&self, report: Report) {
+        if let Some(ways) = self.ways.upgrade() {
+            ways.report(report);
+        }
+    }
+
+    /// Tells the shards that there is code of those names now.
+    fn tell(&self, workflows: BTreeSet<WorkflowName>) {
+        if let Some(ways) = self.ways.upgrade() {
+            ways.tell(|| Control::Registered(workflows.clone()));
         }
     }
 
@@ -283,7 +291,7 @@ impl Pool {
     /// A worker was heard for the first time: it may be given runs, and those that waited for its code are.
     fn ready(&self, peer: &Peer) {
         peer.ready();
-        self.tell(Control::Registered(peer.workflows().cloned().collect())); // all at once: whoever waits is looked for once
+        self.tell(peer.workflows().cloned().collect()); // all at once: whoever waits is looked for once
     }
 }
 

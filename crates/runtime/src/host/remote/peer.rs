@@ -269,7 +269,7 @@ impl Peer {
         let run = if over { state.sessions.remove(&session) } else { state.sessions.get(&session).cloned() };
         drop(state);
         let Some(run) = run else { return };
-        let _shard_is_gone = pool.reports.send(Report { run, session, says, weight });
+        pool.report(Report { run, session, says, weight });
         if over {
             pool.metrics.sessions.decrement(1.0);
             pool.made_room(self);

@@ -210,6 +210,7 @@ impl Serving<'_> {
             observer: self.worker.observer.clone(),
             gate: None,
             pool: None,
+            sessions: Arc::default(),
         });
         self.welcome = Some(welcome);
     }

@@ -1,0 +1,151 @@
+//! How a shard is opened: claimed, read, and set to work, with its own keeper of timers, its own line to the store and its own sweeper.
+
+use super::PAGE;
+use super::plans;
+use super::ways::{Way, Ways};
+use crate::callbacks::Courier;
+use crate::clock::Clock;
+use crate::committer::Committer;
+use crate::commons::{Gate, Notes};
+use crate::config::Config;
+use crate::error::Error;
+use crate::feed::Followers;
+use crate::health::Health;
+use crate::host::{Host, Observer, Registry, Staff};
+use crate::metrics::{OfCommits, OfShard};
+use crate::retention::Sweeper;
+use crate::shard::{Crowd, Ports, Shard, State, unsettled};
+use crate::timers::{Leadership, Limits, Role, TimerKeeper};
+use futures_util::FutureExt;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Weak};
+use steadfast_store::{Batch, Commit, RunCursor, RunRow, ShardId, Store};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+/// What all shards of an instance are opened with.
+pub(super) struct Opener {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) registry: Registry,
+    pub(super) config: Config,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) leadership: Option<Leadership>,
+    pub(super) observer: Option<Arc<dyn Observer>>,
+    pub(super) followers: Arc<Followers>,
+    pub(super) staff: Arc<Staff>,
+    pub(super) sessions: Arc<AtomicU64>,
+    pub(super) crowd: Arc<Crowd>,
+    pub(super) gate: Option<Arc<Gate>>,
+    pub(super) notes: Option<Notes>,
+    pub(super) courier: Courier,
+    pub(super) ways: Weak<Ways>,
+}
+
+impl Opener {
+    /// Opens a shard: it goes on with every run that was under way. Gives the way to it, and what ends when it is over.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub(super) async fn open(&self, id: ShardId) -> Result<(Way, JoinHandle<()>), Error> {
+        let committed = self.store.claim(id).await.map_err(Error::from_store)?;
+        let under_way = under_way(&*self.store, id).await?;
+        let plans = plans::under_way(&*self.store, id).await?;
+        let outbox = unsettled(&*self.store, id).await?;
+        let half_swept = self.store.half_swept(id).await.map_err(Error::from_store)?;
+
+        let (control, control_in) = mpsc::unbounded_channel();
+        let (requests, requests_in) = mpsc::channel(self.config.requests_max);
+        let (reports, reports_in) = mpsc::unbounded_channel();
+        let (said, said_in) = mpsc::unbounded_channel();
+        let (fired, fired_in) = mpsc::unbounded_channel();
+        let (outcomes, outcomes_in) = mpsc::unbounded_channel();
+        let (batches, batches_in) = mpsc::unbounded_channel();
+        let (timers, timers_in) = mpsc::unbounded_channel();
+        let (health, health_out) = watch::channel(Health::default());
+        let always = || watch::channel(Role::Leader { term: committed.term }).1; // for as long as the shard is here, nobody else has it
+        let role = self.leadership.clone().unwrap_or_else(always);
+        let ports = Ports {
+            control: control_in,
+            requests: requests_in,
+            reports: reports_in,
+            said: said_in,
+            fired: fired_in,
+            outcomes: outcomes_in,
+            batches,
+            timers,
+            health,
+            followers: Arc::clone(&self.followers),
+            role: role.clone(),
+        };
+        let host = Host {
+            pool: Some(Arc::clone(&self.staff)),
+            sessions: Arc::clone(&self.sessions),
+            gate: self.gate.clone(),
+            registry: self.registry.clone(),
+            clock: Arc::clone(&self.clock),
+            reports: reports.clone(),
+            payload_bytes_max: self.config.payload_bytes_max,
+            heartbeat_every: self.config.heartbeat_every,
+            observer: self.observer.clone(),
+        };
+        let mut shard = Shard {
+            id,
+            config: self.config.clone(),
+            clock: Arc::clone(&self.clock),
+            store: Arc::clone(&self.store),
+            host,
+            courier: self.courier.clone(),
+            ports,
+            notes: self.notes.clone(),
+            ways: Weak::clone(&self.ways),
+            committed,
+            metrics: OfShard::new(),
+            state: State::new(&self.config, Arc::clone(&self.crowd)),
+        };
+        shard.finish_sweeping(half_swept);
+        shard.resume(under_way);
+        shard.interrupt_all(plans);
+        shard.relay_all(outbox);
+        shard.change_role();
+
+        let limits = Limits { expire_batch: self.config.expire_batch, retry_batch: self.config.retry_batch, ..Limits::default() };
+        let keeper = TimerKeeper::new(Arc::clone(&self.clock), Arc::clone(&self.store), id, role, timers_in, fired, limits);
+        let keeper = tokio::spawn(keeper.run());
+        let commit = measured(Arc::clone(&self.store), Arc::clone(&self.clock));
+        let committer = tokio::spawn(Committer { commit, batches: batches_in, outcomes }.run());
+        let shard = tokio::spawn(shard.run());
+        let (retention, clock, store) = (self.config.retention, Arc::clone(&self.clock), Arc::clone(&self.store));
+        let sweeper = tokio::spawn(Sweeper { retention, clock, store, shard: id, requests: requests.downgrade() }.run());
+        let over = tokio::spawn(async move {
+            let _ended = (shard.await, committer.await, keeper.await);
+            sweeper.abort();
+            let _ended = sweeper.await; // it has let go of the store
+        });
+        Ok((Way { control, requests, reports, said, health: health_out }, over))
+    }
+}
+
+/// Commits to that store, and how long they took.
+fn measured(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> impl Fn(Batch) -> Commit {
+    let metrics = OfCommits::new();
+    move |batch| {
+        let (metrics, clock, began, events) = (metrics.clone(), Arc::clone(&clock), clock.now(), batch.events.len());
+        let count = move |outcome: &Result<(), _>| metrics.count(clock.now().saturating_since(began), events, outcome.is_ok());
+        store.commit(batch).inspect(count).boxed()
+    }
+}
+
+/// Every run that a restart has something to do with: those that only wait are opened when what they wait for happens.
+async fn under_way(store: &dyn Store, shard: ShardId) -> Result<Vec<RunRow>, Error> {
+    let mut runs: Vec<RunRow> = Vec::new();
+    loop {
+        let page = store
+            .to_recover(shard, runs.last().map(RunCursor::from).as_ref(), PAGE)
+            .await
+            .map_err(Error::from_store)?;
+        if page.is_empty() {
+            return Ok(runs);
+        }
+        runs.extend(page);
+    }
+}

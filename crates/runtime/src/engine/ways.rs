@@ -1,0 +1,112 @@
+//! The ways to the shards that this instance has: who asks something of an entity finds the shard that it lives in.
+
+use crate::error::Error;
+use crate::health::Health;
+use crate::host::Report;
+use crate::shard::{Control, Request, Said};
+use parking_lot::RwLock;
+use std::collections::BTreeMap;
+use std::future::Future;
+use steadfast_kernel::EntityId;
+use steadfast_store::{ShardId, shard_of};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// The ways to the shards of this instance. A shard ends when there is no way to it any more.
+pub(crate) struct Ways {
+    /// How many shards there are, here and elsewhere.
+    shards: u32,
+    here: RwLock<BTreeMap<ShardId, Way>>,
+}
+
+/// The way to one shard.
+#[derive(Clone)]
+pub(crate) struct Way {
+    pub(crate) control: mpsc::UnboundedSender<Control>,
+    pub(crate) requests: mpsc::Sender<Request>,
+    pub(crate) reports: mpsc::UnboundedSender<Report>,
+    /// What entities of other shards tell its own.
+    pub(crate) said: mpsc::UnboundedSender<Said>,
+    pub(crate) health: watch::Receiver<Health>,
+}
+
+impl Ways {
+    pub(crate) fn new(shards: u32) -> Self {
+        Ways { shards, here: RwLock::default() }
+    }
+
+    /// The shard of an entity.
+    pub(crate) fn shard_of(&self, entity: &EntityId) -> ShardId {
+        shard_of(entity, self.shards)
+    }
+
+    pub(crate) fn add(&self, shard: ShardId, way: Way) {
+        self.here.write().insert(shard, way);
+    }
+
+    /// The shards that are here.
+    pub(crate) fn here(&self) -> Vec<ShardId> {
+        self.here.read().keys().copied().collect()
+    }
+
+    /// Asks the shard of the entity that it is about.
+    ///
+    /// # Errors
+    /// If that is not here, has stopped, or has too much to do.
+    pub(crate) fn ask(&self, request: Request) -> Result<(), Error> {
+        let shard = request.entity().map_or(0, |entity| self.shard_of(&entity));
+        let here = self.here.read();
+        let way = here.get(&shard).ok_or(Error::Stopped)?;
+        way.requests.try_send(request).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => Error::busy("requests_max"),
+            mpsc::error::TrySendError::Closed(_) => Error::Stopped,
+        })
+    }
+
+    /// Tells an entity what one of another shard says; what was said if its shard is not here.
+    pub(crate) fn say(&self, said: Said) -> Result<(), Said> {
+        let here = self.here.read();
+        match here.get(&self.shard_of(&said.envelope.to)) {
+            Some(way) => way.said.send(said).map_err(|unsent| unsent.0),
+            None => Err(said),
+        }
+    }
+
+    /// Hands what a session says to the shard of its run.
+    pub(crate) fn report(&self, report: Report) {
+        let run = EntityId::Run(report.run.clone());
+        if let Some(way) = self.here.read().get(&self.shard_of(&run)) {
+            let _it_has_stopped = way.reports.send(report);
+        }
+    }
+
+    /// Tells every shard.
+    pub(crate) fn tell(&self, control: impl Fn() -> Control) {
+        for way in self.here.read().values() {
+            let _it_has_stopped = way.control.send(control());
+        }
+    }
+
+    /// Has all shards begin nothing new; ends when nothing is in flight in any of them.
+    pub(crate) fn drain(&self) -> impl Future<Output = ()> + use<> {
+        let drained: Vec<_> = self.here.read().values().filter_map(Way::drain).collect();
+        async move {
+            for drained in drained {
+                let _it_has_stopped = drained.await;
+            }
+        }
+    }
+
+    /// How the shards are: as the one that is worst.
+    pub(crate) fn health(&self) -> Health {
+        let all: Vec<Health> = self.here.read().values().map(|way| way.health.borrow().clone()).collect();
+        let worst = all.iter().find(|health| matches!(health, Health::Over { .. }));
+        worst.or_else(|| all.iter().find(|health| !health.is_well())).cloned().unwrap_or_default()
+    }
+}
+
+impl Way {
+    fn drain(&self) -> Option<oneshot::Receiver<()>> {
+        let (reply, drained) = oneshot::channel();
+        self.control.send(Control::Drain { reply }).ok().map(|()| drained)
+    }
+}
