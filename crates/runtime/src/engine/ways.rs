@@ -86,6 +86,13 @@ impl Ways {
         }
     }
 
+    /// Tells every shard but that one.
+    pub(crate) fn tell_others(&self, but: ShardId, control: impl Fn() -> Control) {
+        for (_, way) in self.here.read().iter().filter(|(shard, _)| **shard != but) {
+            let _it_has_stopped = way.control.send(control());
+        }
+    }
+
     /// Has all shards begin nothing new; ends when nothing is in flight in any of them.
     pub(crate) fn drain(&self) -> impl Future<Output = ()> + use<> {
         let drained: Vec<_> = self.here.read().values().filter_map(Way::drain).collect();

@@ -246,11 +246,6 @@ impl Host {
         self.pool.iter().for_each(|pool| pool.0.hold_nothing());
     }
 
-    /// The workflows of runs that wait for room.
-    pub(crate) fn wanted(&self) -> std::collections::BTreeSet<WorkflowName> {
-        self.pool.as_ref().map(|pool| pool.0.wanted()).unwrap_or_default()
-    }
-
     /// How many runs of that workflow could be opened now.
     pub(crate) fn room(&self, workflow: &WorkflowName) -> usize {
         match (self.registry.get(workflow), &self.pool) {

@@ -62,7 +62,8 @@ impl Shard {
     }
 
     /// Of those that have stayed for long enough at a worker that has no room for that workflow, so many leave, the one that was not touched for longest first.
-    pub(super) fn leave_room(&mut self, workflow: &WorkflowName, runs: usize) {
+    /// How many that are.
+    pub(super) fn leave_room(&mut self, workflow: &WorkflowName, runs: usize) -> usize {
         let now = self.clock.now();
         let takes_room = |id: &EntityId| {
             let session = self.state.seats.get(id).and_then(|seat| seat.session.as_ref());
@@ -70,11 +71,13 @@ impl Shard {
         };
         let stayed = self.state.idle.iter().take_while(|(_, (_, at))| at.saturating_add(STAY_MIN) <= now);
         let found: Vec<u64> = stayed.filter(|(_, (id, _))| takes_room(id)).map(|(place, _)| *place).take(runs).collect();
+        let count = found.len();
         for place in found {
             if let Some((longest, _)) = self.state.idle.remove(&place) {
                 self.ask_to_leave(&longest);
             }
         }
+        count
     }
 
     fn ask_to_leave(&mut self, id: &EntityId) {

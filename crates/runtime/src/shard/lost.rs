@@ -4,7 +4,7 @@
 //! drains has left nothing in flight, so what it gives back always goes on.
 
 use super::evict::may_begin;
-use super::{Ask, Done, Health, Shard};
+use super::{Ask, Control, Done, Health, Shard};
 use crate::host::Opening;
 use futures_util::FutureExt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -117,9 +117,15 @@ impl Shard {
     /// Nobody has room for so many runs of that workflow: those that only wait and take it up are let go, and it is looked for again.
     pub(super) fn wait_for_room(&mut self, workflow: &WorkflowName, runs: usize) {
         self.host.want(workflow);
-        self.leave_room(workflow, runs.min(LEAVE_MAX));
-        if !self.state.looks_for_room {
-            self.state.looks_for_room = true;
+        let runs = runs.min(LEAVE_MAX);
+        let left = runs - self.leave_room(workflow, runs);
+        if left > 0
+            && let Some(ways) = self.ways.upgrade()
+        {
+            ways.tell_others(self.id, || Control::LeaveRoom { workflow: workflow.clone(), runs: left });
+        }
+        self.state.without_room.insert(workflow.clone());
+        if !std::mem::replace(&mut self.state.looks_for_room, true) {
             self.state.tasks.push(self.clock.sleep(LOOK_EVERY).map(|()| Done::RoomAgain).boxed());
         }
     }
@@ -127,7 +133,7 @@ impl Shard {
     /// It is time to look again.
     pub(super) fn look_for_room(&mut self) {
         self.state.looks_for_room = false;
-        let wanted = self.host.wanted();
-        self.host_again(&wanted);
+        let workflows = std::mem::take(&mut self.state.without_room);
+        self.host_again(&workflows);
     }
 }

@@ -64,7 +64,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::{
     Answer, Attempt, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, Failure, Refusal, RetryRun, Revision, Run, Seq, StartRun,
-    StepId, Timestamp, Wait,
+    StepId, Timestamp, Wait, WorkflowName,
 };
 use steadfast_store::{Batch, CallbackRow, Head, ShardId, Store};
 use tokio::sync::mpsc::error::TryRecvError;
@@ -136,6 +136,8 @@ pub(crate) struct State {
     /// A worker may still have a run that an earlier process has given to it.
     takes_over: bool,
     /// Runs wait for room at a worker, and it is looked for again soon.
+    /// Workflows of runs that found no room.
+    without_room: BTreeSet<WorkflowName>,
     looks_for_room: bool,
     /// Ends of keys that are being told, or wait for their turn.
     lanes: Lanes,
@@ -307,6 +309,7 @@ impl Shard {
             Some(control) = control.recv() => match control {
                 Control::Drain { reply } => self.drain(reply),
                 Control::Registered(workflows) => self.host_again(&workflows),
+                Control::LeaveRoom { workflow, runs } => drop(self.leave_room(&workflow, runs)),
                 Control::Handled => self.call_handlers(),
                 Control::Stop => return false,
             },

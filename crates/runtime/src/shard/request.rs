@@ -58,6 +58,8 @@ pub(crate) enum Control {
     Drain { reply: oneshot::Sender<()> },
     /// There is code of these names now, perhaps other code than before, or room for it.
     Registered(BTreeSet<WorkflowName>),
+    /// Runs of another shard wait for room at those who have that workflow: so many that only wait here may leave.
+    LeaveRoom { workflow: WorkflowName, runs: usize },
     /// There is a handler for expiries where there was none.
     Handled,
     /// Stop, whatever is in flight.

@@ -194,11 +194,6 @@ impl Pool {
         self.inner.lock().wanted.insert(workflow.clone());
     }
 
-    /// The workflows of runs that found no room.
-    pub(super) fn wanted(&self) -> BTreeSet<WorkflowName> {
-        std::mem::take(&mut self.inner.lock().wanted)
-    }
-
     /// A session is over: whoever waited for room may come.
     fn made_room(&self, peer: &Peer) {
         let mut inner = self.inner.lock();
