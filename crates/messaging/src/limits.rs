@@ -23,7 +23,9 @@ pub struct Limits {
     pub peers_max: usize,
     /// Streams that are open, per connection.
     pub streams_max: usize,
-    /// Pieces of a stream that may be on their way; a long piece counts once for every 64 KiB.
+    /// What has come of all streams of a connection and was not taken, in bytes.
+    pub streams_bytes_max: usize,
+    /// Pieces of a stream that may be on their way; a long piece counts once for every 64 KiB. Fewer where many streams share a connection.
     pub stream_window: u32,
     /// Samples that wait to be sent or dealt with, per connection and per route: beyond it the oldest is dropped.
     pub samples_max: usize,
@@ -48,6 +50,7 @@ impl Default for Limits {
             connections_max: 1024,
             peers_max: 4096,
             streams_max: 256,
+            streams_bytes_max: 64 << 20,
             stream_window: 64,
             samples_max: 64,
             samples_bytes_max: 8 << 20,

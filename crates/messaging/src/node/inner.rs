@@ -110,7 +110,7 @@ impl Inner {
         if open.trace.len() > TRACE_MAX || open.payload.len() > self.limits.payload_bytes_max {
             return refuse(Failure::new(Code::InvalidArgument, "the trace or the first payload of the stream is too long"));
         }
-        let (stream, handling) = match connection.streams.accept(connection, open.number, open.credit) {
+        let (stream, handling) = match connection.streams.accept(connection, open.number, open.credit, open.payload.len()) {
             Ok(stream) => stream,
             Err(failure) => return refuse(failure),
         };

@@ -321,7 +321,7 @@ impl Node {
                 return Err(Failure::new(Code::InvalidArgument, message));
             }
             let mut stream = connection.streams.begin(&connection)?;
-            let (number, credit) = (stream.number(), connection.streams.window());
+            let (number, credit) = stream.number_and_credit();
             let open = Body::Open(Open { number, route, trace: String::new(), credit, payload });
             let _what_waits_hears_of_a_cut = connection.outgoing.push(&open).await;
             stream.accepted().await?;

@@ -1,13 +1,13 @@
 //! What waits is bounded by its bytes, too, and not by its number alone.
 
-use crate::network::{Count, ms, node, pass, secs};
+use crate::network::{Count, ms, node, pass, secs, two};
 use bytes::{Bytes, BytesMut};
 use std::future::IntoFuture;
 use steadfast_messaging::envelope::{self, Body, Hello, Sample};
 use steadfast_messaging::wire::memory::Memory;
 use steadfast_messaging::wire::{Link, Remote};
-use steadfast_messaging::{Failure, Node, Peer};
-use tokio::sync::mpsc;
+use steadfast_messaging::{Class, Code, Failure, Node, Peer};
+use tokio::sync::{mpsc, watch};
 
 const MIB: usize = 1 << 20;
 
@@ -71,4 +71,68 @@ async fn samples_that_wait_are_bounded_by_their_bytes_on_either_side() {
     }
     pass(secs(10)).await;
     assert!((8..=9).contains(&handled.get()), "the one that is dealt with, and 8 MiB: {}", handled.get());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_takes_of_the_streams_of_a_connection_is_bounded_by_its_bytes() {
+    let (_network, a, b) = two(1);
+    let reads = watch::Sender::new(false);
+    let may_read = reads.subscribe();
+    b.route_streams("slow", move |mut stream, _| {
+        let mut may_read = may_read.clone();
+        async move {
+            may_read.wait_for(|may| *may).await.unwrap();
+            while stream.next().await?.is_some() {}
+            Ok(())
+        }
+    });
+    let mut streams = Vec::new();
+    for _ in 0..10 {
+        let mut stream = a.stream("b", "slow", "").await.unwrap();
+        for _ in 0..2 {
+            stream.send(vec![0; 4 * MIB]).await.unwrap();
+        }
+        streams.push(stream);
+    }
+    pass(ms(100)).await;
+    assert_eq!(b.counts().streams, 8, "8 MiB each");
+    for mut given_up in streams.split_off(8) {
+        assert_eq!(given_up.next().await.unwrap_err().code, Code::ResourceExhausted);
+    }
+    let failure = a.stream("b", "slow", "and the first payload counts").await.unwrap_err();
+    assert_eq!((failure.code, failure.class), (Code::ResourceExhausted, Class::Transient));
+    reads.send_replace(true);
+    for mut stream in streams {
+        stream.send(vec![0; 4 * MIB]).await.unwrap();
+        stream.finish();
+        assert_eq!(stream.next().await.unwrap(), None, "all of it was taken");
+    }
+    a.stream("b", "slow", vec![0; 4 * MIB]).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn as_many_streams_as_there_may_be_get_on_with_what_is_left_for_each() {
+    let (_network, a, b) = two(1);
+    b.route_streams("mirror", |mut stream, _| async move {
+        while let Some(piece) = stream.next().await? {
+            stream.send(piece).await?;
+        }
+        Ok(())
+    });
+    let mut streams = Vec::new();
+    for _ in 0..256 {
+        streams.push(a.stream("b", "mirror", "").await.unwrap());
+    }
+    let mut mirrored = Vec::new();
+    for mut stream in streams {
+        mirrored.push(tokio::spawn(async move {
+            for length in [10, 100_000, 200_000, 1, 65_536] {
+                stream.send(vec![0; length]).await.unwrap();
+                assert_eq!(stream.next().await.unwrap().unwrap().len(), length);
+            }
+        }));
+    }
+    for mirrored in mirrored {
+        mirrored.await.unwrap();
+    }
 }

@@ -8,12 +8,15 @@
 //!     Close <-----------------> Close              either side ends for itself; with an error, for both
 //! ```
 
+mod room;
+
 use crate::envelope::{Body, Chunk, Close, Credit, StreamId};
 use crate::limits::Limits;
 use crate::node::Connection;
 use bytes::Bytes;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
+use room::{Kept, Promise, Room};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -29,7 +32,7 @@ pub(crate) struct Streams {
     /// Handlers that run, also of streams that are over: they count as well.
     handlers: AtomicUsize,
     numbers: AtomicU64,
-    window: u32,
+    room: Arc<Room>,
     count_max: usize,
     piece_bytes_max: usize,
 }
@@ -41,6 +44,8 @@ struct Ends {
     /// What the other side granted at first: what it counts a long piece by.
     window: AtomicU32,
     accepted: watch::Sender<Accepted>,
+    /// What this side has granted at first.
+    promise: Promise,
     state: Mutex<State>,
 }
 
@@ -54,7 +59,7 @@ enum Accepted {
 
 struct State {
     /// Where pieces go that come; nothing once the other side has ended.
-    incoming: Option<mpsc::UnboundedSender<Result<Bytes, Failure>>>,
+    incoming: Option<mpsc::UnboundedSender<Result<Piece, Failure>>>,
     /// How many have come.
     come: u64,
     /// What the other side may still send.
@@ -67,6 +72,9 @@ struct State {
     handled: bool,
     let_go: bool,
 }
+
+/// A piece that waits to be taken.
+type Piece = (Bytes, Kept);
 
 /// A stream of pieces, both ways.
 #[derive(Debug)]
@@ -82,7 +90,7 @@ pub struct StreamSender {
 
 /// The half of a stream that receives.
 pub struct StreamReceiver {
-    incoming: mpsc::UnboundedReceiver<Result<Bytes, Failure>>,
+    incoming: mpsc::UnboundedReceiver<Result<Piece, Failure>>,
     /// What was taken and not yet granted again.
     taken: u32,
     /// Why nothing comes any more, once that was said.
@@ -102,6 +110,8 @@ pub(crate) struct Handling {
     connection: Arc<Connection>,
     id: StreamId,
     ends: Arc<Ends>,
+    /// What the other side said first, which the handler has.
+    _first: Kept,
 }
 
 impl fmt::Debug for StreamSender {
@@ -122,15 +132,10 @@ impl Streams {
             open: Mutex::default(),
             handlers: AtomicUsize::new(0),
             numbers: AtomicU64::new(1),
-            window: limits.stream_window.max(2),
+            room: Room::new(limits.streams_bytes_max, limits.stream_window),
             count_max: limits.streams_max,
             piece_bytes_max: limits.payload_bytes_max,
         }
-    }
-
-    /// What the other side is granted at first.
-    pub(crate) fn window(&self) -> u32 {
-        self.window
     }
 
     /// How many are open.
@@ -144,16 +149,23 @@ impl Streams {
         self.add(connection, StreamId { number, mine: true }, 0)
     }
 
-    /// The other side has begun a stream, and grants so much.
-    pub(crate) fn accept(&self, connection: &Arc<Connection>, number: u64, credit: u32) -> Result<(Stream, Handling), Failure> {
+    /// The other side has begun a stream with so many bytes, and grants so much.
+    pub(crate) fn accept(
+        &self,
+        connection: &Arc<Connection>,
+        number: u64,
+        credit: u32,
+        bytes: usize,
+    ) -> Result<(Stream, Handling), Failure> {
         if self.handlers.load(Ordering::Relaxed) >= self.count_max {
             return Err(Failure::new(Code::ResourceExhausted, "too many handlers of streams run on this connection"));
         }
+        let first = self.room.keep(bytes).ok_or_else(no_room)?;
         let stream = self.add(connection, StreamId { number, mine: false }, credit)?;
         self.handlers.fetch_add(1, Ordering::Relaxed);
-        let handling =
-            Handling { connection: Arc::clone(connection), id: stream.sender.mine.id, ends: Arc::clone(&stream.sender.mine.ends) };
-        connection.say(&Body::Credit(Credit { stream: handling.id, chunks: self.window }));
+        let Mine { id, ends, .. } = &*stream.sender.mine;
+        let handling = Handling { connection: Arc::clone(connection), id: *id, ends: Arc::clone(ends), _first: first };
+        connection.say(&Body::Credit(Credit { stream: *id, chunks: ends.promise.window }));
         Ok((stream, handling))
     }
 
@@ -164,11 +176,12 @@ impl Streams {
     }
 
     fn add(&self, connection: &Arc<Connection>, id: StreamId, credit: u32) -> Result<Stream, Failure> {
-        let (sender, incoming) = mpsc::unbounded_channel(); // bounded by what is granted
+        let (sender, incoming) = mpsc::unbounded_channel(); // bounded by what is granted, and by the room that there is
+        let promise = self.room.promise();
         let state = State {
             incoming: Some(sender),
             come: 0,
-            granted: u64::from(self.window),
+            granted: u64::from(promise.window),
             sent: 0,
             finished: false,
             handled: !id.mine,
@@ -178,6 +191,7 @@ impl Streams {
             credit: Semaphore::new((credit as usize).min(Semaphore::MAX_PERMITS)),
             window: AtomicU32::new(credit),
             accepted: watch::Sender::new(if id.mine { Accepted::NotYet } else { Accepted::Yes }),
+            promise,
             state: Mutex::new(state),
         });
         let mut open = self.open.lock();
@@ -202,19 +216,24 @@ impl Streams {
     /// A piece has come.
     pub(crate) fn chunk(&self, connection: &Connection, chunk: Chunk) {
         let Some((id, ends)) = self.find(chunk.stream) else { return };
-        let cost = u64::from(cost(chunk.payload.len(), self.window));
+        let cost = u64::from(cost(chunk.payload.len(), ends.promise.window));
         let mut state = ends.state.lock();
-        let wrong = match (chunk.place == state.come, state.granted.checked_sub(cost)) {
-            (true, Some(left)) if chunk.payload.len() <= self.piece_bytes_max => {
-                (state.come, state.granted) = (state.come + 1, left);
-                if let Some(incoming) = &state.incoming {
-                    let _nobody_reads = incoming.send(Ok(chunk.payload));
-                }
-                return;
+        let wrong = match state.granted.checked_sub(cost) {
+            _ if chunk.place != state.come => Failure::transient("a piece of the stream is missing, or came twice"),
+            None => Failure::new(Code::ResourceExhausted, "more of the stream came than was asked for"),
+            Some(_) if chunk.payload.len() > self.piece_bytes_max => {
+                Failure::new(Code::InvalidArgument, "a piece of the stream is too long")
             }
-            (false, _) => Failure::transient("a piece of the stream is missing, or came twice"),
-            (true, None) => Failure::new(Code::ResourceExhausted, "more of the stream came than was asked for"),
-            (true, Some(_)) => Failure::new(Code::InvalidArgument, "a piece of the stream is too long"),
+            Some(left) => match self.room.keep(chunk.payload.len()) {
+                Some(kept) => {
+                    (state.come, state.granted) = (state.come + 1, left);
+                    if let Some(incoming) = &state.incoming {
+                        let _nobody_reads = incoming.send(Ok((chunk.payload, kept)));
+                    }
+                    return;
+                }
+                None => no_room(),
+            },
         };
         drop(state);
         self.abort(connection, id, &ends, &wrong);
@@ -288,6 +307,10 @@ impl Streams {
     }
 }
 
+fn no_room() -> Failure {
+    Failure::new(Code::ResourceExhausted, "too much of the streams of this connection waits to be taken")
+}
+
 /// What a piece costs whom grants that much: never more than half of it, so that what was taken and not yet granted again leaves room for it.
 fn cost(bytes: usize, window: u32) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).clamp(1, (window / 2).max(1))
@@ -336,9 +359,9 @@ impl Ends {
 }
 
 impl Stream {
-    /// Which, as the other side has to be told.
-    pub(crate) fn number(&self) -> u64 {
-        self.sender.mine.id.number
+    /// Which, and what is granted at first, as the other side has to be told.
+    pub(crate) fn number_and_credit(&self) -> (u64, u32) {
+        (self.sender.mine.id.number, self.sender.mine.ends.promise.window)
     }
 
     /// Waits until the other side has taken it.
@@ -433,13 +456,13 @@ impl StreamReceiver {
             return Err(why.clone());
         }
         let piece = match self.incoming.recv().await {
-            Some(Ok(piece)) => piece,
+            Some(Ok((piece, _kept))) => piece,
             Some(Err(why)) => return Err(self.why.insert(why).clone()),
             None => return Ok(None),
         };
         let Mine { connection, id, ends } = &*self.mine;
-        self.taken += cost(piece.len(), connection.streams.window);
-        if self.taken >= connection.streams.window / 2 {
+        self.taken += cost(piece.len(), ends.promise.window);
+        if self.taken >= ends.promise.window / 2 {
             let chunks = std::mem::take(&mut self.taken);
             ends.state.lock().granted += u64::from(chunks);
             connection.say(&Body::Credit(Credit { stream: *id, chunks }));
