@@ -142,12 +142,14 @@ pub(crate) fn reply(number: u64, attempt: u32, outcome: Result<Bytes, Failure>) 
     }
 }
 
-/// What the two sides of a link know of each other when they have said hello.
+/// A link whose other side has said hello.
 pub(super) struct Greeted {
     pub(super) hello: Hello,
     pub(super) link: Link,
     /// What came in one packet with the other side's hello.
     pub(super) rest: Vec<Bytes>,
+    /// This side has said hello as well. Whoever has come is answered when it is taken, or refused.
+    pub(super) answered: bool,
 }
 
 fn hello(node: &Inner, refused: Option<&Failure>) -> Body {
@@ -155,11 +157,16 @@ fn hello(node: &Inner, refused: Option<&Failure>) -> Body {
     Body::Hello(Hello { version: envelope::VERSION, node: node.name.to_string(), frame_bytes_max, refused: refused.map(Into::into) })
 }
 
+/// Answers somebody who has come: with a hello, or with why there is no connection.
+fn answer(node: &Inner, outgoing: &mpsc::Sender<Bytes>, refused: Option<&Failure>) {
+    let mut packet = bytes::BytesMut::new();
+    envelope::append(&mut packet, &hello(node, refused));
+    let _it_has_gone = outgoing.try_send(packet.freeze());
+}
+
 /// Says why there is no connection, to somebody who has come; gives that back.
 pub(super) fn refuse(node: &Inner, link: &Link, failure: Failure) -> Failure {
-    let mut packet = bytes::BytesMut::new();
-    envelope::append(&mut packet, &hello(node, Some(&failure)));
-    let _it_has_gone = link.outgoing.try_send(packet.freeze());
+    answer(node, &link.outgoing, Some(&failure));
     failure
 }
 
@@ -172,6 +179,16 @@ pub(super) async fn greet(node: &Inner, mut link: Link) -> Result<Greeted, Failu
     envelope::append(&mut packet, &hello(node, None));
     let ended = || Failure::transient(format!("{} ended before it said hello", link.remote.address));
     link.outgoing.send(packet.freeze()).await.map_err(|_| ended())?;
+    let (hello, rest) = hear(&mut link).await?;
+    Ok(Greeted { hello, link, rest, answered: true })
+}
+
+/// Waits for the other side's hello, and what came in one packet with it.
+///
+/// # Errors
+/// If the other side speaks otherwise, or ends.
+pub(super) async fn hear(link: &mut Link) -> Result<(Hello, Vec<Bytes>), Failure> {
+    let ended = || Failure::transient(format!("{} ended before it said hello", link.remote.address));
     let bytes = link.incoming.recv().await.ok_or_else(ended)??;
     let strange =
         |why: &str| Failure::new(Code::FailedPrecondition, format!("{} is no node that can be spoken to: {why}", link.remote.address));
@@ -187,14 +204,17 @@ pub(super) async fn greet(node: &Inner, mut link: Link) -> Result<Greeted, Failu
             failure.message = format!("{} refuses the link: {}", link.remote.address, failure.message);
             Err(failure)
         }
-        Some(Body::Hello(hello)) => Ok(Greeted { hello, link, rest: frames }),
+        Some(Body::Hello(hello)) => Ok((hello, frames)),
         _ => Err(Failure::transient(format!("{} did not say hello first", link.remote.address))),
     }
 }
 
 /// Makes a connection of a link and keeps it until it is cut.
-pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>, seat: Seat) -> Arc<Connection> {
-    let Greeted { hello, link, rest } = greeted;
+///
+/// # Errors
+/// If its name is somebody else's, who is connected.
+pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>, seat: Seat) -> Result<(), Failure> {
+    let Greeted { hello, link, rest, answered } = greeted;
     let Link { outgoing, incoming, remote } = link;
     let name: Arc<str> = hello.node.as_str().into();
     let scope = scope(&name, &remote);
@@ -217,12 +237,18 @@ pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>, seat
         seat: Mutex::new(Some(seat)),
         heard: AtomicU64::new(0),
     });
+    let taken = connection.known.connect_by(&connection);
+    if !answered {
+        answer(node, &outgoing, taken.as_ref().err());
+    }
+    for unproved in taken? {
+        unproved.cut(); // when it comes again, it is told why it is not taken
+    }
     node.connections.lock().insert(connection.id, Arc::clone(&connection));
-    connection.known.connect_by(&connection);
     node.sweep();
     tokio::spawn(write(Arc::clone(&connection), outgoing));
-    tokio::spawn(read(Arc::downgrade(node), Arc::clone(&connection), incoming, rest));
-    connection
+    tokio::spawn(read(Arc::downgrade(node), connection, incoming, rest));
+    Ok(())
 }
 
 async fn write(connection: Arc<Connection>, wire: mpsc::Sender<Bytes>) {

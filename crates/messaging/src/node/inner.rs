@@ -1,10 +1,11 @@
 //! What a node does for itself: it connects, knows peers, and deals with what others open.
 
 use super::{Connection, Inner, Known, Peer, SWEEP, Seat, connection};
-use crate::envelope::{Open, Sample};
+use crate::envelope::{Hello, Open, Sample};
 use crate::limits::TRACE_MAX;
 use crate::receiving::{Incoming, Routed};
 use crate::time;
+use crate::wire::Link;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -63,6 +64,18 @@ impl Inner {
         Ok(known)
     }
 
+    /// Hears who has come, if there is a place for it.
+    pub(super) async fn hear(self: &Arc<Self>, link: &mut Link) -> Result<(Seat, Arc<Known>, Hello, Vec<Bytes>), Failure> {
+        if self.is_closing() {
+            return Err(self.is_ending()); // what this side has to say may still need a connection
+        }
+        let seat = Seat::take(self, Some(&link.remote.address))?;
+        let late = || Failure::new(Code::DeadlineExceeded, "the other side did not say hello in time");
+        let heard = tokio::time::timeout(self.limits.connect_timeout, connection::hear(link)).await;
+        let (hello, rest) = heard.unwrap_or_else(|_| Err(late()))?;
+        Ok((seat, self.know(&Peer::named(&hello.node))?, hello, rest))
+    }
+
     /// Connects to an address once.
     pub(super) async fn dial(self: &Arc<Self>, known: &Arc<Known>, address: &str) -> Result<(), Failure> {
         let Some(wire) = &self.wire else {
@@ -76,8 +89,7 @@ impl Inner {
         let limit = self.limits.connect_timeout;
         let late = || Failure::transient(format!("no connection to {address} within {limit:?}"));
         let greeted = tokio::time::timeout(limit, dialing).await.unwrap_or_else(|_| Err(late()))?;
-        connection::begin(self, greeted, Arc::clone(known), seat);
-        Ok(())
+        connection::begin(self, greeted, Arc::clone(known), seat)
     }
 
     /// Looks after the inbox, so that it forgets also when no messages come. Begun with the first connection.

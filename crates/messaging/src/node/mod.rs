@@ -12,6 +12,7 @@ mod seats;
 mod tally;
 
 pub use builder::Builder;
+use connection::Greeted;
 pub(crate) use connection::{Connection, reply};
 pub(crate) use outgoing::Untaken;
 pub use peer::Peer;
@@ -353,29 +354,17 @@ impl Node {
         Ok(())
     }
 
-    /// Takes what a listener got. Over when the other side has said hello, and been heard.
+    /// Takes what a listener got. Over when the other side has said hello, and been answered: with a hello, or with the reason why not.
     ///
     /// # Errors
-    /// If the other side speaks otherwise or says nothing, has a name that somebody else has who is connected and has proved who it is, or if there are too many connections.
-    pub async fn accept(&self, link: Link) -> Result<(), Failure> {
+    /// If the other side speaks otherwise or says nothing, has a name that somebody else has who is connected and has proved who it is, or if there are too many connections. Who is connected by
+    /// that name and has proved nothing makes way for somebody who has.
+    pub async fn accept(&self, mut link: Link) -> Result<(), Failure> {
         let inner = &self.inner;
-        if inner.is_closing() {
-            return Err(Failure::transient(format!("{} is ending", inner.name))); // what this side has to say may still need a connection
+        match inner.hear(&mut link).await {
+            Ok((seat, known, hello, rest)) => connection::begin(inner, Greeted { hello, link, rest, answered: false }, known, seat),
+            Err(failure) => Err(connection::refuse(inner, &link, failure)),
         }
-        let seat = match Seat::take(inner, Some(&link.remote.address)) {
-            Ok(seat) => seat,
-            Err(failure) => return Err(connection::refuse(inner, &link, failure)),
-        };
-        let greeted = tokio::time::timeout(inner.limits.connect_timeout, connection::greet(inner, link))
-            .await
-            .unwrap_or_else(|_| Err(Failure::new(Code::DeadlineExceeded, "the other side did not say hello in time")))?;
-        let known = inner.know(&Peer::named(&greeted.hello.node))?;
-        if known.is_claimed_by_another(&greeted.link.remote) {
-            let message = format!("a node {} is connected that has proved to be somebody else", greeted.hello.node);
-            return Err(Failure::new(Code::PermissionDenied, message));
-        }
-        connection::begin(inner, greeted, known, seat);
-        Ok(())
     }
 
     /// Tries a dead letter again: one that came here is given to its handler, one that was to go from here is sent.

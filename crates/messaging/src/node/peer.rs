@@ -145,6 +145,22 @@ impl Drop for Registered {
     }
 }
 
+impl State {
+    /// Takes out those who are connected by a name and have proved nothing, for somebody who has come by that name and has proved something. At an address it is the other side that has proved
+    /// who it is, or need not.
+    fn others(&mut self, peer: &Peer, remote: &Remote) -> Result<Vec<Arc<Connection>>, Failure> {
+        let proof = remote.proof();
+        let is_other = |connection: &Arc<Connection>| connection.remote.proof() != proof;
+        let Peer::Named(name) = peer else { return Ok(Vec::new()) };
+        let mut others = self.connections.iter().filter(|connection| is_other(connection));
+        if others.any(|other| proof.is_none() || other.remote.proof().is_some()) {
+            let message = format!("a node {name} is connected that has proved to be somebody else");
+            return Err(Failure::new(Code::PermissionDenied, message));
+        }
+        Ok(self.connections.extract_if(.., |connection| is_other(connection)).collect())
+    }
+}
+
 impl Known {
     pub(super) fn new(peer: Peer, node: Weak<Inner>) -> Self {
         Known {
@@ -206,12 +222,6 @@ impl Known {
         self.state.lock().connections.last().cloned()
     }
 
-    /// Whether somebody is connected by this name who has proved to be somebody else than that.
-    pub(super) fn is_claimed_by_another(&self, remote: &Remote) -> bool {
-        let proof = remote.proof();
-        self.state.lock().connections.iter().any(|connection| connection.remote.proof() != proof)
-    }
-
     /// That connection, if it is still there.
     pub(crate) fn connection_of(&self, id: u64) -> Option<Arc<Connection>> {
         self.state.lock().connections.iter().find(|connection| connection.id == id).cloned()
@@ -259,14 +269,20 @@ impl Known {
         }
     }
 
-    /// Requests go over that connection from now on, until it is cut.
-    pub(super) fn connect_by(&self, connection: &Arc<Connection>) {
-        {
+    /// Requests go over that connection from now on, until it is cut. Those that lose their place to it are given back: who has proved nothing makes way for who has.
+    ///
+    /// # Errors
+    /// If somebody is connected by this name who has proved to be somebody else.
+    pub(super) fn connect_by(&self, connection: &Arc<Connection>) -> Result<Vec<Arc<Connection>>, Failure> {
+        let others = {
             let mut state = self.state.lock();
+            let others = state.others(&self.peer, &connection.remote)?;
             state.connections.push(Arc::clone(connection));
             state.connecting = false;
-        }
+            others
+        };
         self.tried.send_replace(Tried::Well);
+        Ok(others)
     }
 
     /// That connection is cut: whoever waits for an answer on it is told at once, and another one is made if somebody does.

@@ -4,6 +4,7 @@
 mod budget;
 mod bytes;
 mod calls;
+mod claims;
 mod decoding;
 mod hostile;
 mod inbox;

@@ -6,9 +6,8 @@ use parking_lot::Mutex;
 use std::future::{IntoFuture, pending};
 use std::sync::Arc;
 use steadfast_messaging::envelope::{self, Body, Number};
-use steadfast_messaging::wire::Wire;
 use steadfast_messaging::wire::memory::Memory;
-use steadfast_messaging::{Class, Code, Failure, LetterKind, Limits, MemoryLetters, Node, Policy, Route};
+use steadfast_messaging::{Class, Code, Failure, LetterKind, Limits, MemoryLetters, Policy, Route};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -378,26 +377,6 @@ async fn who_says_no_hello_a_strange_one_or_too_much_is_not_let_in() {
         vec![Raw::connect(&network, "b", "1").await, Raw::connect(&network, "b", "2").await, Raw::connect(&network, "b", "3").await];
     assert_eq!(b.counts().connections, 3, "those who said nothing have lost their places");
     drop((silent, raw));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_name_is_of_the_one_who_has_proved_it_as_long_as_that_one_is_connected() {
-    let network = Memory::new(1);
-    let bank = Node::builder().name("bank").build().unwrap();
-    let mut listener = network.listen("bank");
-    let mut links = Vec::new();
-    for principal in ["ada", "eve", "ada"] {
-        let near = network.wire_of("shop").connect("bank").await.unwrap();
-        let mut packet = bytes::BytesMut::new();
-        let hello = envelope::Hello { version: 1, node: "shop".into(), frame_bytes_max: 1 << 20, refused: None };
-        envelope::append(&mut packet, &envelope::Body::Hello(hello));
-        near.outgoing.send(packet.freeze()).await.unwrap();
-        let mut far = listener.accept().await.unwrap();
-        far.remote.principal = Some(principal.into());
-        links.push(near);
-        let taken = bank.accept(far).await.map_err(|failure| failure.code);
-        assert_eq!(taken.err(), (principal == "eve").then_some(Code::PermissionDenied), "{principal}");
-    }
 }
 
 #[tokio::test(start_paused = true)]
