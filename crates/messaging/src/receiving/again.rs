@@ -34,6 +34,9 @@ impl Inner {
         lane.route.allows(&incoming.caller)?;
         let key = lane.route.key_of(&incoming)?;
         let kind = if letter.kind == LetterKind::Call { Kind::Call } else { Kind::Tell };
+        if !lane.has_room(&key, 0, Instant::now()) {
+            return Err(lane.is_full());
+        }
         let place = Place::take(self, None, letter.payload.len())
             .ok_or_else(|| Failure::new(Code::ResourceExhausted, "too many requests run or wait here").retry_after(RETRY_AFTER))?;
         let (ticket, before) = match lane.route.once {
@@ -55,7 +58,7 @@ impl Inner {
             taken: None,
             place,
         };
-        lane.run(Box::new(Job { incoming, held, key }));
+        lane.run(key, Box::new(Job { incoming, held }));
         outcome.await.unwrap_or_else(|_| Err(self.is_ending()))
     }
 
@@ -106,7 +109,7 @@ fn incoming(letter: &Letter, route: &Route) -> Incoming {
 
 /// Runs it once: whoever redrives it keeps it if it fails.
 pub(super) async fn run(route: &Route, job: Box<Job>) {
-    let Job { incoming, mut held, .. } = *job;
+    let Job { incoming, mut held } = *job;
     let Some(mut ended) = held.again.as_mut().and_then(|again| again.ended.take()) else { return };
     let longest = held.node().limits.payload_bytes_max;
     let incoming = Incoming { ends_at: time::after(route.timeout), ..incoming }; // not less for having waited for its turn

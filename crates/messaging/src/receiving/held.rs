@@ -47,7 +47,7 @@ impl KnownRequests {
 }
 
 /// What one connection may have, as a multiple of what is free: alone it gets four fifths, and whoever comes later always finds some.
-const SHARE: usize = 4;
+pub(super) const SHARE: usize = 4;
 
 /// A place among the requests that run or wait; free again when it is dropped.
 pub(crate) struct Place {
@@ -179,6 +179,11 @@ impl Held {
         &self.place.node
     }
 
+    /// The connection that it came by; 0 if it came out of the dead letters.
+    pub(super) fn connection(&self) -> u64 {
+        self.place.connection.as_ref().map_or(0, |connection| connection.id)
+    }
+
     /// It is this side's from now on, if it is a tell; false if the node is ending and cannot take it.
     pub(super) fn taken(&mut self) -> bool {
         if self.kind == Kind::Tell {
@@ -196,6 +201,11 @@ impl Held {
     /// It is a tell that this side has taken.
     pub(super) fn is_taken(&self) -> bool {
         self.taken.is_some()
+    }
+
+    /// It is not worth running any more at that time, though nobody has called it off. A tell that this side has taken gets its time when its turn comes, and so does a dead letter.
+    pub(super) fn is_late(&self, ends_at: Instant, now: Instant) -> bool {
+        ends_at <= now && !self.is_taken() && self.again.is_none()
     }
 
     /// It is not run after all.

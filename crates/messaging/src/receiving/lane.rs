@@ -1,104 +1,117 @@
-//! The requests of one route: so many side by side, those of one key one after the other, the rest in line.
+//! The requests of one route: so many side by side, those of one key one after the other, and so many in line.
 
-use super::Held;
+use super::held::SHARE;
+use super::line::{Entered, Key, Line};
 use super::route::{Incoming, Route};
+use super::{Held, RETRY_AFTER};
 use futures_util::FutureExt;
-use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use steadfast_kernel::{Code, Failure};
+use tokio::time::Instant;
 
 pub(crate) struct Lane {
     pub(crate) name: Arc<str>,
     pub(crate) route: Route,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    running: usize,
-    waiting: VecDeque<Box<Job>>,
-    /// The keys of which a request runs, and those that wait for it.
-    keys: HashMap<Vec<u8>, VecDeque<Box<Job>>>,
+    line: Mutex<Line<Box<Job>>>,
+    /// How many wait, for whoever looks whether there is room.
+    waiting: AtomicUsize,
+    /// When those were last let go whose time is over.
+    looked_at: Mutex<Option<Instant>>,
 }
 
 /// A request that is to be run.
 pub(crate) struct Job {
     pub(crate) incoming: Incoming,
     pub(crate) held: Held,
-    pub(crate) key: Option<Vec<u8>>,
 }
 
 impl Lane {
     pub(crate) fn new(name: &str, route: Route) -> Self {
-        Lane { name: name.into(), route, state: Mutex::default() }
+        let line = Mutex::new(Line::new(route.side_by_side));
+        Lane { name: name.into(), route, line, waiting: AtomicUsize::new(0), looked_at: Mutex::default() }
+    }
+
+    /// Whether a request of that key and connection may come: it runs at once, or has room to wait.
+    pub(crate) fn has_room(&self, key: &Key, connection: u64, now: Instant) -> bool {
+        let fits = |mine: usize, all: usize| all < self.route.in_line && mine <= SHARE.saturating_mul(self.route.in_line - all);
+        let all = self.waiting.load(Ordering::Relaxed);
+        fits(all, all) || {
+            self.let_go_of_the_late(now);
+            let line = self.line.lock();
+            fits(line.len_of(connection), line.len()) || !line.is_busy(key)
+        }
+    }
+
+    /// What whoever finds no room is told.
+    pub(crate) fn is_full(&self) -> Failure {
+        let message = format!("too many requests wait for their turn at {}", self.name);
+        Failure::new(Code::ResourceExhausted, message).retry_after(RETRY_AFTER)
     }
 
     /// Runs a request now, or when its turn comes.
-    pub(crate) fn run(self: Arc<Self>, job: Box<Job>) {
-        let job = {
-            let mut state = self.state.lock();
-            if state.running >= self.route.side_by_side {
-                return state.waiting.push_back(job);
+    pub(crate) fn run(self: Arc<Self>, key: Key, job: Box<Job>) {
+        let mut line = self.line.lock();
+        let owner = job.held.connection();
+        let (key, job) = match line.enter(key, owner, job) {
+            Entered::Runs(key, job) => (key, job),
+            Entered::Waits(number) => {
+                self.count(&line);
+                let called_off = line.get(number).and_then(|job| job.held.called_off.clone());
+                drop(line);
+                if called_off.is_some_and(|called_off| called_off.waits(&self, number)) {
+                    self.call_off(number);
+                }
+                return;
             }
-            let Some(job) = state.free(job) else { return };
-            state.running += 1;
+        };
+        drop(line);
+        tokio::spawn(Turn { lane: self, over: false }.work(key, job));
+    }
+
+    /// A request that waits by that number is called off; it may run by now.
+    pub(super) fn call_off(&self, number: u64) {
+        let job = {
+            let mut line = self.line.lock();
+            let job = line.leave(number);
+            self.count(&line);
             job
         };
-        tokio::spawn(Turn { lane: self, over: false }.work(job));
+        if let Some(job) = job {
+            job.held.refuse(&super::nobody_waits());
+        }
+    }
+
+    /// Lets those go whose time is over. All who wait are looked at, so it is not done for everybody who comes.
+    fn let_go_of_the_late(&self, now: Instant) {
+        {
+            let mut looked_at = self.looked_at.lock();
+            if looked_at.is_some_and(|at| now < at + RETRY_AFTER) {
+                return;
+            }
+            *looked_at = Some(now);
+        }
+        let late = self.take(|job| job.held.is_late(job.incoming.ends_at, now));
+        late.into_iter().for_each(|job| job.held.refuse(&super::too_late()));
     }
 
     /// Takes the tells that this side has taken out of their lines.
     pub(crate) fn take_tells(&self) -> VecDeque<Box<Job>> {
-        let mut state = self.state.lock();
-        let State { waiting, keys, .. } = &mut *state;
-        let mut tells = VecDeque::new();
-        for line in std::iter::once(waiting).chain(keys.values_mut()) {
-            let (taken, left): (VecDeque<_>, VecDeque<_>) = line.drain(..).partition(|job| job.held.is_taken());
-            *line = left;
-            tells.extend(taken);
-        }
-        tells
-    }
-}
-
-impl State {
-    /// The job, if no other of its key runs; it waits for that one if not.
-    fn free(&mut self, job: Box<Job>) -> Option<Box<Job>> {
-        let Some(key) = &job.key else { return Some(job) };
-        match self.keys.get_mut(key) {
-            Some(line) => {
-                line.push_back(job);
-                None
-            }
-            None => {
-                self.keys.insert(key.clone(), VecDeque::new());
-                Some(job)
-            }
-        }
+        self.take(|job| job.held.is_taken())
     }
 
-    /// What is next for somebody who has just run a job of that key; who is done if there is nothing, before anybody else looks.
-    fn next(&mut self, key: Option<Vec<u8>>) -> Option<Box<Job>> {
-        let next = self.find_next(key);
-        self.running -= usize::from(next.is_none());
-        next
+    fn take(&self, mut which: impl FnMut(&Job) -> bool) -> VecDeque<Box<Job>> {
+        let mut line = self.line.lock();
+        let taken = line.leave_if(|job| which(job));
+        self.count(&line);
+        taken.into()
     }
 
-    fn find_next(&mut self, key: Option<Vec<u8>>) -> Option<Box<Job>> {
-        if let Some(key) = key {
-            match self.keys.get_mut(&key).and_then(VecDeque::pop_front) {
-                Some(job) => return Some(job),
-                None => drop(self.keys.remove(&key)),
-            }
-        }
-        while let Some(job) = self.waiting.pop_front() {
-            if let Some(job) = self.free(job) {
-                return Some(job);
-            }
-        }
-        None
+    fn count(&self, line: &Line<Box<Job>>) {
+        self.waiting.store(line.len(), Ordering::Relaxed);
     }
 }
 
@@ -109,18 +122,19 @@ struct Turn {
 }
 
 impl Turn {
-    async fn work(mut self, mut job: Box<Job>) {
+    async fn work(mut self, mut key: Key, mut job: Box<Job>) {
         loop {
-            let key = job.key.take();
             // What panics beside the handler, such as the drop of what it held, is no reason to leave the others waiting.
             let running = AssertUnwindSafe(super::run(&self.lane, job));
             if running.catch_unwind().await.is_err() {
                 tracing::warn!("something panicked beside a handler");
             }
-            match self.lane.state.lock().next(key) {
-                Some(next) => job = next,
+            let mut line = self.lane.line.lock();
+            match line.next(key) {
+                Some(next) => (key, job) = next,
                 None => break,
             }
+            self.lane.count(&line);
         }
         self.over = true;
     }
@@ -130,7 +144,8 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         if !self.over {
-            let left = std::mem::take(&mut *self.lane.state.lock());
+            let left = std::mem::replace(&mut *self.lane.line.lock(), Line::new(self.lane.route.side_by_side));
+            self.lane.waiting.store(0, Ordering::Relaxed);
             drop(left);
         }
     }

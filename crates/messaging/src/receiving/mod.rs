@@ -12,6 +12,7 @@ mod again;
 mod calloff;
 mod held;
 mod lane;
+mod line;
 mod route;
 mod samples;
 
@@ -135,8 +136,9 @@ impl Inner {
             return Ok(());
         }
         match lane.route.key_of(&incoming) {
+            Ok(key) if !lane.has_room(&key, connection.id, now) => held.refuse(&lane.is_full()),
             Ok(_) if !lane.route.taken_when_done && !held.taken() => held.refuse(&self.is_ending()),
-            Ok(key) => lane.run(Box::new(Job { incoming, held, key })),
+            Ok(key) => lane.run(key, Box::new(Job { incoming, held })),
             Err(failure) => held.refuse(&failure),
         }
         Ok(())
@@ -307,7 +309,7 @@ pub(crate) async fn run(lane: &Lane, job: Box<Job>) {
 }
 
 async fn run_once(lane: &Lane, job: Box<Job>) {
-    let Job { incoming, held, .. } = *job;
+    let Job { incoming, held } = *job;
     let payload = incoming.payload.clone();
     let outcome = attempt(&lane.route, incoming, held.called_off.clone()).await;
     let outcome = outcome.and_then(|answer| fits(answer, held.node().limits.payload_bytes_max));
@@ -322,7 +324,7 @@ async fn run_once(lane: &Lane, job: Box<Job>) {
 
 /// Runs a tell that this side has taken.
 async fn run_taken(lane: &Lane, job: Box<Job>) {
-    let Job { incoming, held, .. } = *job;
+    let Job { incoming, held } = *job;
     let node = Arc::clone(held.node());
     let given_up = || Err(node.is_ending());
     let ended = node.gives_up.run_until_cancelled(all_attempts(&lane.route, &incoming, &node)).await;
@@ -334,7 +336,7 @@ async fn run_taken(lane: &Lane, job: Box<Job>) {
 
 /// A tell that was taken is not run any more here: it is a dead letter.
 pub(crate) fn give_up(lane: &Lane, job: Box<Job>) {
-    let Job { incoming, held, .. } = *job;
+    let Job { incoming, held } = *job;
     let failure = held.node().is_ending();
     held.node().post(letter(LetterKind::Tell, lane, &held, incoming.payload, failure));
     held.settle(Ok(Bytes::new()));
@@ -360,13 +362,23 @@ async fn all_attempts(route: &Route, incoming: &Incoming, node: &Inner) -> Resul
     }
 }
 
+/// Whoever called it off does not hear of it; somebody who has asked for the same meanwhile may ask again.
+fn nobody_waits() -> Failure {
+    Failure::transient("its caller does not wait any more").code(Code::Cancelled)
+}
+
+fn too_late() -> Failure {
+    Failure::new(Code::DeadlineExceeded, "its time was over before its turn came")
+}
+
 /// One attempt of a handler, until its time is over or it is called off.
 fn attempt(route: &Route, incoming: Incoming, called_off: Option<CallOff>) -> impl Future<Output = Result<Bytes, Failure>> {
     let ends_at = incoming.ends_at;
     let panicked = |_what_it_said_may_be_secret| Failure::new(Code::Internal, "the handler panicked");
-    let begun = match Instant::now() < ends_at {
-        true => catch_unwind(AssertUnwindSafe(|| (route.handler)(incoming))).map_err(panicked),
-        false => Err(Failure::new(Code::DeadlineExceeded, "its time was over before its turn came")),
+    let begun = match () {
+        () if called_off.as_ref().is_some_and(CallOff::is_off) => Err(nobody_waits()),
+        () if Instant::now() >= ends_at => Err(too_late()),
+        () => catch_unwind(AssertUnwindSafe(|| (route.handler)(incoming))).map_err(panicked),
     };
     async move {
         let handling = AssertUnwindSafe(begun?).catch_unwind();
@@ -378,8 +390,7 @@ fn attempt(route: &Route, incoming: Incoming, called_off: Option<CallOff>) -> im
         };
         tokio::select! {
             biased;
-            // Whoever called it off does not hear of it; somebody who has asked for the same meanwhile may ask again.
-            () = off => Err(Failure::transient("its caller does not wait any more").code(Code::Cancelled)),
+            () = off => Err(nobody_waits()),
             outcome = handling => outcome.unwrap_or_else(|said| Err(panicked(said))),
             () = time::until(ends_at) => Err(Failure::new(Code::DeadlineExceeded, "the handler did not end in time")),
         }

@@ -91,6 +91,9 @@ pub(crate) type SampleHandler = Arc<dyn Fn(Incoming) -> BoxFuture<'static, ()> +
 type Guard = Arc<dyn Fn(&Caller) -> Result<(), Failure> + Send + Sync>;
 type KeyOf = Arc<dyn Fn(&Incoming) -> Vec<u8> + Send + Sync>;
 
+/// How many wait for their turn unless a route says otherwise.
+const IN_LINE: usize = 8192;
+
 /// How the requests of one route are dealt with.
 #[derive(Clone)]
 #[must_use]
@@ -99,6 +102,7 @@ pub struct Route {
     pub(crate) once: bool,
     pub(crate) taken_when_done: bool,
     pub(crate) side_by_side: usize,
+    pub(crate) in_line: usize,
     pub(crate) key: Option<KeyOf>,
     pub(crate) timeout: Duration,
     pub(crate) guard: Option<Guard>,
@@ -118,7 +122,8 @@ impl Route {
             Box::pin(async move { answer.await.map(Into::into) })
         });
         let (timeout, policy) = (Duration::from_secs(60), Policy::transient());
-        Route { handler, once: true, taken_when_done: false, side_by_side: 256, key: None, timeout, guard: None, policy }
+        let (side_by_side, in_line) = (256, IN_LINE);
+        Route { handler, once: true, taken_when_done: false, side_by_side, in_line, key: None, timeout, guard: None, policy }
     }
 
     /// Runs a request as often as it is delivered: for handlers that do not mind, such as those that only read.
@@ -137,6 +142,13 @@ impl Route {
     /// How many run side by side at the most.
     pub fn side_by_side(mut self, count: usize) -> Self {
         self.side_by_side = count.max(1);
+        self
+    }
+
+    /// How many wait for their turn at the most: 8,192 unless said otherwise, half of what a node takes by default; those of one connection leave a
+    /// fifth of them to others. What comes beyond that is refused, with the time to come again.
+    pub fn in_line(mut self, count: usize) -> Self {
+        self.in_line = count;
         self
     }
 

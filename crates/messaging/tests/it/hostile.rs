@@ -8,7 +8,7 @@ use std::future::pending;
 use std::sync::Arc;
 use steadfast_messaging::envelope::{self, Body, Chunk, Close, Credit, Error, Number, Open, Reply, Sample, StreamId};
 use steadfast_messaging::wire::memory::Memory;
-use steadfast_messaging::{Failure, MemoryLetters, Node};
+use steadfast_messaging::{Failure, MemoryLetters, Node, Route};
 use tokio::time::Instant;
 
 /// A node with a route of each kind.
@@ -208,7 +208,7 @@ async fn who_takes_all_the_places_that_it_can_get_leaves_some_to_others() {
     let network = Memory::new(1);
     let (b, a) = (node(&network, "b"), node(&network, "a"));
     echo(&b, "echo");
-    b.route("never", |_| pending::<Result<Bytes, Failure>>());
+    b.route_by("never", Route::new(|_| pending::<Result<Bytes, Failure>>()).in_line(usize::MAX));
     let mut raws = Vec::new();
     for name in ["one", "two", "three"] {
         let mut raw = Raw::connect(&network, "b", name).await;

@@ -9,6 +9,7 @@ mod decoding;
 mod hostile;
 mod inbox;
 mod letters;
+mod line;
 mod lossy;
 mod network;
 mod proto;
