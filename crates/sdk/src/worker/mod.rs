@@ -23,6 +23,7 @@
 mod line;
 mod serve;
 mod wire;
+mod work;
 
 pub use serve::{take_workers, take_workers_if};
 pub use steadfast_runtime::host::{Gone, Parted, WorkerView, Workers};
@@ -32,14 +33,14 @@ use crate::messages::{Letters, Limits, Node, NodeBuilder, Peer, inbox};
 use crate::workflow::{Hosted, Workflow};
 use crate::{Clock, Engine, Settings};
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::{Class, Code, Failure, Jitter, Policy, WorkflowName};
+use steadfast_kernel::{Class, Code, Failure, WorkflowName};
 use steadfast_runtime as runtime;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
+use work::Work;
 
 /// A worker that is being put together.
 #[must_use = "a worker does nothing until it is started"]
@@ -203,7 +204,7 @@ impl WorkerBuilder {
         self
     }
 
-    /// Connects, and hosts what the server gives it. It connects again by itself whenever the line is lost.
+    /// Connects, and hosts what the server gives it. It connects again by itself whenever the line is lost, until the server says that it does not want it.
     ///
     /// # Errors
     /// If something about it cannot be, or the server does not want it.
@@ -237,51 +238,6 @@ impl WorkerBuilder {
 
 fn wrong(message: String) -> Failure {
     Failure::new(Code::InvalidArgument, message)
-}
-
-/// What a worker does as long as it is there.
-struct Work {
-    server: Peer,
-    node: Node,
-    worker: runtime::host::Worker,
-    means: Means,
-    drained: watch::Receiver<bool>,
-}
-
-impl Work {
-    async fn run(self, mut stream: Result<crate::messages::Stream, Failure>) -> Parted {
-        let pauses = Policy::exponential(Duration::from_millis(100))
-            .max_delay(Duration::from_secs(5))
-            .jitter(Jitter::Equal);
-        let mut attempt = 0;
-        loop {
-            match stream {
-                Ok(stream) => {
-                    attempt = 0;
-                    self.means.set_behalf(stream.peer_name());
-                    let parted = self.worker.serve(line::duplex(stream), self.draining()).await;
-                    if !parted.may_come_again() || *self.drained.borrow() {
-                        return parted;
-                    }
-                }
-                Err(failure) => tracing::warn!(server = %self.server, %failure, "the server cannot be reached; trying again"),
-            }
-            attempt += 1;
-            let pause = pauses.delay(attempt, self.node.draw());
-            tokio::select! {
-                biased;
-                () = self.draining() => return Parted::Drained,
-                () = self.worker.clock.sleep(pause) => {}
-            }
-            stream = self.node.stream(self.server.clone(), line::ROUTE, self.worker.hello().encode()).await;
-        }
-    }
-
-    /// Ends when it is to drain, or is gone.
-    fn draining(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let mut drained = self.drained.clone();
-        Box::pin(async move { drop(drained.wait_for(|drained| *drained).await) })
-    }
 }
 
 impl Engine {

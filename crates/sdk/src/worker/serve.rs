@@ -41,7 +41,7 @@ async fn attach(engine: WeakEngine, stream: Stream, hello: Result<Hello, Failure
         }
     };
     let name = hello.name.clone();
-    let attached = engine.attach(hello, duplex(stream));
+    let attached = engine.attach(hello, duplex(stream).0);
     drop(engine); // a worker does not keep it running
     let gone = attached.await;
     tracing::debug!(worker = name, %gone, "a worker has gone");

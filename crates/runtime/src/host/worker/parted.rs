@@ -1,6 +1,7 @@
 //! Why a line to a server is over.
 
 use std::fmt;
+use steadfast_kernel::Failure;
 
 /// Why a line to a server is over. Nothing of what the worker hosted over it is left.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub enum Parted {
     Silent,
     /// What the server said cannot be read.
     Broken(String),
+    /// The server does not let it come, and that will not pass by itself.
+    Refused(Failure),
     /// The server has ended the line, and said why.
     Dismissed {
         /// Why.
@@ -29,7 +32,7 @@ impl Parted {
     /// True if the worker may come again: whatever it was may pass.
     pub fn may_come_again(&self) -> bool {
         match self {
-            Parted::Drained | Parted::OutOfPatience | Parted::Dismissed { for_good: true, .. } => false,
+            Parted::Drained | Parted::OutOfPatience | Parted::Refused(_) | Parted::Dismissed { for_good: true, .. } => false,
             Parted::Ended | Parted::Silent | Parted::Broken(_) | Parted::Dismissed { for_good: false, .. } => true,
         }
     }
@@ -43,6 +46,7 @@ impl fmt::Display for Parted {
             Parted::Ended => f.write_str("the line has ended"),
             Parted::Silent => f.write_str("the server was silent for too long"),
             Parted::Broken(why) => write!(f, "what the server said cannot be read: {why}"),
+            Parted::Refused(failure) => write!(f, "the server does not take this worker: {failure}"),
             Parted::Dismissed { why, .. } => write!(f, "the server has ended the line: {why}"),
         }
     }

@@ -1,14 +1,15 @@
 //! Workers that leave: what they have said is heard, what they have taken is done, and whoever is not wanted ends.
 
 use super::workers::{server, worker};
-use crate::support::{call, calls, until};
+use super::{listen, node, start};
+use crate::support::{call, calls, engine, until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use steadfast::messages::memory::{Faults, Memory as Network};
 use steadfast::messages::wire::http2::ListenSettings;
 use steadfast::messages::{Incoming, LetterKind, MemoryLetters, Node, Peer};
 use steadfast::worker::{Parted, Worker};
-use steadfast::{Ctx, Engine, Failure, SECOND, memory, workflow};
+use steadfast::{Code, Config, Ctx, Engine, Failure, MINUTE, SECOND, memory, workflow};
 use tokio::sync::Notify;
 
 /// One step that is done when it may be, and one after it.
@@ -151,4 +152,94 @@ async fn outcomes_as_long_as_they_may_be_are_recorded_when_a_worker_drains_over_
         assert_eq!(calls(&format!("crate-{number}"), "fill"), 1, "it was recorded before the worker left");
     }
     assert_eq!(second.drain().await, Parted::Drained);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_the_server_does_not_take_any_more_ends_with_the_reason() {
+    let (network, store) = (Network::new(14), memory::Memory::new());
+    let first = server(&network, &store).await;
+    let worker = worker(&network, "w1").register(hold).start().await.unwrap();
+    until("the worker is there", async || !first.workers().is_empty()).await;
+    drop(first); // as in a crash
+    network.cut_off("server");
+    let _takes_none = start(&network, engine(&store).messages(node(&network, "server"))).await;
+    let parted = tokio::time::timeout(MINUTE, worker.ended()).await.expect("it ends");
+    let Parted::Refused(failure) = &parted else { panic!("{parted}") };
+    assert_eq!((failure.code, parted.may_come_again()), (Code::NotFound, false), "{parted}");
+}
+
+/// Somebody whom workers come to, and who does that with each of them.
+fn doorman(network: &Network, does: impl Fn() -> Result<(), Failure> + Send + Sync + 'static) -> (Node, Arc<AtomicU32>) {
+    let (node, came) = (node(network, "server").build().unwrap(), Arc::new(AtomicU32::new(0)));
+    let (does, counted) = (Arc::new(does), Arc::clone(&came));
+    node.route_streams("steadfast.worker", move |stream, _| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        drop(stream);
+        std::future::ready(does())
+    });
+    listen(network, &node);
+    (node, came)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_may_not_host_ends_with_the_reason_though_its_line_was_opened() {
+    let network = Network::new(15);
+    let (_node, came) = doorman(&network, || Err(Failure::new(Code::PermissionDenied, "not you")));
+    let worker = worker(&network, "w1").register(hold).start().await.unwrap();
+    let parted = tokio::time::timeout(MINUTE, worker.ended()).await.expect("it ends");
+    assert!(matches!(&parted, Parted::Refused(failure) if failure.message.contains("not you")), "{parted}");
+    assert_eq!(came.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_is_sent_away_comes_again_more_and_more_seldom_and_drains_at_once() {
+    let network = Network::new(16);
+    let (_node, came) = doorman(&network, || Ok(()));
+    let worker = worker(&network, "w1").register(hold).start().await.unwrap();
+    tokio::time::sleep(MINUTE).await;
+    let often = came.load(Ordering::SeqCst);
+    assert!((12..=40).contains(&often), "it has come {often} times in a minute");
+    let began = tokio::time::Instant::now();
+    assert_eq!(worker.drain().await, Parted::Drained);
+    assert!(began.elapsed() < SECOND, "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_heeds_when_it_is_asked_to_come_later() {
+    let network = Network::new(17);
+    let (_node, came) = doorman(&network, || Err(Failure::new(Code::ResourceExhausted, "later").retry_after(25 * SECOND)));
+    let worker = worker(&network, "w1").register(hold).start().await.unwrap();
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(came.load(Ordering::SeqCst), 3, "at 0, 25 and 50 s");
+    drop(worker);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_cannot_reach_its_server_drains_at_once() {
+    let (network, store) = (Network::new(18), memory::Memory::new());
+    let first = server(&network, &store).await;
+    let worker = worker(&network, "w1").register(hold).start().await.unwrap();
+    until("the worker is there", async || !first.workers().is_empty()).await;
+    network.set_both("w1", "server", Faults { swallow: true, ..Faults::default() }); // connections neither succeed nor fail
+    network.cut("w1", "server");
+    tokio::time::sleep(SECOND).await; // by now it tries to connect
+    let began = tokio::time::Instant::now();
+    assert_eq!(worker.drain().await, Parted::Drained);
+    assert!(began.elapsed() < SECOND, "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_worker_too_many_is_taken_when_another_has_left() {
+    let (network, store) = (Network::new(19), memory::Memory::new());
+    let mut config = Config::default();
+    config.workers.workers_max = 1;
+    let server = start(&network, engine(&store).config(config).messages(node(&network, "server")).workers()).await;
+    let first = worker(&network, "w1").register(hold).start().await.unwrap();
+    until("the worker is there", async || !server.workers().is_empty()).await;
+    let _second = worker(&network, "w2").register(hold).start().await.unwrap();
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(server.workers()[0].name, "w1");
+    assert_eq!(first.drain().await, Parted::Drained);
+    tokio::time::sleep(6 * SECOND).await; // it comes every five seconds by now
+    assert_eq!(server.workers()[0].name, "w2");
 }
