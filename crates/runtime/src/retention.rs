@@ -6,13 +6,15 @@
 mod plans;
 
 use crate::clock::Clock;
+use crate::engine::Ways;
 use crate::shard::Request;
 use plans::Looked;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::{Period, Status, Timestamp};
-use steadfast_store::{Error, RunCursor, RunRow, ShardId, Store, Sweep};
-use tokio::sync::{mpsc, oneshot};
+use steadfast_store::{Error, RunCursor, RunRow, ShardId, Store, Sweep, shard_of};
+use tokio::sync::oneshot;
 
 /// How often the sweeper looks, counted from the engine's start.
 const EVERY: Duration = Duration::from_secs(60);
@@ -110,7 +112,7 @@ pub(crate) struct Sweeper {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) shard: ShardId,
     /// Does not keep the engine alive.
-    pub(crate) requests: mpsc::WeakSender<Request>,
+    pub(crate) ways: Weak<Ways>,
 }
 
 impl Sweeper {
@@ -161,11 +163,28 @@ impl Sweeper {
         }
     }
 
-    /// How many of those are gone; `Some(None)` if the shard does not want to now, and `None` if there is no shard any more.
+    /// Hands each to its own shard: tasks need not live where their plan does. How many of them are gone; `Some(None)` if a shard does not want to now, and `None`
+    /// if this one is not here any more.
     async fn hand_over(&self, ended: Vec<Sweep>) -> Option<Option<usize>> {
-        let (reply, answer) = oneshot::channel();
-        self.requests.upgrade()?.send(Request::Sweep { ended, reply }).await.ok()?;
-        Some(answer.await.ok())
+        let mut by_shard: BTreeMap<ShardId, Vec<Sweep>> = BTreeMap::new();
+        for sweep in ended {
+            by_shard.entry(shard_of(&sweep.entity, self.store.shards())).or_default().push(sweep);
+        }
+        let mut gone = 0;
+        for (shard, ended) in by_shard {
+            let (reply, answer) = oneshot::channel();
+            let requests = self.ways.upgrade()?.requests_of(shard);
+            match requests {
+                Some(requests) => requests.send(Request::Sweep { ended, reply }).await.ok()?,
+                None if shard == self.shard => return None,
+                None => return Some(None),
+            }
+            match answer.await {
+                Ok(few) => gone += few,
+                Err(_) => return Some(None),
+            }
+        }
+        Some(Some(gone))
     }
 }
 

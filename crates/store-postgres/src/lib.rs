@@ -83,11 +83,6 @@ impl Postgres {
         Ok(Postgres(Arc::new(Parts { connector, writer, readers, shards })))
     }
 
-    /// How many shards the database has.
-    pub fn shards(&self) -> u32 {
-        self.0.shards
-    }
-
     async fn list<T>(&self, what: &str, sql: &str, params: &Params<'_>, row: fn(&Row) -> Read<T>) -> Result<Vec<T>, Error> {
         let rows = self.0.readers.query(what, sql, params).await?;
         rows.iter()
@@ -115,6 +110,10 @@ fn counted(row: &Row) -> Read<u64> {
 
 #[async_trait]
 impl Store for Postgres {
+    fn shards(&self) -> u32 {
+        self.0.shards
+    }
+
     fn commit(&self, batch: Batch) -> Commit {
         self.0.writer.commit(batch)
     }

@@ -152,9 +152,12 @@ impl Builder {
     }
 }
 
-/// The limits of one of so many shards: what is kept in memory because it may be needed soon is divided among them.
-fn per_shard(config: Config, shards: u32) -> Config {
-    Config { runs_idle_max: config.runs_idle_max.div_ceil(shards as usize), ..config }
+/// The limits of one of so many shards: what is kept in memory because it may be needed soon is divided among them, and so is how many call a target at once.
+fn per_shard(mut config: Config, shards: u32) -> Config {
+    for limit in [&mut config.runs_idle_max, &mut config.callbacks.in_flight_max] {
+        *limit = limit.div_ceil(shards as usize);
+    }
+    config
 }
 
 /// What the engine, the shards and the worker have of what is shared.

@@ -115,7 +115,7 @@ impl Opener {
         let committer = tokio::spawn(Committer { commit, batches: batches_in, outcomes }.run());
         let shard = tokio::spawn(shard.run());
         let (retention, clock, store) = (self.config.retention, Arc::clone(&self.clock), Arc::clone(&self.store));
-        let sweeper = tokio::spawn(Sweeper { retention, clock, store, shard: id, requests: requests.downgrade() }.run());
+        let sweeper = tokio::spawn(Sweeper { retention, clock, store, shard: id, ways: Weak::clone(&self.ways) }.run());
         let over = tokio::spawn(async move {
             let _ended = (shard.await, committer.await, keeper.await);
             sweeper.abort();

@@ -62,6 +62,11 @@ impl Ways {
         })
     }
 
+    /// Where a shard is asked, if it is here.
+    pub(crate) fn requests_of(&self, shard: ShardId) -> Option<mpsc::Sender<Request>> {
+        self.here.read().get(&shard).map(|way| way.requests.clone())
+    }
+
     /// Tells an entity what one of another shard says; what was said if its shard is not here.
     pub(crate) fn say(&self, said: Said) -> Result<(), Said> {
         let here = self.here.read();

@@ -75,24 +75,6 @@ impl Shard {
         self.ask(id, Ask::Command(Box::new(command), From::Restart));
     }
 
-    pub(super) fn done(&mut self, done: Done) {
-        match done {
-            Done::Loaded { id, result } => self.loaded(&id, result),
-            Done::Outbox(result) => self.outbox_read(result),
-            Done::Heard { from, to, seq } => self.heard_afar(from, to, seq),
-            Done::Healed { head, pause } => self.healed(head, pause),
-            Done::Aside(aside) => self.looked_aside(*aside),
-            Done::Swept(sweeping) => self.swept(sweeping),
-            Done::Told(told) => self.told(*told),
-            Done::ToldAgain(told) => self.told_again(*told),
-            Done::Walked(walked) => self.walked(*walked),
-            Done::Callbacks(result) => self.callbacks_read(result),
-            Done::Stayed => self.have_stayed(),
-            Done::RoomAgain => self.look_for_room(),
-            Done::TakenOver => self.has_taken_over(),
-        }
-    }
-
     pub(super) fn loaded(&mut self, id: &EntityId, result: Result<Option<Found>, Error>) {
         let over = matches!(self.state.health, super::Health::Over(_));
         let seat = self.seat(id);

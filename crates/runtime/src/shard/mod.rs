@@ -15,6 +15,7 @@
 mod aside;
 mod crowd;
 mod decide;
+mod done;
 mod evict;
 mod from;
 mod heal;
@@ -32,6 +33,7 @@ mod waiter;
 
 pub(crate) use crowd::Crowd;
 use crowd::{Live, Place};
+use done::Done;
 use from::From;
 use read::Found;
 pub(crate) use relay::unsettled;
@@ -63,10 +65,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::{
-    Answer, Attempt, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, Failure, Refusal, RetryRun, Revision, Run, Seq, StartRun,
-    StepId, Timestamp, Wait, WorkflowName,
+    Answer, Attempt, Command, Effect, Entity, EntityId, Entry, Envelope, Epoch, Refusal, RetryRun, Revision, Run, Seq, StartRun, StepId,
+    Timestamp, Wait, WorkflowName,
 };
-use steadfast_store::{Batch, CallbackRow, Head, ShardId, Store};
+use steadfast_store::{Batch, Head, ShardId, Store};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -136,6 +138,8 @@ pub(crate) struct State {
     /// A worker may still have a run that an earlier process has given to it.
     takes_over: bool,
     /// Runs wait for room at a worker, and it is looked for again soon.
+    /// What is being told entities of other shards: by whom, and which of all that it has said.
+    saying: BTreeSet<(EntityId, u64)>,
     /// Workflows of runs that found no room.
     without_room: BTreeSet<WorkflowName>,
     looks_for_room: bool,
@@ -255,34 +259,6 @@ struct Follow {
     entries: Vec<Entry>,
     /// What it says to other entities.
     said: Vec<Envelope>,
-}
-
-/// What a background task has come to.
-enum Done {
-    Loaded {
-        id: EntityId,
-        result: Result<Option<Found>, Error>,
-    },
-    Healed {
-        head: Result<Head, Arc<steadfast_store::Error>>,
-        pause: Duration,
-    },
-    Outbox(Result<Vec<Envelope>, Error>),
-    /// An entity of another shard has heard, durably, what one of this shard has told it.
-    Heard {
-        from: EntityId,
-        to: EntityId,
-        seq: u64,
-    },
-    Aside(Box<aside::Aside>),
-    Swept(sweep::Sweeping),
-    Told(Box<keys::Told>),
-    ToldAgain(Box<keys::Told>),
-    Walked(Box<(Lane, Errand, Result<(), Failure>)>),
-    Callbacks(Result<Vec<CallbackRow>, Error>),
-    Stayed,
-    RoomAgain,
-    TakenOver,
 }
 
 impl Shard {

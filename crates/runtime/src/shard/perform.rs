@@ -167,7 +167,7 @@ impl Shard {
         }
     }
 
-    fn order(&mut self, order: Order) {
+    pub(super) fn order(&mut self, order: Order) {
         let _keeper_is_gone = self.ports.timers.send(order);
     }
 

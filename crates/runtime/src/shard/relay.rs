@@ -72,9 +72,16 @@ impl Shard {
             return self.ask(envelope.to.clone(), Ask::Command(Box::new(Command::Hear(Box::new(envelope))), from));
         }
         match from {
+            // One voice for each: whoever said it a second time might be late, and it would be heard after what follows it.
+            From::Relay { from, seq, .. } if !self.state.saying.insert((from.clone(), seq)) => {}
             From::Relay { from, to, seq } => {
                 let (ways, clock) = (Weak::clone(&self.ways), Arc::clone(&self.clock));
                 self.state.tasks.push(say(ways, clock, envelope, Done::Heard { from, to, seq }).boxed());
+            }
+            From::Keeper(fired) => {
+                let (heard, hears) = oneshot::channel();
+                drop(ways.say(Said { envelope, heard })); // nobody hears it if its shard is not here
+                self.state.tasks.push(hears.map(|heard| Done::Asked { fired, heard: heard.is_ok() }).boxed());
             }
             From::Afar(heard) => drop(ways.say(Said { envelope, heard })),
             _ => tracing::error!(to = %envelope.to, "only messages are carried to other shards"),
@@ -90,6 +97,7 @@ impl Shard {
 
     /// What an entity of this shard has told one of another was heard, durably.
     pub(super) fn heard_afar(&mut self, from: EntityId, to: EntityId, seq: u64) {
+        self.state.saying.remove(&(from.clone(), seq));
         if matches!(self.state.health, Health::Well) {
             self.heard(from, to, seq); // else it is said again once the store writes again, and answered at once
         }

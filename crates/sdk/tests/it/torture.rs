@@ -5,6 +5,7 @@
 mod facts;
 mod lives;
 mod script;
+mod shards;
 mod world;
 
 use facts::{check, rows_and_timers_are_folds};
@@ -120,7 +121,7 @@ fn case(ground: Ground, seed: u64) {
     let runs: Vec<_> = (0..1 + chance.below(4))
         .map(|n| (format!("{ground:?}-{seed}-{n}"), Script::draw(&mut chance)))
         .collect();
-    let world = World::of(&runs);
+    let world = World::of(&runs, shards::store(&mut chance));
     let mut lived = Duration::ZERO;
     for left in (0..1 + chance.below(5)).rev() {
         lived += ground.runtime().block_on(async {

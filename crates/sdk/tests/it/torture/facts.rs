@@ -1,9 +1,8 @@
 //! What must hold after every process, and when every run has ended.
 
 use super::script::{Act, Does, Script};
+use super::shards::{self, at_once};
 use super::world::{World, is_outcome};
-use futures_util::FutureExt;
-use std::future::Future;
 use steadfast::{Code, Entry, Event, RunId, Store};
 use steadfast_kernel::{Run, run};
 use steadfast_store::{RunRow, TimerKey};
@@ -27,15 +26,15 @@ pub(super) fn rows_and_timers_are_folds(world: &World, runs: &[(String, Script)]
     for (id, _) in runs {
         let state = fold(id, &world.journal(id));
         let row = at_once(store.run(&RunId::new(id).unwrap()));
-        assert_eq!(row, state.as_ref().map(|state| RunRow::of(0, state)), "the row of {id} is not the fold of its journal");
+        assert_eq!(
+            row,
+            state.as_ref().map(|state| RunRow::of(shards::shard_of(&store, &(&state.id).into()), state)),
+            "the row of {id} is not the fold of its journal"
+        );
         timers.extend(state.iter().flat_map(Run::timers));
     }
     timers.sort_by_key(|timer| TimerKey::from(timer));
-    assert_eq!(at_once(store.timers(0, None, 1000)), timers, "the timers are not the fold of the journals");
-}
-
-fn at_once<T>(read: impl Future<Output = Result<T, steadfast_store::Error>>) -> T {
-    read.now_or_never().expect("memory does not wait").expect("it is not dead")
+    assert_eq!(shards::timers(&store), timers, "the timers are not the fold of the journals");
 }
 
 fn fold(id: &str, journal: &[Entry]) -> Option<Run> {

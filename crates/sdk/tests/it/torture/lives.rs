@@ -9,14 +9,14 @@ mod plan;
 pub(super) mod swept;
 
 use super::script::Chance;
-use super::{Ground, MS, PATIENCE, dead, plan_faults};
+use super::{Ground, MS, PATIENCE, dead, plan_faults, shards};
 use futures_util::future::join_all;
 use ledger::Ledger;
 use operator::{Operator, answer};
 use plan::{Plan, SLOTS};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use steadfast::{Engine, EngineBuilder, Error, Retention, Status, Store, Wait};
+use steadfast::{Engine, EngineBuilder, Error, Retention, Status, Wait};
 use steadfast_kernel::EntityId;
 use tokio::time::Instant;
 
@@ -50,7 +50,7 @@ pub(super) fn case(ground: Ground, seed: u64) -> BTreeSet<&'static str> {
         .map(|n| Top::draw(&mut chance, format!("lives-{ground:?}-{seed}-{n}")))
         .collect();
     let slack = if matches!(ground, Ground::Virtual) { Duration::ZERO } else { 50 * MS };
-    let ledger = Ledger::of(tops.iter().map(|top| top.id.clone()).collect(), slack);
+    let ledger = Ledger::of(shards::store(&mut chance), tops.iter().map(|top| top.id.clone()).collect(), slack);
     let (mut operator, mut lived) = (Operator::default(), Duration::ZERO);
     for left in (0..1 + chance.below(5)).rev() {
         lived += ground.runtime().block_on(async {
@@ -144,7 +144,7 @@ async fn converge(chance: &mut Chance, ledger: &Ledger, engine: &Engine) {
 }
 
 async fn rests(ledger: &Ledger) -> bool {
-    ledger.open_runs().is_empty() && ledger.store().outbox(0, None, 1).await.is_ok_and(|left| left.is_empty())
+    ledger.open_runs().is_empty() && shards::outbox(&ledger.store()).is_empty()
 }
 
 async fn see_to(chance: &mut Chance, ledger: &Ledger, engine: &Engine, id: &str) -> Result<(), Error> {
@@ -166,7 +166,7 @@ async fn see_to(chance: &mut Chance, ledger: &Ledger, engine: &Engine, id: &str)
 }
 
 async fn stuck(ledger: &Ledger, engine: &Engine) -> Vec<String> {
-    let mut stuck = vec![format!("{:?}", ledger.store().outbox(0, None, 100).await)];
+    let mut stuck = vec![format!("{:?}", shards::outbox(&ledger.store()))];
     for run in ledger.open_runs() {
         let view = engine.run(run.as_str()).unwrap().view().await;
         stuck.push(format!("{view:?} {:#?}", entities::life(&ledger.store(), &EntityId::Run(run)).lines()));

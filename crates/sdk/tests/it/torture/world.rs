@@ -28,8 +28,8 @@ struct State {
 }
 
 impl World {
-    pub(super) fn of(runs: &[(String, Script)]) -> Self {
-        let state = State { scripts: runs.iter().cloned().collect(), ..State::default() };
+    pub(super) fn of(runs: &[(String, Script)], store: Memory) -> Self {
+        let state = State { store, scripts: runs.iter().cloned().collect(), ..State::default() };
         let inner = Arc::new(Mutex::new(state));
         WORLDS.lock().unwrap().extend(runs.iter().map(|(id, _)| (id.clone(), Arc::clone(&inner))));
         World(inner)

@@ -2,7 +2,6 @@
 
 use futures_util::FutureExt;
 use std::collections::BTreeMap;
-use std::future::Future;
 use steadfast::memory::Memory;
 use steadfast::{Entry, Event, StepId};
 use steadfast_kernel::{Entity, EntityId, Envelope, Origin, Run, Seq, machine};
@@ -22,10 +21,6 @@ pub(super) struct Life {
     pub(super) succeeded: BTreeMap<String, Vec<Seq>>,
     /// Sleeps and waits that were over before their time.
     pub(super) early: Vec<StepId>,
-}
-
-pub(super) fn at_once<T>(read: impl Future<Output = Result<T, steadfast_store::Error>>) -> T {
-    read.now_or_never().expect("memory does not wait").expect("it is not dead")
 }
 
 /// The fold panics at an entry that cannot come next, and at a gap.

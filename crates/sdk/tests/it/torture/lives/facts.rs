@@ -1,8 +1,9 @@
 //! What must hold after every process, and what when every run has ended.
 
-use super::entities::{Life, at_once, life};
+use super::entities::{Life, life};
 use super::ledger::{Ledger, Sent};
 use super::plan::SLOTS;
+use super::shards::{self, at_once};
 use std::collections::{BTreeMap, BTreeSet};
 use steadfast::memory::Memory;
 use steadfast::{Code, Event, LetterRow};
@@ -41,8 +42,8 @@ pub(super) fn kinds(ledger: &Ledger) -> BTreeSet<&'static str> {
 pub(super) fn at_rest(ledger: &Ledger) {
     always(ledger);
     let store = ledger.store();
-    assert_eq!(at_once(store.timers(0, None, 1000)), [], "runs that have ended take their timers with them");
-    assert_eq!(at_once(store.outbox(0, None, 1000)), [], "everything is settled");
+    assert_eq!(shards::timers(&store), [], "runs that have ended take their timers with them");
+    assert_eq!(shards::outbox(&store), [], "everything is settled");
     let lives = all(ledger);
     for life in lives.values() {
         match &life.state {
@@ -59,7 +60,7 @@ pub(super) fn at_rest(ledger: &Ledger) {
 /// Every entity that is there.
 fn all(ledger: &Ledger) -> BTreeMap<String, Life> {
     let store = ledger.store();
-    let half_swept = at_once(store.half_swept(0));
+    let half_swept = shards::half_swept(&store);
     let is_there = |id: &EntityId| !half_swept.contains(id);
     store
         .entities()
@@ -75,11 +76,17 @@ fn rows_and_timers_are_folds(store: &Memory, lives: &BTreeMap<String, Life>) {
         let Some(run) = life.run() else { continue };
         assert_eq!(life.entries.first().map(|entry| entry.seq), Some(1), "{} has a journal without a beginning", run.id);
         let row = at_once(store.run(&run.id));
-        assert_eq!(row, Some(RunRow::of(0, run)), "the row of {} is not the fold of its journal {:#?}", run.id, life.lines());
+        assert_eq!(
+            row,
+            Some(RunRow::of(shards::shard_of(store, &(&run.id).into()), run)),
+            "the row of {} is not the fold of its journal {:#?}",
+            run.id,
+            life.lines()
+        );
         timers.extend(run.timers());
     }
     timers.sort_by_key(|timer| TimerKey::from(timer));
-    assert_eq!(at_once(store.timers(0, None, 1000)), timers, "the timers are not the fold of the journals");
+    assert_eq!(shards::timers(store), timers, "the timers are not the fold of the journals");
 }
 
 /// All letters, newest first.
@@ -90,7 +97,11 @@ pub(super) fn letters(store: &Memory) -> Vec<LetterRow> {
 fn letters_are_the_fold_of_their_boxes(store: &Memory, lives: &BTreeMap<String, Life>) {
     let mut rows = BTreeMap::new();
     for life in lives.values() {
-        for change in life.entries.iter().filter_map(|entry| LetterChange::of(0, &life.id, entry)) {
+        for change in life
+            .entries
+            .iter()
+            .filter_map(|entry| LetterChange::of(shards::shard_of(store, &life.id), &life.id, entry))
+        {
             match change {
                 LetterChange::Put(row) => drop(rows.insert(LetterCursor::from(&row), row)),
                 LetterChange::Fail(letter, failure) => {
@@ -113,7 +124,7 @@ fn no_more_holders_than_slots(lives: &BTreeMap<String, Life>) {
 /// The next message of a pair is delivered after the one before it is settled: what is left is the end of what was said.
 fn what_is_not_settled_was_said_last(store: &Memory, lives: &BTreeMap<String, Life>) {
     let mut left: BTreeMap<(String, String), Vec<Envelope>> = BTreeMap::new();
-    for envelope in at_once(store.outbox(0, None, 10_000)) {
+    for envelope in shards::outbox(store) {
         left.entry((envelope.from.to_string(), envelope.to.to_string())).or_default().push(envelope);
     }
     for ((from, to), left) in left {

@@ -84,9 +84,9 @@ impl State {
 }
 
 impl Ledger {
-    pub(super) fn of(tops: Vec<String>, slack: Duration) -> Self {
+    pub(super) fn of(store: Memory, tops: Vec<String>, slack: Duration) -> Self {
         let state = State {
-            store: Memory::new(),
+            store,
             slack,
             calls: BTreeMap::new(),
             happened: BTreeMap::new(),

@@ -1,11 +1,10 @@
 //! The same lives, removed a short time after their end, while everything goes on: starts with the same ids and other plans, retries, words, letters,
 //! crashes, and sweeps that fail. A run is there whole or not at all, and nothing of it is left in the next run of its id.
 
-use super::entities::at_once;
 use super::ledger::Ledger;
 use super::operator::Operator;
 use super::plan::{self, Plan};
-use super::{Top, converge, facts, start};
+use super::{Top, converge, facts, shards, start};
 use crate::torture::script::Chance;
 use crate::torture::{Ground, MS, dead, fault, plan_faults};
 use futures_util::FutureExt;
@@ -51,7 +50,7 @@ pub(in crate::torture) fn case(ground: Ground, seed: u64) -> usize {
         .collect();
     let hasty = chance.below(2) == 0;
     let every = if hasty { 200 * MS } else { EVERY }; // by then everything was looked at
-    let ledger = Ledger::of(tops.iter().map(|top| top.id.clone()).collect(), Duration::ZERO);
+    let ledger = Ledger::of(shards::store(&mut chance), tops.iter().map(|top| top.id.clone()).collect(), Duration::ZERO);
     let (mut operator, mut lived) = (Operator::default(), Duration::ZERO);
     for _ in 0..1 + chance.below(4) {
         let retention = draw(&mut chance);
@@ -174,7 +173,7 @@ async fn healed(chance: &mut Chance, ledger: &Ledger, tops: &[Top], operator: &m
         converge(chance, ledger, &engine).await;
         facts::at_rest(ledger);
         let (store, resting) = (ledger.store(), Instant::now());
-        let is_left = || store.entities().iter().any(|id| id.run().is_some()) || !at_once(store.half_swept(0)).is_empty();
+        let is_left = || store.entities().iter().any(|id| id.run().is_some()) || !shards::half_swept(&store).is_empty();
         while is_left() && resting.elapsed() < 3 * EVERY {
             tokio::time::sleep(every).await;
         }
@@ -187,8 +186,8 @@ async fn healed(chance: &mut Chance, ledger: &Ledger, tops: &[Top], operator: &m
 fn nothing_is_left(store: &Memory) {
     let runs: Vec<_> = store.entities().into_iter().filter(|id| id.run().is_some()).collect();
     assert_eq!(runs, Vec::<EntityId>::new(), "every run has ended, and its time is over");
-    assert_eq!(at_once(store.oldest(0, None, 1000)), []);
-    assert_eq!(at_once(store.half_swept(0)), []);
-    assert_eq!(at_once(store.timers(0, None, 1000)), []);
-    assert_eq!(at_once(store.outbox(0, None, 1000)), []);
+    assert_eq!(shards::runs(store), []);
+    assert_eq!(shards::half_swept(store), []);
+    assert_eq!(shards::timers(store), []);
+    assert_eq!(shards::outbox(store), []);
 }
