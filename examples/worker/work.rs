@@ -39,6 +39,13 @@ pub(crate) async fn parcel(ctx: Ctx, parcel: Parcel) -> Result<String, Failure> 
     Ok(format!("{order} from shelf {shelf}, {weight} kg"))
 }
 
+/// A single step, for workflows that others have: `start: { workflow: weigh, input: … }` in a definition of the server.
+async fn weigh(ctx: Ctx, it: Parcel) -> Result<usize, Failure> {
+    say("weighs", &it.order, &ctx);
+    pack(Duration::from_millis(it.pack_ms)).await;
+    Ok(it.order.len())
+}
+
 /// Says what is done; `again` if it may have been begun before, by a worker that is gone.
 fn say(verb: &str, order: &str, ctx: &Ctx) {
     println!("{verb} {order}{}", if ctx.redelivered() { " again" } else { "" });
@@ -52,7 +59,7 @@ async fn pack(time: Duration) {
 /// Works for the server at that address until the process is told to end, and then drains: what is in flight ends and is recorded, and all else goes on at
 /// other workers.
 pub(crate) async fn work(server: &str, name: &str) -> Result<Parted, Failure> {
-    let mut worker = Worker::of(server).name(name).heartbeat(5 * SECOND).register(parcel);
+    let mut worker = Worker::of(server).name(name).heartbeat(5 * SECOND).register(parcel).step("weigh", weigh);
     if let Ok(token) = std::env::var("STEADFAST_TOKEN") {
         worker = worker.token(token.trim());
     }

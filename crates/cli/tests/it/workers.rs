@@ -230,3 +230,38 @@ fn a_worker_needs_the_token_of_the_api_and_a_server_that_takes_workers() {
     worker.ended();
     assert!(worker.log.lock().unwrap().contains("refused: "), "{}", worker.log.lock().unwrap());
 }
+
+const SHIPMENT: &str = r#"
+workflow: shipment
+steps:
+  - name: weigh
+    start: { workflow: weigh, input: { order: "{{ input.order }}", pack_ms: "{{ input.ms }}" } }
+output: "{{ steps.weigh.output }} kg"
+"#;
+
+#[test]
+fn a_definition_uses_a_step_of_a_worker_and_survives_its_kill() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("definitions")).unwrap();
+    std::fs::write(dir.path().join("definitions/shipment.yaml"), SHIPMENT).unwrap();
+    let served = Served::start(dir.path(), &["--listen", "127.0.0.1:0", "--set", "workers.workflows=weigh"]);
+    let start = |id: &str, ms: u64| {
+        let input = format!("{{\"order\":\"{id}\",\"ms\":{ms}}}");
+        served.call(&["run", "start", "shipment", "--id", id, "--input", &input]).ends_with(0);
+    };
+    start("early", 0); // nobody has the step yet
+    served.until_status("early", "WAITING");
+    assert_eq!(served.run("early")["wait"]["reason"], "CHILD");
+
+    let mut first = Worker::start(&served, "w1");
+    served.until_status("early", "COMPLETED");
+    assert_eq!(served.run("early")["result"], "5 kg");
+    start("killed", 1_000);
+    first.until_said("weighs killed");
+    let second = Worker::start(&served, "w2");
+    first.tell(Signal::KILL);
+    first.ended();
+    served.until_status("killed", "COMPLETED");
+    assert_eq!(served.run("killed")["result"], "6 kg");
+    assert_eq!((second.said("weighs killed again"), second.said("weighs killed")), (1, 0), "whoever does it once more is told so");
+}

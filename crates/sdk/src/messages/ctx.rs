@@ -119,7 +119,7 @@ fn node(means: &Means) -> Result<&Node, Failure> {
 }
 
 /// The name of a step for that route: what a name may not have is a dash.
-fn step_name(route: &str) -> String {
+pub(crate) fn step_name(route: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
     let name: String = route.chars().map(allowed).take(128).collect();
     if name.is_empty() || name.bytes().all(|b| b == b'.') { "call".into() } else { name }

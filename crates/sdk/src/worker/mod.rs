@@ -22,6 +22,7 @@
 
 mod line;
 mod serve;
+mod steps;
 mod wire;
 mod work;
 
@@ -35,7 +36,7 @@ use crate::{Clock, Engine, Settings};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::{Class, Code, Failure, WorkflowName};
+use steadfast_kernel::{Class, Code, Failure};
 use steadfast_runtime as runtime;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
@@ -131,20 +132,9 @@ impl WorkerBuilder {
     }
 
     /// Adds a workflow, with what goes for all runs of it.
-    pub fn register_with<W: Workflow>(mut self, _workflow: W, settings: Settings) -> Self {
-        match (WorkflowName::new(W::NAME), settings.slots()) {
-            (_, Some(0)) => self.wrong = Some(wrong(format!("the limit of workflow {} is 0; it needs at least one slot", W::NAME))),
-            (Ok(name), _) if self.worker.registry.get(&name).is_some() => {
-                self.wrong = Some(wrong(format!("workflow {name} is registered twice")))
-            }
-            (Ok(name), slots) => {
-                let code = Arc::new(Hosted::<W>::new(self.means.clone()));
-                let registered = runtime::Registered { code, recovery: settings.recovery(), slots, is_plan: false };
-                self.worker.registry.insert(name, registered);
-            }
-            (Err(invalid), _) => self.wrong = Some(wrong(invalid.to_string())),
-        }
-        self
+    pub fn register_with<W: Workflow>(self, _workflow: W, settings: Settings) -> Self {
+        let code = Arc::new(Hosted::<W>::new(self.means.clone()));
+        self.add(W::NAME, code, settings)
     }
 
     /// How many runs it hosts at once; 1,000 unless said otherwise.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use steadfast::messages::memory::{Faults, Memory as Network};
 use steadfast::messages::{Incoming, wire};
 use steadfast::worker::{Parted, Worker, WorkerBuilder};
-use steadfast::{Ctx, Engine, Failure, MINUTE, SECOND, Status, VirtualClock, Wait, memory, workflow};
+use steadfast::{Ctx, Engine, Failure, MINUTE, Policy, SECOND, Status, VirtualClock, Wait, memory, workflow};
 use tokio::sync::Notify;
 
 #[workflow]
@@ -197,4 +197,66 @@ async fn what_cannot_be_a_worker_is_refused_with_the_reason() {
     let failure = Worker::of("plain").name("w1").wire(wire).register(ship).start().await.unwrap_err();
     assert_eq!(failure.code, steadfast::Code::NotFound, "that engine takes no workers: {failure}");
     drop(plain);
+}
+
+/// Code of the server itself, with a step that it does not have.
+#[workflow]
+async fn sell(ctx: Ctx, amount: u64) -> Result<String, Failure> {
+    let receipt: String = ctx.start_and_wait("till/charge", &amount).await?;
+    ctx.step("note", || async { Ok::<_, Failure>(()) }).await?;
+    Ok(receipt)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_of_a_worker_is_used_by_runs_that_are_hosted_elsewhere_and_survives_its_loss() {
+    let (network, store) = (Network::new(8), memory::Memory::new());
+    let engine = engine(&store).register(sell).brought_by_workers("till/charge");
+    let server = start(&network, engine.messages(node(&network, "server")).workers()).await;
+    let run = server.start("sell", &7).id("order-7").await.unwrap();
+    until("it waits", async || matches!(run.view().await.unwrap().waits[..], [Wait::Child { .. }])).await;
+
+    let calls: Arc<Mutex<Vec<String>>> = Arc::default();
+    let till = |name: &'static str, dies: bool| {
+        let calls = Arc::clone(&calls);
+        worker(&network, name).step("till/charge", move |ctx: Ctx, amount: u64| {
+            let calls = Arc::clone(&calls);
+            async move {
+                let key = ctx.idempotency_key().unwrap();
+                calls.lock().unwrap().push(format!("{name} {} {key}", ctx.redelivered()));
+                if dies {
+                    std::future::pending::<()>().await;
+                }
+                Ok::<_, Failure>(format!("charged {amount}"))
+            }
+        })
+    };
+    let first = till("w1", true).start().await.unwrap();
+    until("it is begun", async || calls.lock().unwrap().len() == 1).await;
+    let _second = till("w2", false).start().await.unwrap();
+    drop(first); // as in a crash
+    network.cut_off("w1");
+    assert_eq!(run.result::<String>().await.unwrap(), "charged 7");
+    let calls = calls.lock().unwrap();
+    let [one, two] = &calls[..] else { panic!("{calls:?}") };
+    let key = one.strip_prefix("w1 false ").unwrap();
+    assert_eq!(two, &format!("w2 true {key}"), "the same attempt once more, and it is told so");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_of_a_worker_is_tried_again_by_its_policy_and_its_failure_reaches_whoever_uses_it() {
+    let (network, store) = (Network::new(9), memory::Memory::new());
+    let server = start(&network, engine(&store).register(sell).messages(node(&network, "server")).workers()).await;
+    let tried = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&tried);
+    let charge = move |_: Ctx, _: u64| std::future::ready(Err::<(), _>(Failure::transient(counted.fetch_add(1, Ordering::SeqCst) + 1)));
+    let policy = Policy::constant(SECOND).max_attempts(3);
+    let _worker = worker(&network, "w1").step_with("till/charge", policy, charge).start().await.unwrap();
+    until("the worker is there", async || !server.workers().is_empty()).await;
+    let run = server.start("sell", &7).id("order-8").await.unwrap();
+    let error = run.result::<String>().await.unwrap_err().to_string();
+    assert!(error.contains('3'), "{error}");
+    assert_eq!(tried.load(Ordering::SeqCst), 3);
+    let twice = worker(&network, "w2").register(ship).step("ship", async |_: Ctx, (): ()| Ok::<_, Failure>(()));
+    let failure = twice.start().await.unwrap_err();
+    assert!(failure.message.contains("registered twice"), "{failure}");
 }
