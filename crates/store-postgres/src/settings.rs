@@ -10,8 +10,8 @@ use tokio_postgres::config::{Host, SslMode};
 #[derive(Clone)]
 pub struct Settings {
     /// `postgresql://[user[:password]@]host[:port]/database[?sslmode=…]`. With `sslmode=disable` there is no TLS; with `prefer`, the default, there is if the
-    /// server has it, and with `require` always, both without looking at its certificate unless there is a CA; with `verify-full` the certificate has to be
-    /// that of the host.
+    /// server has it, and with `require` always, both without looking at its certificate. Where a CA is given, both are `verify-ca`: always TLS, and the CA
+    /// has signed the certificate. With `verify-full` it has to be that of the host, too. Of several hosts the one that may be written is used.
     pub url: String,
     /// A file with the password, so that it need not be in the URL. It is read at each connect, and so may change.
     pub password_file: Option<PathBuf>,
@@ -91,6 +91,9 @@ impl Settings {
         if self.password_file.is_some() && address.config.get_password().is_some() {
             return wrong("password_file", "the URL has a password, too; keep one of them");
         }
+        if address.ca_file.is_some() && address.config.get_ssl_mode() == SslMode::Disable {
+            return wrong("ca_file", "without TLS nobody looks at it; take it away, or sslmode=disable");
+        }
         if address.certificate_file.is_some() != address.key_file.is_some() {
             return wrong("certificate_file", "a certificate needs its key, and a key its certificate; give both or none");
         }
@@ -131,9 +134,9 @@ impl Settings {
         }
         let (ssl, verify) = match mode.as_str() {
             "disable" => (SslMode::Disable, Verify::Nothing),
-            "prefer" => (SslMode::Prefer, Verify::Nothing),
+            "prefer" if files.0.is_none() => (SslMode::Prefer, Verify::Nothing),
             "require" if files.0.is_none() => (SslMode::Require, Verify::Nothing),
-            "require" | "verify-ca" => (SslMode::Require, Verify::Chain),
+            "prefer" | "require" | "verify-ca" => (SslMode::Require, Verify::Chain),
             "verify-full" => (SslMode::Require, Verify::Full),
             _ => return wrong("url", "sslmode is disable, prefer, require, verify-ca or verify-full"),
         };
@@ -231,7 +234,10 @@ mod tests {
         assert_eq!(found("?sslmode=require"), (SslMode::Require, Verify::Nothing));
         assert_eq!(found("?sslmode=require&sslrootcert=%2Fa%20b"), (SslMode::Require, Verify::Chain));
         assert_eq!(found("?application_name=x&sslmode=verify-full"), (SslMode::Require, Verify::Full));
+        assert_eq!(found("?sslrootcert=%2Fa%20b"), (SslMode::Require, Verify::Chain), "whoever names a CA wants it to be asked");
+        assert_eq!(found("?sslmode=prefer&sslrootcert=%2Fa%20b"), (SslMode::Require, Verify::Chain));
         assert_eq!(read("?sslrootcert=%2Fa%20b").ca_file, Some("/a b".into()));
+        assert_eq!(Settings::new("postgresql://h/d?sslmode=disable&sslrootcert=x").check().unwrap_err().field, "ca_file");
         assert_eq!(Settings::new("postgresql://h/d?sslmode=maybe").check().unwrap_err().field, "url");
     }
 
