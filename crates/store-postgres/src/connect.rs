@@ -1,14 +1,20 @@
 //! Connections: how one is made, and what it remembers.
 
-use crate::error::{CONNECT, Database};
+use crate::error::{CONNECT, Database, said};
 use crate::settings::{Address, Settings};
 use crate::tls;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use steadfast_store::Error;
+use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::{Client, Config, Row, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// How long somebody may hold up others: in a transaction that it does not go on with, or by waiting for a row with others behind it. A take-over waits for
+/// that, so it is much shorter than what a long list may take.
+const HOLD_UP_MAX: Duration = Duration::from_secs(2);
 
 /// Makes connections.
 #[derive(Clone)]
@@ -45,36 +51,65 @@ impl Connector {
     }
 
     async fn dial(&self, name: &str) -> Result<Connection, Error> {
+        let trouble = |error| self.database.trouble(CONNECT, error);
+        // Files are read at each connect, because they change; that may take a while.
+        let connector = self.clone();
+        let read = tokio::task::spawn_blocking(move || connector.read_files()).await;
+        let (mut config, tls) = read.map_err(|error| Error::unavailable("files cannot be read", error))??;
+        config.application_name(name);
+        let (client, speaking) = config.connect(tls.clone()).await.map_err(trouble)?;
+        tokio::spawn(async move {
+            if let Err(error) = speaking.await {
+                tracing::debug!(error = said(&error), "a connection to PostgreSQL has ended");
+            }
+        });
+        client.batch_execute(&self.greeting()).await.map_err(trouble)?;
+        let about = "SELECT pg_is_in_recovery(), current_setting('server_encoding')";
+        let row = client.query_one(about, &[]).await.map_err(trouble)?;
+        self.admit(row.try_get(0).map_err(trouble)?, row.try_get(1).map_err(trouble)?)?;
+        Ok(Connection { client, tls, statements: Mutex::default() })
+    }
+
+    fn read_files(&self) -> Result<(Config, MakeRustlsConnect), Error> {
         let mut config = self.address.config.clone();
-        config.application_name(name).connect_timeout(self.settings.connect_timeout);
-        config.keepalives_idle(Duration::from_secs(30)).tcp_user_timeout(self.patience());
+        config.connect_timeout(self.settings.connect_timeout);
+        config
+            .keepalives_idle(Duration::from_secs(10))
+            .keepalives_interval(Duration::from_secs(5))
+            .keepalives_retries(3);
+        config.tcp_user_timeout(self.patience());
+        if config.get_hosts().len() > 1 {
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
         if let Some(file) = &self.settings.password_file {
             let password = std::fs::read_to_string(file);
             let unreadable = |error| Error::unavailable(format!("the password file {} cannot be read", file.display()), error);
             config.password(password.map_err(unreadable)?.trim_end_matches(['\r', '\n']));
         }
         let tls = tls::connector(&self.address).map_err(|error| Error::unavailable("TLS cannot be used", error))?;
-        let (client, speaking) = config.connect(tls).await.map_err(|error| self.database.trouble(CONNECT, error))?;
-        tokio::spawn(async move {
-            if let Err(error) = speaking.await {
-                tracing::debug!(%error, "a connection to PostgreSQL has ended");
-            }
-        });
-        let trouble = |error| self.database.trouble(CONNECT, error);
-        client.batch_execute(&self.greeting()).await.map_err(trouble)?;
-        let pid = client
-            .query_one("SELECT pg_backend_pid()", &[])
-            .await
-            .and_then(|row| row.try_get(0))
-            .map_err(trouble)?;
-        Ok(Connection { client, pid, statements: Mutex::default() })
+        Ok((config, tls))
     }
 
-    /// What every connection is set to, whatever the server or the user says: time limits, and that a commit is durable.
+    /// A standby has what was committed a while ago, and another encoding cannot have every text.
+    fn admit(&self, is_standby: bool, encoding: &str) -> Result<(), Error> {
+        if is_standby {
+            return Err(Error::ReadOnly { what: format!("use {}", self.database.0), source: "it is a standby of another server".into() });
+        }
+        if encoding != "UTF8" {
+            let why = format!("its encoding is {encoding}, and it has to be UTF8");
+            return Err(Error::Foreign { path: self.database.0.clone().into(), why });
+        }
+        Ok(())
+    }
+
+    /// What every connection is set to, whatever the server or the user says: time limits, and that a commit is durable. A server that does not hear from us
+    /// any more finds out as soon as we do.
     fn greeting(&self) -> String {
-        let limit = self.settings.statement_timeout.as_millis();
+        let (limit, hold_up) = (self.settings.statement_timeout, self.settings.statement_timeout.min(HOLD_UP_MAX));
+        let (limit, hold_up) = (limit.as_millis(), hold_up.as_millis());
         format!(
-            "SET statement_timeout = {limit}; SET lock_timeout = {limit}; SET idle_in_transaction_session_timeout = {limit}; SET jit = off;
+            "SET statement_timeout = {limit}; SET lock_timeout = {hold_up}; SET idle_in_transaction_session_timeout = {hold_up}; SET jit = off;
+SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
 SET client_min_messages = error; SET default_transaction_isolation = 'read committed';
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
         )
@@ -84,8 +119,7 @@ SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('sync
 /// A connection, and the statements that were prepared on it.
 pub(crate) struct Connection {
     pub(crate) client: Client,
-    /// The process that serves it.
-    pub(crate) pid: i32,
+    tls: MakeRustlsConnect,
     statements: Mutex<BTreeMap<String, Statement>>,
 }
 
@@ -107,5 +141,32 @@ impl Connection {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.client.is_closed()
+    }
+
+    /// Ends a query that nobody waits for any more, and returns when the server is done with it.
+    pub(crate) async fn cancel(self) {
+        let cancelled = self.client.cancel_token().cancel_query(self.tls.clone()).await;
+        if let Err(error) = cancelled {
+            tracing::debug!(error = said(&error), "a query that nobody waits for goes on to its end");
+        }
+        let _its_answer_comes_after_that_of_the_query = self.client.batch_execute("").await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steadfast_test_servers::PostgresServer;
+
+    /// Somebody who has stopped in the middle of a commit does not keep a shard from others for long.
+    #[tokio::test]
+    async fn nobody_is_held_up_for_long() {
+        let server = PostgresServer::shared();
+        let settings = Settings { connect_timeout: Duration::from_secs(60), ..Settings::new(server.url("postgres")) };
+        let connection = Connector::new(settings).unwrap().connect("test").await.unwrap();
+        for name in ["lock_timeout", "idle_in_transaction_session_timeout"] {
+            let row = connection.client.query_one(&format!("SHOW {name}"), &[]).await.unwrap();
+            assert_eq!(row.get::<_, &str>(0), "2s", "{name}");
+        }
     }
 }

@@ -8,6 +8,8 @@ use tokio_postgres::error::SqlState;
 pub(crate) const FENCED: &str = "SF001";
 pub(crate) const GAP: &str = "SF002";
 pub(crate) const OTHER_WRITER: &str = "SF003";
+/// A newer program has changed the schema so that this one cannot go on.
+const OUTDATED: &str = "SF005";
 
 /// What is tried first.
 pub(crate) const CONNECT: &str = "connect";
@@ -21,12 +23,14 @@ impl Database {
     pub(crate) fn trouble(&self, what: &str, error: tokio_postgres::Error) -> Error {
         let what = self.what(what);
         match error.code() {
-            Some(code) if *code == SqlState::DISK_FULL => Error::Full { what, source: error.into() },
-            Some(code) if *code == SqlState::READ_ONLY_SQL_TRANSACTION => Error::ReadOnly { what, source: error.into() },
-            Some(code) if code.code() == FENCED || code.code() == GAP => refused(&error).unwrap_or_else(|| Error::unavailable(what, error)),
+            Some(code) if *code == SqlState::DISK_FULL => Error::Full { what, source: said(&error).into() },
+            Some(code) if *code == SqlState::READ_ONLY_SQL_TRANSACTION => Error::ReadOnly { what, source: said(&error).into() },
+            Some(code) if [FENCED, GAP, OUTDATED].contains(&code.code()) => {
+                self.refused(&error).unwrap_or_else(|| Error::unavailable(what, said(&error)))
+            }
             code => {
                 let hint = code.and_then(hint).map(|hint| format!(" ({hint})")).unwrap_or_default();
-                Error::unavailable(format!("cannot {what}{hint}"), error)
+                Error::unavailable(format!("cannot {what}{hint}"), said(&error))
             }
         }
     }
@@ -38,6 +42,19 @@ impl Database {
 
     fn what(&self, what: &str) -> String {
         format!("{what} {} {}", if what == CONNECT { "to" } else { "in" }, self.0)
+    }
+
+    /// A refusal of `fence`, which says in its detail what it is about.
+    fn refused(&self, error: &tokio_postgres::Error) -> Option<Error> {
+        let said = error.as_db_error()?;
+        let (first, number) = said.detail()?.split_once(' ')?;
+        let (first, number): (u32, u64) = (first.parse().ok()?, number.parse().ok()?);
+        match said.code().code() {
+            FENCED => Some(Error::Fenced { shard: first, term: number }),
+            GAP => Some(Error::Gap { shard: first, after: number }),
+            OUTDATED => Some(Error::Newer { path: PathBuf::from(&self.0), found: first, known: number.try_into().ok()? }),
+            _ => None,
+        }
     }
 
     /// Something is stored that cannot be.
@@ -55,27 +72,53 @@ fn hint(code: &SqlState) -> Option<&'static str> {
         "42501" => "the user needs the right to create a schema in this database, or to use the one that is there",
         "3F000" | "42P01" | "42883" | "42703" => "the schema steadfast was changed or removed by somebody else",
         "57P03" => "it is starting or stopping",
+        "55P03" => "somebody else has locked what it needs",
         "57014" => "it took longer than the statement timeout",
         _ => return None,
     })
 }
 
-/// A refusal of `fence`, which says in its detail what it is about.
-fn refused(error: &tokio_postgres::Error) -> Option<Error> {
-    let said = error.as_db_error()?;
-    let (shard, number) = said.detail()?.split_once(' ')?;
-    let (shard, number) = (shard.parse().ok()?, number.parse().ok()?);
-    match said.code().code() {
-        FENCED => Some(Error::Fenced { shard, term: number }),
-        GAP => Some(Error::Gap { shard, after: number }),
-        _ => None,
+/// What went wrong, for people. What the server adds to it may have values of rows in it, and is left out.
+pub(crate) fn said(error: &tokio_postgres::Error) -> String {
+    if let Some(said) = error.as_db_error() {
+        return format!("{} (SQLSTATE {})", said.message(), said.code().code());
     }
+    let chain = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    let mut texts: Vec<_> = chain.map(ToString::to_string).collect();
+    texts.dedup_by(|next, text| text.ends_with(next.as_str()));
+    texts.join(": ")
 }
 
 /// Whether the connection has to be given up, and what was sent over it last may have been done or not.
 pub(crate) fn is_broken(error: &tokio_postgres::Error) -> bool {
     // Classes: connection, and operator intervention but for a cancelled statement.
-    error.code().is_none_or(|code| code.code().starts_with("08") || code.code().starts_with("57P"))
+    let breaks = |code: &SqlState| code.code().starts_with("08") || code.code().starts_with("57P");
+    error.code().map_or_else(|| !is_unsent(error), breaks)
+}
+
+/// Whether a value could not be sent at all: the driver has no other word for it.
+fn is_unsent(error: &tokio_postgres::Error) -> bool {
+    let text = error.to_string();
+    !error.is_closed()
+        && ["error serializing parameter", "error encoding message"]
+            .iter()
+            .any(|begin| text.starts_with(begin))
+}
+
+/// Whether a single batch can be the reason: its fences, its values, its rows or its size. Anything else is likely to go wrong with every other one.
+pub(crate) fn is_of_one_batch(error: &tokio_postgres::Error) -> bool {
+    let is_ours = |code: &str| [FENCED, GAP, OTHER_WRITER].contains(&code);
+    // Classes: data, and limits of a row or of an index.
+    let of_values = |code: &str| code.starts_with("22") || code.starts_with("54") || code == SqlState::UNIQUE_VIOLATION.code();
+    error.code().map_or_else(|| is_unsent(error), |code| is_ours(code.code()) || of_values(code.code()))
+}
+
+pub(crate) fn is_read_only(error: &tokio_postgres::Error) -> bool {
+    has_code(error, SqlState::READ_ONLY_SQL_TRANSACTION.code())
+}
+
+pub(crate) fn has_code(error: &tokio_postgres::Error, code: &str) -> bool {
+    error.code().is_some_and(|found| found.code() == code)
 }
 
 /// Whether a statement was prepared for a table that has other columns by now.

@@ -11,6 +11,7 @@
 //! under way; what arrives later over the former one is refused there. So what [`head`](Store::head) says after that is final.
 
 mod connect;
+mod desk;
 mod error;
 mod line;
 mod migrate;
@@ -18,6 +19,7 @@ mod readable;
 mod readers;
 mod session;
 mod settings;
+mod sweeping;
 mod tables;
 mod tls;
 mod types;
@@ -27,7 +29,7 @@ pub use settings::{Settings, SettingsError};
 
 use async_trait::async_trait;
 use connect::Connector;
-use readers::Readers;
+use readers::{For, Readers};
 use std::fmt;
 use std::sync::Arc;
 use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, PlanId, Record, RunId, Seq, Snapshot, TenantId, Timer};
@@ -83,8 +85,8 @@ impl Postgres {
         Ok(Postgres(Arc::new(Parts { connector, writer, readers, shards })))
     }
 
-    async fn list<T>(&self, what: &str, sql: &str, params: &Params<'_>, row: fn(&Row) -> Read<T>) -> Result<Vec<T>, Error> {
-        let rows = self.0.readers.query(what, sql, params).await?;
+    async fn list<T>(&self, who: For, what: &str, sql: &str, params: &Params<'_>, row: fn(&Row) -> Read<T>) -> Result<Vec<T>, Error> {
+        let rows = self.0.readers.query(who, what, sql, params).await?;
         rows.iter()
             .map(row)
             .collect::<Read<_>>()
@@ -92,12 +94,12 @@ impl Postgres {
     }
 
     async fn one<T>(&self, what: &str, sql: &str, params: &Params<'_>, row: fn(&Row) -> Read<T>) -> Result<Option<T>, Error> {
-        Ok(self.list(what, sql, params, row).await?.into_iter().next())
+        Ok(self.list(For::Work, what, sql, params, row).await?.into_iter().next())
     }
 
-    async fn asked<T>(&self, what: &str, query: Query<'_>, row: fn(&Row) -> Read<T>) -> Result<Vec<T>, Error> {
+    async fn asked<T>(&self, who: For, what: &str, query: Query<'_>, row: fn(&Row) -> Read<T>) -> Result<Vec<T>, Error> {
         let params: Vec<&(dyn ToSql + Sync)> = query.params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect();
-        self.list(what, &query.sql, &params, row).await
+        self.list(who, what, &query.sql, &params, row).await
     }
 }
 
@@ -128,7 +130,7 @@ impl Store for Postgres {
 
     async fn journal(&self, entity: &EntityId, after: Seq, limit: usize) -> Result<Vec<Record>, Error> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
-        self.list("read a journal", events::JOURNAL, &[&entity.to_string(), &after, &rows(limit)], events::record)
+        self.list(For::Work, "read a journal", events::JOURNAL, &[&entity.to_string(), &after, &rows(limit)], events::record)
             .await
     }
 
@@ -141,12 +143,12 @@ impl Store for Postgres {
     }
 
     async fn runs(&self, filter: &RunFilter, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
-        self.asked("list runs", runs::list(filter, after, limit), runs::row).await
+        self.asked(For::People, "list runs", runs::list(filter, after, limit), runs::row).await
     }
 
     async fn oldest(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
         let (at, run) = runs::from(after);
-        self.list("list the oldest runs", runs::OLDEST, &[&shard.cast_signed(), &at, &run, &rows(limit)], runs::row)
+        self.list(For::Work, "list the oldest runs", runs::OLDEST, &[&shard.cast_signed(), &at, &run, &rows(limit)], runs::row)
             .await
     }
 
@@ -155,18 +157,19 @@ impl Store for Postgres {
     }
 
     async fn half_swept(&self, shard: ShardId) -> Result<Vec<EntityId>, Error> {
-        self.list("list what is half swept", sweep::HALF, &[&shard.cast_signed()], sweep::half).await
+        self.list(For::Work, "list what is half swept", sweep::HALF, &[&shard.cast_signed()], sweep::half)
+            .await
     }
 
     async fn to_recover(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
         let (at, run) = runs::from(after);
-        self.list("list runs to recover", runs::RECOVER, &[&shard.cast_signed(), &at, &run, &rows(limit)], runs::row)
+        self.list(For::Work, "list runs to recover", runs::RECOVER, &[&shard.cast_signed(), &at, &run, &rows(limit)], runs::row)
             .await
     }
 
     async fn outbox(&self, shard: ShardId, after: Option<&(EntityId, u64)>, limit: usize) -> Result<Vec<Envelope>, Error> {
         let (from, seq) = after.map(|(from, seq)| (from.to_string(), integer(*seq))).unwrap_or_default();
-        self.list("list messages", outbox::LIST, &[&shard.cast_signed(), &from, &seq, &rows(limit)], outbox::envelope)
+        self.list(For::Work, "list messages", outbox::LIST, &[&shard.cast_signed(), &from, &seq, &rows(limit)], outbox::envelope)
             .await
     }
 
@@ -176,33 +179,33 @@ impl Store for Postgres {
     }
 
     async fn letters(&self, filter: &LetterFilter, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error> {
-        self.asked("list dead letters", letters::list(filter, letters::Order::NewestFirst, after, limit), letters::row)
+        self.asked(For::People, "list dead letters", letters::list(filter, letters::Order::NewestFirst, after, limit), letters::row)
             .await
     }
 
     async fn oldest_letters(&self, filter: &LetterFilter, after: Option<&LetterCursor>, limit: usize) -> Result<Vec<LetterRow>, Error> {
-        self.asked("list dead letters", letters::list(filter, letters::Order::OldestFirst, after, limit), letters::row)
+        self.asked(For::People, "list dead letters", letters::list(filter, letters::Order::OldestFirst, after, limit), letters::row)
             .await
     }
 
     async fn letters_count(&self, filter: &LetterFilter) -> Result<u64, Error> {
-        let counts = self.asked("count dead letters", letters::count_of(filter), counted).await?;
+        let counts = self.asked(For::People, "count dead letters", letters::count_of(filter), counted).await?;
         Ok(counts.first().copied().unwrap_or_default())
     }
 
     async fn keys(&self, names: &[KeyName]) -> Result<Vec<KeyRow>, Error> {
         let names: Vec<_> = names.iter().map(KeyName::as_str).collect();
-        self.list("read keys", keys::GET, &[&names], keys::row).await
+        self.list(For::Work, "read keys", keys::GET, &[&names], keys::row).await
     }
 
     async fn keys_below(&self, prefix: &str, after: Option<&KeyName>, limit: usize) -> Result<Vec<KeyRow>, Error> {
         let after = after.map_or("", KeyName::as_str);
-        self.list("list keys", keys::LIST, &[&prefix.max(after), &keys::past(prefix), &after, &rows(limit)], keys::row)
+        self.list(For::People, "list keys", keys::LIST, &[&prefix.max(after), &keys::past(prefix), &after, &rows(limit)], keys::row)
             .await
     }
 
     async fn callbacks(&self, filter: &CallbackFilter, after: Option<&CallbackCursor>, limit: usize) -> Result<Vec<CallbackRow>, Error> {
-        self.asked("list callbacks", callbacks::list(filter, after, limit), callbacks::row).await
+        self.asked(For::Work, "list callbacks", callbacks::list(filter, after, limit), callbacks::row).await
     }
 
     async fn callbacks_count(&self, shard: ShardId) -> Result<u64, Error> {
@@ -215,17 +218,18 @@ impl Store for Postgres {
     }
 
     async fn plans(&self, filter: &PlanFilter, after: Option<&PlanCursor>, limit: usize) -> Result<Vec<PlanRow>, Error> {
-        self.asked("list plans", plans::list(filter, after, limit), plans::row).await
+        self.asked(For::People, "list plans", plans::list(filter, after, limit), plans::row).await
     }
 
     async fn task_counts(&self, plans: &[PlanId]) -> Result<Vec<TaskCount>, Error> {
         let plans: Vec<_> = plans.iter().map(PlanId::as_str).collect();
-        self.list("count tasks", tasks::COUNTS, &[&plans], tasks::count_row).await
+        self.list(For::People, "count tasks", tasks::COUNTS, &[&plans], tasks::count_row).await
     }
 
     async fn tasks(&self, plan: &PlanId, after: Option<&RunId>, limit: usize) -> Result<Vec<RunRow>, Error> {
         let after = after.map_or("", RunId::as_str);
-        self.list("list tasks", tasks::OF_PLAN, &[&plan.as_str(), &after, &rows(limit)], runs::row).await
+        self.list(For::People, "list tasks", tasks::OF_PLAN, &[&plan.as_str(), &after, &rows(limit)], runs::row)
+            .await
     }
 
     async fn latest_task(&self, tenant: &TenantId) -> Result<Option<RunRow>, Error> {
@@ -234,34 +238,34 @@ impl Store for Postgres {
 
     async fn locks_of(&self, tenants: &[TenantId]) -> Result<Vec<LockRow>, Error> {
         let tenants: Vec<_> = tenants.iter().map(TenantId::as_str).collect();
-        self.list("read locks", locks::GET, &[&tenants], locks::row).await
+        self.list(For::Work, "read locks", locks::GET, &[&tenants], locks::row).await
     }
 
     async fn locks(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<LockRow>, Error> {
-        self.list("list locks", locks::LIST, &[&after.map_or("", TenantId::as_str), &rows(limit)], locks::row)
+        self.list(For::People, "list locks", locks::LIST, &[&after.map_or("", TenantId::as_str), &rows(limit)], locks::row)
             .await
     }
 
     async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error> {
-        self.asked("list timers", timers::list(shard, after, limit), timers::timer).await
+        self.asked(For::Work, "list timers", timers::list(shard, after, limit), timers::timer).await
     }
 
     async fn feed(&self, after: &Position, entity: Option<&EntityId>, limit: usize) -> Result<Vec<Fed>, Error> {
         let (what, share) = ("read the feed", feed::share(limit, self.0.shards));
-        let page = self.asked(what, feed::after(after, entity, share, limit), feed::fed).await?;
+        let page = self.asked(For::People, what, feed::after(after, entity, share, limit), feed::fed).await?;
         if entity.is_some() || !feed::is_cut(&page, share, limit) {
             return Ok(page);
         }
-        self.asked(what, feed::after(after, entity, limit, limit), feed::fed).await
+        self.asked(For::People, what, feed::after(after, entity, limit, limit), feed::fed).await
     }
 
     async fn last(&self) -> Result<Position, Error> {
-        let places = self.list("read the last place of the feed", feed::LAST, &[], feed::place).await?;
+        let places = self.list(For::Work, "read the last place of the feed", feed::LAST, &[], feed::place).await?;
         Ok(places.into_iter().collect())
     }
 
     async fn definitions(&self) -> Result<Vec<Definition>, Error> {
-        self.list("read definitions", definitions::LIST, &[], definitions::row).await
+        self.list(For::People, "read definitions", definitions::LIST, &[], definitions::row).await
     }
 
     fn commits(&self) -> u64 {

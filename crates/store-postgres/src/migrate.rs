@@ -4,9 +4,11 @@
 //! oldest version that can go on beside it.
 
 use crate::connect::{Connection, Connector};
+use crate::error::has_code;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use steadfast_store::Error;
+use tokio_postgres::error::SqlState;
 
 struct Migration {
     version: u32,
@@ -16,15 +18,28 @@ struct Migration {
     compatible_from: u32,
 }
 
-const MIGRATIONS: [Migration; 1] =
-    [Migration { version: 1, name: "tables", sql: include_str!("../migrations/0001_tables.sql"), compatible_from: 1 }];
+const MIGRATIONS: [Migration; 2] = [
+    Migration { version: 1, name: "tables", sql: include_str!("../migrations/0001_tables.sql"), compatible_from: 1 },
+    Migration { version: 2, name: "fence", sql: include_str!("../migrations/0002_fence.sql"), compatible_from: 2 },
+];
+
+/// The version of the schema that this program knows, for SQL.
+pub(crate) fn known() -> i32 {
+    MIGRATIONS.last().map_or(0, |last| last.version.cast_signed())
+}
+
+/// How long a migration waits for a table before it lets others through, who wait behind it, and tries again; and how often.
+const LOCK_TIMEOUT: &str = "2s";
+const TRIES_MAX: u32 = 100;
 
 /// Holds off other programs that want to apply something: "STFD".
 const LOCK: i64 = 0x5354_4644;
 
-const BEGIN: &str = "CREATE SCHEMA IF NOT EXISTS steadfast;
-COMMENT ON SCHEMA steadfast IS 'Steadfast: work that survives failure. Begin with workflow_state and workflow_events.';
-CREATE TABLE IF NOT EXISTS steadfast.migrations (
+/// Whoever may not create a schema can use one that is there already.
+const SCHEMA: &str = "CREATE SCHEMA IF NOT EXISTS steadfast;
+COMMENT ON SCHEMA steadfast IS 'Steadfast: work that survives failure. Begin with workflow_state and workflow_events.'";
+
+const BEGIN: &str = "CREATE TABLE IF NOT EXISTS steadfast.migrations (
   version         integer PRIMARY KEY,
   name            text NOT NULL,
   checksum        text NOT NULL,
@@ -46,7 +61,7 @@ struct Applied {
 /// [`Error::Newer`] if a newer program has changed it so that this one cannot run with it, [`Error::Corrupt`] if it is not what it was when it was applied.
 pub(crate) async fn migrate(connector: &Connector) -> Result<u32, Error> {
     let connection = connector.connect("steadfast migration").await?;
-    let work = Work { connector, connection };
+    let work = Work { connector, connection: &connection };
     if !work.is_up_to_date().await? {
         work.run("SET statement_timeout = 0; SET lock_timeout = '10min'").await?;
         work.run(&format!("SELECT pg_advisory_lock({LOCK})")).await?; // until the connection ends
@@ -57,15 +72,41 @@ pub(crate) async fn migrate(connector: &Connector) -> Result<u32, Error> {
     work.shards().await
 }
 
+/// Says whether the schema can still be used, now that some time has passed.
+///
+/// # Errors
+/// As [`migrate`].
+pub(crate) async fn verify(connector: &Connector, connection: &Connection) -> Result<(), Error> {
+    let work = Work { connector, connection };
+    work.verify(&work.applied().await?)
+}
+
 struct Work<'a> {
     connector: &'a Connector,
-    connection: Connection,
+    connection: &'a Connection,
 }
 
 impl Work<'_> {
     async fn run(&self, sql: &str) -> Result<(), Error> {
         let outcome = self.connection.client.batch_execute(sql).await;
         outcome.map_err(|error| self.connector.database.trouble("bring the schema up to date", error))
+    }
+
+    /// The same; what it waits for is waited for in pieces, so that nobody has to wait behind it for long.
+    async fn run_patiently(&self, sql: &str) -> Result<(), Error> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.connection.client.batch_execute(sql).await {
+                Ok(()) => return Ok(()),
+                Err(error) if has_code(&error, SqlState::LOCK_NOT_AVAILABLE.code()) && tries < TRIES_MAX => {
+                    tracing::warn!(tries, "a migration waits for a table that somebody uses");
+                    self.run("ROLLBACK").await?;
+                    self.run("SELECT pg_sleep(1)").await?;
+                }
+                Err(error) => return Err(self.connector.database.trouble("bring the schema up to date", error)),
+            }
+        }
     }
 
     async fn rows(&self, sql: &str) -> Result<Vec<tokio_postgres::Row>, Error> {
@@ -126,6 +167,10 @@ impl Work<'_> {
 
     /// Applies what is missing, each in a transaction of its own.
     async fn apply(&self) -> Result<(), Error> {
+        self.run(&format!("SET lock_timeout = '{LOCK_TIMEOUT}'")).await?;
+        if self.rows("SELECT FROM pg_namespace WHERE nspname = 'steadfast'").await?.is_empty() {
+            self.run(SCHEMA).await?;
+        }
         self.run(BEGIN).await?;
         let applied = self.applied().await?.len();
         for migration in MIGRATIONS.iter().skip(applied) {
@@ -138,7 +183,7 @@ impl Work<'_> {
                 ),
                 _ => String::new(),
             };
-            self.run(&format!(
+            self.run_patiently(&format!(
                 "BEGIN; {sql}; {first}
 INSERT INTO steadfast.migrations (version, name, checksum, compatible_from) VALUES ({version}, '{name}', '{checksum}', {compatible_from});
 COMMIT"
@@ -177,6 +222,7 @@ mod tests {
     /// Databases have them already: what is to be changed is a new one.
     #[test]
     fn what_was_released_is_never_changed() {
-        assert_eq!(MIGRATIONS.iter().map(checksum).collect::<Vec<_>>(), [include_str!("../migrations/checksums.txt").trim()]);
+        let released: Vec<_> = include_str!("../migrations/checksums.txt").lines().collect();
+        assert_eq!(MIGRATIONS.iter().map(checksum).collect::<Vec<_>>(), released);
     }
 }

@@ -4,44 +4,75 @@ use crate::connect::{Connection, Connector};
 use crate::error::{is_broken, is_outdated};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::time::Duration;
 use steadfast_store::Error;
-use tokio::sync::Semaphore;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
+
+/// Who waits for what is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum For {
+    /// Work goes on with it.
+    Work,
+    /// Somebody who looks at a list, which may be long. They never have all connections.
+    People,
+}
 
 /// Connections to read by. One is made when it is needed and none is free, up to a number; then those who read wait for each other.
 pub(crate) struct Readers {
     connector: Arc<Connector>,
-    places: Semaphore,
-    free: Mutex<Vec<Connection>>,
+    places: Arc<Semaphore>,
+    /// As many of them as lists may have.
+    places_of_people: Arc<Semaphore>,
+    free: Arc<Mutex<Vec<Connection>>>,
+}
+
+/// A connection while it is used. Should its user go away, what was asked is ended, and nobody has its place before that.
+struct Used {
+    connection: Option<Connection>,
+    places: Option<(OwnedSemaphorePermit, Option<OwnedSemaphorePermit>)>,
+    patience: Duration,
 }
 
 impl Readers {
     pub(crate) fn new(connector: Arc<Connector>) -> Self {
-        let places = Semaphore::new(connector.settings().connections_max - 1);
-        Readers { connector, places, free: Mutex::default() }
+        let places = connector.settings().connections_max - 1;
+        let of_people = (places - places.div_ceil(3)).max(1);
+        Readers {
+            connector,
+            places: Arc::new(Semaphore::new(places)),
+            places_of_people: Arc::new(Semaphore::new(of_people)),
+            free: Arc::default(),
+        }
     }
 
     /// Reads by one statement.
-    pub(crate) async fn query(&self, what: &str, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
-        match tokio::time::timeout(self.connector.patience(), self.ask(what, sql, params)).await {
+    pub(crate) async fn query(&self, who: For, what: &str, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+        match tokio::time::timeout(self.connector.patience(), self.ask(who, what, sql, params)).await {
             Ok(rows) => rows,
-            Err(_) => Err(self.connector.database.too_slow(what)), // and the connection is gone
+            Err(_) => Err(self.connector.database.too_slow(what)),
         }
     }
 
-    async fn ask(&self, what: &str, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+    async fn ask(&self, who: For, what: &str, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
         let closed = |_| Error::Unavailable { what: "the store is closed".into(), source: None };
-        let _place = self.places.acquire().await.map_err(closed)?;
+        let of_people = match who {
+            For::Work => None,
+            For::People => Some(Arc::clone(&self.places_of_people).acquire_owned().await.map_err(closed)?),
+        };
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(closed)?;
+        let mut used = Used { connection: None, places: Some((place, of_people)), patience: self.connector.patience() };
         // One that was not used for a while may have been closed by the server meanwhile, or prepared its statements before a newer program changed the tables.
         while let Some(connection) = self.take() {
-            match connection.query(sql, params).await {
-                Err(error) if is_broken(&error) || is_outdated(&error) => drop(connection),
-                outcome => return self.give_back(what, connection, outcome),
+            match used.ask(connection, sql, params).await {
+                (connection, Err(error)) if is_broken(&error) || is_outdated(&error) => drop(connection),
+                (connection, outcome) => return self.give_back(what, connection, outcome),
             }
         }
         let connection = self.connector.connect("steadfast reader").await?;
-        let outcome = connection.query(sql, params).await;
+        let (connection, outcome) = used.ask(connection, sql, params).await;
         self.give_back(what, connection, outcome)
     }
 
@@ -49,10 +80,37 @@ impl Readers {
         self.free.lock().pop()
     }
 
-    fn give_back(&self, what: &str, connection: Connection, outcome: Result<Vec<Row>, tokio_postgres::Error>) -> Result<Vec<Row>, Error> {
-        if !connection.is_closed() {
-            self.free.lock().push(connection);
-        }
+    fn give_back(
+        &self,
+        what: &str,
+        connection: Option<Connection>,
+        outcome: Result<Vec<Row>, tokio_postgres::Error>,
+    ) -> Result<Vec<Row>, Error> {
+        self.free.lock().extend(connection.filter(|connection| !connection.is_closed()));
         outcome.map_err(|error| self.connector.database.trouble(what, error))
+    }
+}
+
+impl Used {
+    async fn ask(
+        &mut self,
+        connection: Connection,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> (Option<Connection>, Result<Vec<Row>, tokio_postgres::Error>) {
+        let outcome = self.connection.insert(connection).query(sql, params).await;
+        (self.connection.take(), outcome)
+    }
+}
+
+/// A connection that was cancelled is not used again: the word for it may come late, and meet another query.
+impl Drop for Used {
+    fn drop(&mut self) {
+        let (Some(connection), places, patience) = (self.connection.take(), self.places.take(), self.patience) else { return };
+        let Ok(runtime) = Handle::try_current() else { return };
+        runtime.spawn(async move {
+            let _it_is_dropped_in_any_case = tokio::time::timeout(patience, connection.cancel()).await;
+            drop(places);
+        });
     }
 }

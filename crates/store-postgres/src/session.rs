@@ -6,6 +6,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, MaybeDone, join, join_all, maybe_done, poll_fn};
 use rand::TryRng;
 use rand::rngs::SysRng;
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::Poll;
@@ -26,54 +27,75 @@ pub(crate) struct Step<'a> {
     pub(crate) params: Vec<Param<'a>>,
 }
 
-/// A connection that writes.
-pub(crate) struct Session {
-    pub(crate) connection: Connection,
-    pub(crate) id: Former,
-}
+/// Who opens connections to write by, one after another: the beginning of their ids.
+#[derive(Debug)]
+pub(crate) struct Name(String);
 
-/// What is known of a connection that writes, or wrote.
-#[derive(Clone, Debug)]
-pub(crate) struct Former {
-    pub(crate) writer: String,
-    pid: i32,
-}
-
-impl Former {
-    fn name(&self) -> String {
-        name(&self.writer)
-    }
-}
-
-fn name(writer: &str) -> String {
-    format!("steadfast writer {writer}")
-}
-
-const TERMINATE: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND application_name = $2";
-
-/// Waits for the transaction of a former connection that is still under way, whose outcome is known after that.
-const TAKE_OVER: &str = "UPDATE steadfast.shards SET writer = $1 WHERE writer = $2";
-
-impl Session {
-    pub(crate) async fn open(connector: &Connector) -> Result<Self, Error> {
+impl Name {
+    /// One that nobody else has.
+    pub(crate) fn new() -> Result<Self, Error> {
         let mut bytes = [0; 8];
         let random = SysRng.try_fill_bytes(&mut bytes);
         random.map_err(|error| Error::unavailable("the system gives no random numbers", error))?;
-        let writer = HEXLOWER.encode(&bytes);
-        let connection = connector.connect(&name(&writer)).await?;
-        let pid = connection.pid;
-        Ok(Session { connection, id: Former { writer, pid } })
+        Ok(Name(HEXLOWER.encode(&bytes)))
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.", self.0)
+    }
+}
+
+/// A connection that writes.
+pub(crate) struct Session {
+    pub(crate) connection: Connection,
+    /// What stands in the rows of its shards.
+    pub(crate) writer: String,
+}
+
+/// Begins a transaction, and says so in it: every statement that changes something looks for that (`begun` in the migrations). So if this fails, what was sent
+/// behind it changes nothing, instead of each for itself what it can.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL steadfast.transaction = 'begun'";
+
+fn server_name(writer: &str) -> String {
+    format!("steadfast writer {writer}")
+}
+
+const TERMINATE: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND starts_with(application_name, $1) AND pid <> pg_backend_pid()";
+
+/// Waits for the transaction of a former connection that is still under way, whose outcome is known after that. Rows are locked in the order in which commits do.
+const TAKE_OVER: &str = "WITH ours AS (SELECT id FROM steadfast.shards WHERE starts_with(writer, $2) ORDER BY id FOR NO KEY UPDATE)
+UPDATE steadfast.shards s SET writer = $1 FROM ours WHERE s.id = ours.id";
+
+impl Session {
+    /// Makes the connection of that number.
+    pub(crate) async fn open(connector: &Connector, name: &Name, number: u64) -> Result<Self, Error> {
+        let writer = format!("{name}{number}");
+        let connection = connector.connect(&server_name(&writer)).await?;
+        Ok(Session { connection, writer })
     }
 
-    /// Puts this connection in the place of another one, of which nothing arrives any more after that.
-    pub(crate) async fn take_over(&self, former: &Former) -> Result<(), tokio_postgres::Error> {
-        self.connection.query(TERMINATE, &[&former.pid, &former.name()]).await?;
-        self.connection.query(TAKE_OVER, &[&self.id.writer, &former.writer]).await.map(drop)
+    /// Puts this connection in the place of all former ones of that name, of which nothing arrives any more after that.
+    pub(crate) async fn take_over(&self, name: &Name) -> Result<(), tokio_postgres::Error> {
+        let former = name.to_string();
+        self.connection.query(TERMINATE, &[&server_name(&former)]).await?;
+        self.connection.query(TAKE_OVER, &[&self.writer, &former]).await.map(drop)
+    }
+
+    /// Begins a transaction; what follows ends with [`finish`](Self::finish) or [`rollback`](Self::rollback).
+    pub(crate) async fn begin(&self) -> Result<(), tokio_postgres::Error> {
+        self.connection.client.batch_execute(BEGIN).await
+    }
+
+    pub(crate) async fn rollback(&self) -> Result<(), tokio_postgres::Error> {
+        self.connection.client.batch_execute("ROLLBACK").await
     }
 
     /// Carries all of it out in one transaction and one round trip.
     pub(crate) async fn transact(&self, steps: &[Step<'_>]) -> Result<(), tokio_postgres::Error> {
-        self.pipeline(Some("BEGIN ISOLATION LEVEL READ COMMITTED"), steps).await
+        self.pipeline(Some(BEGIN), steps).await
     }
 
     /// The same at the end of a transaction that has begun.
@@ -120,3 +142,6 @@ async fn send(steps: &mut [Sent<'_>]) -> bool {
     })
     .await
 }
+
+#[cfg(test)]
+mod tests;

@@ -134,6 +134,10 @@ impl PostgresServer {
     }
 
     fn run(&self) -> Result<Process, String> {
+        self.run_until("database system is ready to accept connections")
+    }
+
+    fn run_until(&self, ready: &str) -> Result<Process, String> {
         let on = |on: bool| if on { "on" } else { "off" }.to_owned();
         let mut settings = vec![
             ("listen_addresses".to_owned(), "127.0.0.1".to_owned()),
@@ -156,7 +160,7 @@ impl PostgresServer {
             .arg("-D")
             .arg(self.data());
         command.args(settings.iter().flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]));
-        Process::start_guarded(&mut command, "database system is ready to accept connections", END, self.folder.path())
+        Process::start_guarded(&mut command, ready, END, self.folder.path())
     }
 
     fn data(&self) -> PathBuf {
@@ -277,6 +281,22 @@ impl PostgresServer {
     pub fn restart(&mut self) {
         self.stop();
         self.process = Some(self.run().unwrap_or_else(|error| panic!("{error}")));
+    }
+}
+
+impl PostgresServer {
+    /// Starts it again as a standby that follows nobody; `pg_promote()` makes it what it was.
+    ///
+    /// # Panics
+    /// If it does not begin.
+    pub fn demote(&mut self) {
+        self.stop();
+        fs::write(self.data().join("standby.signal"), "").unwrap_or_else(|error| panic!("it cannot be made a standby: {error}"));
+        if let Some((user, group)) = other_user() {
+            chown(self.data().join("standby.signal"), Some(user), Some(group)).unwrap_or_else(|error| panic!("nor given away: {error}"));
+        }
+        let standby = self.run_until("database system is ready to accept read-only connections");
+        self.process = Some(standby.unwrap_or_else(|error| panic!("{error}")));
     }
 }
 

@@ -13,11 +13,11 @@ use tokio_postgres::Row;
 const PUT: &str = "INSERT INTO steadfast.callbacks (key, revision, shard, ended_at, target, attempt, next_at, attempts, reason, failure)
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::int[], $4::timestamptz[], $5::text[], $6::int[], $7::timestamptz[], $8::int[], $9::text[],
   $10::bytea[])
-ON CONFLICT (key, revision) DO UPDATE SET shard = EXCLUDED.shard, ended_at = EXCLUDED.ended_at, target = EXCLUDED.target,
+WHERE steadfast.begun() ON CONFLICT (key, revision) DO UPDATE SET shard = EXCLUDED.shard, ended_at = EXCLUDED.ended_at, target = EXCLUDED.target,
   attempt = EXCLUDED.attempt, next_at = EXCLUDED.next_at, attempts = EXCLUDED.attempts, reason = EXCLUDED.reason, failure = EXCLUDED.failure";
 
 const REMOVE: &str = "DELETE FROM steadfast.callbacks c USING unnest($1::text[], $2::bigint[]) AS g(key, revision)
-WHERE c.key = g.key AND c.revision = g.revision";
+WHERE c.key = g.key AND c.revision = g.revision AND steadfast.begun()";
 
 pub(crate) const COUNT: &str = "SELECT count(*) AS callbacks FROM steadfast.callbacks WHERE shard = $1";
 

@@ -9,7 +9,7 @@ use steadfast_store::{Batch, Definition};
 use tokio_postgres::Row;
 
 const KEEP: &str = "INSERT INTO steadfast.definitions (hash, workflow, text, kept_at)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) ON CONFLICT DO NOTHING";
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) WHERE steadfast.begun() ON CONFLICT DO NOTHING";
 
 pub(crate) const LIST: &str = "SELECT * FROM steadfast.definitions ORDER BY kept_at, hash";
 

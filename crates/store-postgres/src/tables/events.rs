@@ -17,10 +17,10 @@ FROM unnest($1::text[], $2::bigint[], $3::text[], $4::jsonb[], $5::timestamptz[]
   $11::int[], $12::bigint[], $13::text[], $14::bytea[], $15::bytea[])
   AS e(workflow_id, sequence, event_type, payload, occurred_at, attempt_number, backoff_delay_ms, failure_reason, epoch, subject, shard, back,
   encoding, payload_bytes, body)
-JOIN steadfast.shards s ON s.id = e.shard";
+JOIN steadfast.shards s ON s.id = e.shard WHERE steadfast.begun()";
 
 const FORGET: &str = "DELETE FROM steadfast.workflow_events e USING unnest($1::text[], $2::bigint[]) AS f(workflow_id, before)
-WHERE e.workflow_id = f.workflow_id AND e.sequence < f.before";
+WHERE e.workflow_id = f.workflow_id AND e.sequence < f.before AND steadfast.begun()";
 
 /// What is left of a run that is being removed is no journal.
 pub(crate) const JOURNAL: &str =

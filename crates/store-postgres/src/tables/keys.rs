@@ -12,11 +12,11 @@ use tokio_postgres::Row;
 const PUT: &str = "INSERT INTO steadfast.keys (key, shard, revision, owner, expires_at, ended_at, ended_below, was_deleted, value, encoding, value_bytes, body)
 SELECT * FROM unnest($1::text[], $2::int[], $3::bigint[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[], $8::bool[],
   $9::jsonb[], $10::text[], $11::bytea[], $12::bytea[])
-ON CONFLICT (key) DO UPDATE SET shard = EXCLUDED.shard, revision = EXCLUDED.revision, owner = EXCLUDED.owner, expires_at = EXCLUDED.expires_at,
+WHERE steadfast.begun() ON CONFLICT (key) DO UPDATE SET shard = EXCLUDED.shard, revision = EXCLUDED.revision, owner = EXCLUDED.owner, expires_at = EXCLUDED.expires_at,
   ended_at = EXCLUDED.ended_at, ended_below = EXCLUDED.ended_below, was_deleted = EXCLUDED.was_deleted, value = EXCLUDED.value,
   encoding = EXCLUDED.encoding, value_bytes = EXCLUDED.value_bytes, body = EXCLUDED.body";
 
-const REMOVE: &str = "DELETE FROM steadfast.keys WHERE key = ANY ($1)";
+const REMOVE: &str = "DELETE FROM steadfast.keys WHERE key = ANY ($1) AND steadfast.begun()";
 
 pub(crate) const GET: &str = "SELECT key, shard, ended_at, ended_below, was_deleted, encoding, value_bytes, body FROM steadfast.keys WHERE key = ANY ($1) ORDER BY key";
 

@@ -12,15 +12,14 @@ use tokio_postgres::Row;
 const PUT: &str = "INSERT INTO steadfast.letters (home, seq, shard, about, detail, tenant, class, code, message, failure, added_at)
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bytea[],
   $11::timestamptz[])
-ON CONFLICT (home, seq) DO UPDATE SET shard = EXCLUDED.shard, about = EXCLUDED.about, detail = EXCLUDED.detail, tenant = EXCLUDED.tenant,
+WHERE steadfast.begun() ON CONFLICT (home, seq) DO UPDATE SET shard = EXCLUDED.shard, about = EXCLUDED.about, detail = EXCLUDED.detail, tenant = EXCLUDED.tenant,
   class = EXCLUDED.class, code = EXCLUDED.code, message = EXCLUDED.message, failure = EXCLUDED.failure, added_at = EXCLUDED.added_at";
 
 const FAIL: &str = "UPDATE steadfast.letters l SET class = g.class, code = g.code, message = g.message, failure = g.failure
 FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bytea[]) AS g(home, seq, class, code, message, failure)
-WHERE l.home = g.home AND l.seq = g.seq";
+WHERE l.home = g.home AND l.seq = g.seq AND steadfast.begun()";
 
-const REMOVE: &str =
-    "DELETE FROM steadfast.letters l USING unnest($1::text[], $2::bigint[]) AS g(home, seq) WHERE l.home = g.home AND l.seq = g.seq";
+const REMOVE: &str = "DELETE FROM steadfast.letters l USING unnest($1::text[], $2::bigint[]) AS g(home, seq) WHERE l.home = g.home AND l.seq = g.seq AND steadfast.begun()";
 
 pub(crate) const GET: &str = "SELECT * FROM steadfast.letters WHERE home = $1 AND seq = $2";
 

@@ -11,10 +11,10 @@ use tokio_postgres::Row;
 const PUT: &str = "INSERT INTO steadfast.locks (tenant, shard, plan_id, task, epoch, fence, lease_us, expires_at, since, waiting)
 SELECT * FROM unnest($1::text[], $2::int[], $3::text[], $4::text[], $5::int[], $6::bigint[], $7::bigint[], $8::timestamptz[], $9::timestamptz[],
   $10::int[])
-ON CONFLICT (tenant) DO UPDATE SET shard = EXCLUDED.shard, plan_id = EXCLUDED.plan_id, task = EXCLUDED.task, epoch = EXCLUDED.epoch,
+WHERE steadfast.begun() ON CONFLICT (tenant) DO UPDATE SET shard = EXCLUDED.shard, plan_id = EXCLUDED.plan_id, task = EXCLUDED.task, epoch = EXCLUDED.epoch,
   fence = EXCLUDED.fence, lease_us = EXCLUDED.lease_us, expires_at = EXCLUDED.expires_at, since = EXCLUDED.since, waiting = EXCLUDED.waiting";
 
-const REMOVE: &str = "DELETE FROM steadfast.locks WHERE tenant = ANY ($1)";
+const REMOVE: &str = "DELETE FROM steadfast.locks WHERE tenant = ANY ($1) AND steadfast.begun()";
 
 pub(crate) const GET: &str = "SELECT * FROM steadfast.locks WHERE tenant = ANY ($1) ORDER BY tenant";
 

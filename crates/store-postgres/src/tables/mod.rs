@@ -37,8 +37,9 @@ pub(crate) type Read<T> = Result<T, Wrong>;
 pub(crate) struct Steps<'a>(pub(crate) Vec<Step<'a>>);
 
 impl<'a> Steps<'a> {
-    /// Adds one.
+    /// Adds one. It does something only in a transaction that has begun.
     fn add<const N: usize>(&mut self, sql: &'static str, params: [Param<'a>; N]) {
+        debug_assert!(sql.contains("steadfast.begun()"), "{sql}");
         self.0.push(Step { sql, params: params.into() });
     }
 }
@@ -91,7 +92,7 @@ fn small_if(row: &Row, column: &str) -> Read<Option<u32>> {
     Ok(get::<Option<i32>>(row, column)?.map(i32::cast_unsigned))
 }
 
-fn time(row: &Row, column: &str) -> Read<Timestamp> {
+pub(crate) fn time(row: &Row, column: &str) -> Read<Timestamp> {
     get::<At>(row, column).map(|At(time)| time)
 }
 

@@ -8,10 +8,10 @@ use tokio_postgres::Row;
 
 const ADD: &str = "INSERT INTO steadfast.outbox (from_id, seq, shard, to_id, kind, body)
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::int[], $4::text[], $5::text[], $6::bytea[])
-ON CONFLICT (from_id, seq) DO UPDATE SET shard = EXCLUDED.shard, to_id = EXCLUDED.to_id, kind = EXCLUDED.kind, body = EXCLUDED.body";
+WHERE steadfast.begun() ON CONFLICT (from_id, seq) DO UPDATE SET shard = EXCLUDED.shard, to_id = EXCLUDED.to_id, kind = EXCLUDED.kind, body = EXCLUDED.body";
 
 const SETTLE: &str = "DELETE FROM steadfast.outbox o USING unnest($1::text[], $2::bigint[]) AS g(from_id, seq)
-WHERE o.from_id = g.from_id AND o.seq = g.seq";
+WHERE o.from_id = g.from_id AND o.seq = g.seq AND steadfast.begun()";
 
 pub(crate) const LIST: &str = "SELECT from_id, seq, to_id, kind, body FROM steadfast.outbox
 WHERE shard = $1 AND (from_id, seq) > ($2, $3) ORDER BY from_id, seq LIMIT $4";

@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 
 const PUT: &str = "INSERT INTO steadfast.plans (plan_id, shard, definition, status, why, created_at, started_at, ended_at)
 SELECT * FROM unnest($1::text[], $2::int[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::timestamptz[])
-ON CONFLICT (plan_id) DO UPDATE SET shard = EXCLUDED.shard, definition = EXCLUDED.definition, status = EXCLUDED.status, why = EXCLUDED.why,
+WHERE steadfast.begun() ON CONFLICT (plan_id) DO UPDATE SET shard = EXCLUDED.shard, definition = EXCLUDED.definition, status = EXCLUDED.status, why = EXCLUDED.why,
   created_at = EXCLUDED.created_at, started_at = EXCLUDED.started_at, ended_at = EXCLUDED.ended_at";
 
 pub(crate) const GET: &str = "SELECT * FROM steadfast.plans WHERE plan_id = $1";

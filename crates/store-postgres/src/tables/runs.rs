@@ -12,7 +12,7 @@ const PUT: &str = "INSERT INTO steadfast.workflow_state (workflow_id, status, wo
   plan_id, task_status, stage, completed_stages, checkpoint_stage, pause_requested, begun_at)
 SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[], $8::timestamptz[], $9::int[],
   $10::text[], $11::text[], $12::text[], $13::int[], $14::int[], $15::int[], $16::bool[], $17::timestamptz[])
-ON CONFLICT (workflow_id) DO UPDATE SET status = EXCLUDED.status, workflow = EXCLUDED.workflow, tenant = EXCLUDED.tenant,
+WHERE steadfast.begun() ON CONFLICT (workflow_id) DO UPDATE SET status = EXCLUDED.status, workflow = EXCLUDED.workflow, tenant = EXCLUDED.tenant,
   wait_reason = EXCLUDED.wait_reason, note = EXCLUDED.note, started_at = EXCLUDED.started_at, ended_at = EXCLUDED.ended_at,
   shard = EXCLUDED.shard, recover = EXCLUDED.recover, plan_id = EXCLUDED.plan_id, task_status = EXCLUDED.task_status, stage = EXCLUDED.stage,
   completed_stages = EXCLUDED.completed_stages, checkpoint_stage = EXCLUDED.checkpoint_stage, pause_requested = EXCLUDED.pause_requested,

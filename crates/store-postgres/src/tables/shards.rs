@@ -1,19 +1,30 @@
 //! `shards`: who may write, and how far each has come.
 
 use super::{Read, Steps, all, column, count, integer};
+use crate::migrate;
 use crate::session::param;
 use std::collections::BTreeMap;
 use steadfast_store::{Batch, Fence, Head, ShardId};
 use tokio_postgres::Row;
 
-const FENCE: &str = "SELECT steadfast.fence($1, $2, $3, $4, $5, $6)";
+const FENCE: &str = "SELECT steadfast.fence($1, $2, $3, $4, $5, $6, $7) WHERE steadfast.begun()";
 
-/// A shard that is written without a claim of this store, as far as the term is right.
-pub(crate) const ADOPT: &str = "UPDATE steadfast.shards s SET writer = $1 FROM unnest($2::int[], $3::bigint[]) AS f(id, term)
-WHERE s.id = f.id AND s.term = f.term";
+/// A shard that is written without a claim of this store, as far as the term is right. Rows are locked in the order in which commits do.
+pub(crate) const ADOPT: &str = "WITH ours AS (
+  SELECT s.id FROM steadfast.shards s JOIN unnest($2::int[], $3::bigint[]) AS f(id, term) ON s.id = f.id AND s.term = f.term
+  ORDER BY s.id FOR NO KEY UPDATE OF s
+)
+UPDATE steadfast.shards s SET writer = $1 FROM ours WHERE s.id = ours.id";
 
-pub(crate) const CLAIM: &str = "INSERT INTO steadfast.shards AS s (id, term, writer) VALUES ($2, 1, $1)
-ON CONFLICT (id) DO UPDATE SET term = s.term + 1, writer = $1 RETURNING term, seq";
+/// What a claim is based on, and by when it has to be there.
+pub(crate) const BEFORE_CLAIM: &str =
+    "SELECT term, seq, clock_timestamp() + $2::bigint * interval '1 ms' AS until FROM steadfast.shards WHERE id = $1";
+
+/// One that is claimed for the first time and was not made with the database.
+pub(crate) const MAKE: &str = "INSERT INTO steadfast.shards (id) VALUES ($1) ON CONFLICT DO NOTHING";
+
+pub(crate) const CLAIM: &str = "UPDATE steadfast.shards SET term = term + 1, writer = $1
+WHERE id = $2 AND term = $3 AND clock_timestamp() <= $4 RETURNING term, seq";
 
 pub(crate) const HEAD: &str = "SELECT term, seq FROM steadfast.shards WHERE id = $1";
 
@@ -33,7 +44,7 @@ pub(crate) fn fence<'a>(batches: &'a [Batch], writer: &'a str, steps: &mut Steps
     let of = |value: fn(&Fence) -> u64| column(&moves, |m| m.fence.as_ref().map(|fence| integer(value(fence))));
     let (terms, afters, uptos) = (of(|fence| fence.term), of(|fence| fence.after), of(|fence| fence.upto));
     let (ids, events) = (column(&moves, |m| m.shard.cast_signed()), column(&moves, |m| m.events));
-    steps.add(FENCE, [param(writer), param(ids), param(terms), param(afters), param(uptos), param(events)]);
+    steps.add(FENCE, [param(migrate::known()), param(writer), param(ids), param(terms), param(afters), param(uptos), param(events)]);
 }
 
 /// Fences of a shard that follow on from each other are one.

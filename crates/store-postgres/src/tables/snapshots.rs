@@ -8,9 +8,9 @@ use tokio_postgres::Row;
 
 const PUT: &str = "INSERT INTO steadfast.snapshots (workflow_id, sequence, fold, state)
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::int[], $4::bytea[])
-ON CONFLICT (workflow_id) DO UPDATE SET sequence = EXCLUDED.sequence, fold = EXCLUDED.fold, state = EXCLUDED.state";
+WHERE steadfast.begun() ON CONFLICT (workflow_id) DO UPDATE SET sequence = EXCLUDED.sequence, fold = EXCLUDED.fold, state = EXCLUDED.state";
 
-const FORGET: &str = "DELETE FROM steadfast.snapshots WHERE workflow_id = ANY ($1)";
+const FORGET: &str = "DELETE FROM steadfast.snapshots WHERE workflow_id = ANY ($1) AND steadfast.begun()";
 
 pub(crate) const GET: &str = "SELECT * FROM steadfast.snapshots WHERE workflow_id = $1";
 

@@ -41,15 +41,14 @@ ORDER BY f.nth";
 
 pub(crate) const HALF: &str = "SELECT workflow_id FROM steadfast.swept WHERE shard = $1 ORDER BY workflow_id";
 
-const RUNS: &str = "DELETE FROM steadfast.workflow_state WHERE workflow_id = ANY ($1)";
-const PLANS: &str = "DELETE FROM steadfast.plans WHERE plan_id = ANY ($1)";
-const TIMERS: &str = "DELETE FROM steadfast.timers WHERE workflow_id = ANY ($1)";
-const SNAPSHOTS: &str = "DELETE FROM steadfast.snapshots WHERE workflow_id = ANY ($1)";
+const RUNS: &str = "DELETE FROM steadfast.workflow_state WHERE workflow_id = ANY ($1) AND steadfast.begun()";
+const PLANS: &str = "DELETE FROM steadfast.plans WHERE plan_id = ANY ($1) AND steadfast.begun()";
+const TIMERS: &str = "DELETE FROM steadfast.timers WHERE workflow_id = ANY ($1) AND steadfast.begun()";
+const SNAPSHOTS: &str = "DELETE FROM steadfast.snapshots WHERE workflow_id = ANY ($1) AND steadfast.begun()";
 const EVENTS: &str = "DELETE FROM steadfast.workflow_events e USING unnest($1::text[], $2::bigint[]) AS f(id, upto)
-WHERE e.workflow_id = f.id AND e.sequence <= f.upto";
-const BEGUN: &str =
-    "INSERT INTO steadfast.swept (workflow_id, shard) SELECT id, $2 FROM unnest($1::text[]) AS f(id) ON CONFLICT DO NOTHING";
-const DONE: &str = "DELETE FROM steadfast.swept WHERE workflow_id = ANY ($1)";
+WHERE e.workflow_id = f.id AND e.sequence <= f.upto AND steadfast.begun()";
+const BEGUN: &str = "INSERT INTO steadfast.swept (workflow_id, shard) SELECT id, $2 FROM unnest($1::text[]) AS f(id) WHERE steadfast.begun() ON CONFLICT DO NOTHING";
+const DONE: &str = "DELETE FROM steadfast.swept WHERE workflow_id = ANY ($1) AND steadfast.begun()";
 
 /// What was found of one that is to be removed.
 pub(crate) struct Found {

@@ -11,10 +11,10 @@ use tokio_postgres::Row;
 
 const ARM: &str = "INSERT INTO steadfast.timers (workflow_id, name_key, name, shard, due_at, rank, revision)
 SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::timestamptz[], $6::int[], $7::bigint[])
-ON CONFLICT (workflow_id, name_key) DO UPDATE SET shard = EXCLUDED.shard, due_at = EXCLUDED.due_at, revision = EXCLUDED.revision";
+WHERE steadfast.begun() ON CONFLICT (workflow_id, name_key) DO UPDATE SET shard = EXCLUDED.shard, due_at = EXCLUDED.due_at, revision = EXCLUDED.revision";
 
 const DISARM: &str = "DELETE FROM steadfast.timers t USING unnest($1::text[], $2::text[]) AS g(workflow_id, name_key)
-WHERE t.workflow_id = g.workflow_id AND t.name_key = g.name_key";
+WHERE t.workflow_id = g.workflow_id AND t.name_key = g.name_key AND steadfast.begun()";
 
 /// The longest name that stands in an index as it is.
 const NAME_MAX: usize = 500;

@@ -1,6 +1,6 @@
 //! Several shards, and several instances that share them.
 
-use crate::fixture::{Database, Holder, event, seqs};
+use crate::fixture::{Database, Holder, event, seqs, until};
 use futures_util::future::{join, join_all};
 use steadfast_store::{Batch, Error, Fence, Head, Position, Store};
 
@@ -37,6 +37,49 @@ async fn a_batch_that_the_database_refuses_fails_alone() {
     assert!(matches!(outcomes[3], Err(Error::Gap { shard: 0, after: 1 })), "what was built on it fails with it");
     assert_eq!(seqs(&store, "fine").await, 2);
     assert_eq!(store.commits(), 2);
+}
+
+/// What would go wrong with each of them is not tried with each of them.
+#[tokio::test]
+async fn trouble_that_no_batch_is_the_reason_of_is_met_once() {
+    let database = Database::new();
+    let store = database.open().await;
+    database.psql(
+        "CREATE SEQUENCE tries;
+         CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+           PERFORM nextval('tries'); RAISE EXCEPTION 'no' USING ERRCODE = '53200'; END $$;
+         CREATE TRIGGER fail BEFORE INSERT ON steadfast.workflow_events EXECUTE FUNCTION fail()",
+    );
+    let mut holder = Holder::claim(&store, 0).await;
+    let outcomes = join_all((0..50).map(|_| holder.send("a"))).await;
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Error::Unavailable { .. }))), "{outcomes:?}");
+    assert_eq!(database.psql("SELECT last_value FROM tries"), "1");
+}
+
+/// Who takes shards over, and who begins to write some, locks them in the order in which commits do.
+#[tokio::test]
+async fn shards_are_adopted_in_the_order_of_their_ids() {
+    let database = Database::new();
+    let (here, there) = (database.open().await, database.open().await);
+    let mut fences = vec![];
+    for shard in (1..=40).rev() {
+        let head = here.claim(shard).await.unwrap();
+        fences.push(Fence { shard, term: head.term, after: head.seq, upto: head.seq + 1 });
+    }
+    let mut other = database.client().await;
+    loop {
+        let first = other.transaction().await.unwrap();
+        first.query("SELECT FROM steadfast.shards WHERE id = 1 FOR UPDATE", &[]).await.unwrap();
+        let batch = tokio::spawn(there.commit(Batch { fences: fences.clone(), ..Batch::default() }));
+        until("it waits for the first shard", async || database.connections("wait_event_type = 'Lock'") == 1).await;
+        let free = "SELECT count(*) FROM (SELECT FROM steadfast.shards WHERE id > 1 FOR UPDATE SKIP LOCKED) AS free";
+        assert_eq!(database.psql(free), "62");
+        first.rollback().await.unwrap();
+        match batch.await.unwrap() {
+            Ok(()) => return,
+            Err(error) => assert!(error.to_string().contains("somebody else has locked"), "{error}"), // it has waited for too long
+        }
+    }
 }
 
 /// Those that wait for a commit share the next one.
@@ -86,8 +129,10 @@ async fn what_another_connection_sends_is_refused() {
     let store = database.open().await;
     Holder::claim(&store, 0).await.send("a").await.unwrap();
     let fence = |writer: &str| {
-        let call = format!("SELECT steadfast.fence({writer}, ARRAY[0], ARRAY[1], ARRAY[1], ARRAY[2], ARRAY[0])");
-        database.server.try_psql(&database.name, &format!("BEGIN; {call}; ROLLBACK"))
+        let call = format!("SELECT steadfast.fence(9, {writer}, ARRAY[0], ARRAY[1], ARRAY[1], ARRAY[2], ARRAY[0])");
+        database
+            .server
+            .try_psql(&database.name, &format!("BEGIN; SET LOCAL steadfast.transaction = 'begun'; {call}; ROLLBACK"))
     };
     let error = fence("'somebody'").unwrap_err();
     assert!(error.contains("written by another connection"), "{error}");

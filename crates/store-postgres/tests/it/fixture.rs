@@ -7,7 +7,7 @@ use steadfast_kernel::run::Recover;
 use steadfast_kernel::{EntityId, Held, KeyName, Payload, Record, RunId, Seq, Status, Timestamp, WorkflowName};
 use steadfast_store::{Append, Batch, Commit, Error, Fence, Head, KeyRow, RunRow, ShardId, Store};
 use steadfast_store_postgres::{Postgres, Settings};
-use steadfast_test_servers::PostgresServer;
+use steadfast_test_servers::{PostgresServer, Proxy};
 
 /// A database of its own on the shared server.
 pub(crate) struct Database {
@@ -30,6 +30,35 @@ impl Database {
         Postgres::open(self.settings()).await.unwrap()
     }
 
+    /// Somebody else who uses the database.
+    pub(crate) async fn client(&self) -> tokio_postgres::Client {
+        let (client, speaking) = tokio_postgres::connect(&self.server.url(&self.name), tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(speaking);
+        client
+    }
+
+    /// From now on whoever reads that table waits, but for no lock, until it is [opened](Self::open_tables).
+    pub(crate) fn close_table(&self, table: &str) {
+        self.psql(&format!(
+            "CREATE TABLE gate ();
+             CREATE FUNCTION pass() RETURNS integer LANGUAGE plpgsql AS $$ BEGIN
+               WHILE NOT EXISTS (SELECT FROM public.gate) LOOP PERFORM pg_sleep(0.01); END LOOP; RETURN 1; END $$;
+             ALTER TABLE steadfast.{table} RENAME TO {table}_behind;
+             CREATE VIEW steadfast.{table} AS SELECT t.* FROM (SELECT public.pass() AS one OFFSET 0) AS gate
+             LEFT JOIN steadfast.{table}_behind t ON gate.one = 1 OFFSET 0"
+        ));
+    }
+
+    pub(crate) fn open_tables(&self) {
+        self.psql("INSERT INTO gate DEFAULT VALUES");
+    }
+
+    /// How many of the connections of stores are in such a state.
+    pub(crate) fn connections(&self, clause: &str) -> usize {
+        let count = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'steadfast%'";
+        self.psql(&format!("{count} AND {clause}")).parse().unwrap()
+    }
+
     pub(crate) fn psql(&self, sql: &str) -> String {
         self.server.psql(&self.name, sql)
     }
@@ -39,6 +68,15 @@ impl Database {
 pub(crate) fn settings(url: String) -> Settings {
     let connect_timeout = Duration::from_secs(60);
     Settings { connections_max: 3, connect_timeout, ..Settings::new(url) }
+}
+
+/// The database behind a proxy.
+pub(crate) fn behind(proxy: &Proxy, database: &Database) -> Settings {
+    let url = database
+        .server
+        .url(&database.name)
+        .replace(&format!(":{}/", database.server.port()), &format!(":{}/", proxy.port()));
+    settings(url)
 }
 
 pub(crate) fn run(id: &str) -> RunId {

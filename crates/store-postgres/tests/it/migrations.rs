@@ -1,6 +1,6 @@
 //! The schema is made once, and what it must not be is refused.
 
-use crate::fixture::{Database, Holder, seqs};
+use crate::fixture::{Database, Holder, seqs, until};
 use futures_util::future::join_all;
 use steadfast_store::{Error, Store};
 use steadfast_store_postgres::{Postgres, Settings};
@@ -9,7 +9,8 @@ use steadfast_store_postgres::{Postgres, Settings};
 async fn instances_that_start_at_once_make_one_schema() {
     let database = Database::new();
     let stores = join_all((0..4).map(|_| database.open())).await;
-    assert_eq!(database.psql("SELECT version, name FROM steadfast.migrations"), "1|tables");
+    assert_eq!(database.psql("SELECT version, name FROM steadfast.migrations WHERE version < 3 ORDER BY version"), "1|tables\n2|fence");
+    assert_eq!(database.psql("SELECT count(*) = max(version) FROM steadfast.migrations"), "t");
     let claims = join_all(stores.iter().map(|store| store.claim(3))).await;
     let mut terms: Vec<_> = claims.into_iter().map(|head| head.unwrap().term).collect();
     terms.sort_unstable();
@@ -25,18 +26,47 @@ async fn the_number_of_shards_is_decided_once() {
     assert_eq!(database.psql("SELECT count(*) FROM steadfast.shards"), "8");
 }
 
+/// The version that this program knows.
+fn known(database: &Database) -> u32 {
+    database.psql("SELECT max(version) FROM steadfast.migrations").parse().unwrap()
+}
+
+/// A newer program applies another one.
+fn apply(database: &Database, version: u32, compatible_from: u32) {
+    database.psql(&format!("INSERT INTO steadfast.migrations VALUES ({version}, 'later', 'x', {compatible_from})"));
+}
+
 #[tokio::test]
 async fn a_newer_schema_is_used_if_it_says_so_and_refused_if_not() {
     let database = Database::new();
     Holder::claim(&database.open().await, 0).await.send("a").await.unwrap();
-    database.psql("INSERT INTO steadfast.migrations VALUES (2, 'later', 'x', 1)");
+    let ours = known(&database);
+    apply(&database, ours + 1, ours);
     let store = database.open().await;
     assert_eq!(seqs(&store, "a").await, 1);
-    database.psql("INSERT INTO steadfast.migrations VALUES (3, 'much later', 'x', 2)");
+    apply(&database, ours + 2, ours + 1);
     let error = Postgres::open(database.settings()).await.unwrap_err();
-    assert!(matches!(error, Error::Newer { found: 3, known: 1, .. }), "{error:?}");
+    assert!(matches!(error, Error::Newer { found, known, .. } if (found, known) == (ours + 2, ours)), "{error:?}");
     assert!(!error.is_retryable());
     assert_eq!(database.psql("SELECT count(*) FROM steadfast.workflow_events"), "1", "it was left as it is");
+}
+
+/// An instance that runs while a newer program makes the schema something that it does not know writes nothing more.
+#[tokio::test]
+async fn an_instance_that_has_become_too_old_is_stopped() {
+    let database = Database::new();
+    let store = database.open().await;
+    let mut holder = Holder::claim(&store, 0).await;
+    holder.send("a").await.unwrap();
+    let ours = known(&database);
+    apply(&database, ours + 1, ours);
+    holder.send("a").await.unwrap();
+    apply(&database, ours + 2, ours + 1);
+    let error = holder.fail("a").await;
+    assert!(matches!(error, Error::Newer { found, known, .. } if (found, known) == (ours + 2, ours)), "{error:?}");
+    database.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'steadfast writer%' AND datname = current_database()");
+    until("it finds out when it connects, too", async || matches!(store.claim(0).await, Err(Error::Newer { .. }))).await;
+    assert_eq!(database.psql("SELECT count(*) FROM steadfast.workflow_events"), "2");
 }
 
 /// A newer program adds columns while this one goes on.
@@ -59,7 +89,7 @@ async fn columns_may_be_added_while_a_store_is_open() {
 async fn a_schema_that_was_changed_is_refused() {
     let database = Database::new();
     drop(database.open().await);
-    for change in ["UPDATE steadfast.migrations SET checksum = 'x'", "UPDATE steadfast.migrations SET version = 2"] {
+    for change in ["UPDATE steadfast.migrations SET checksum = 'x'", "UPDATE steadfast.migrations SET version = version + 10"] {
         database.psql(change);
         let error = Postgres::open(database.settings()).await.unwrap_err();
         assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
@@ -75,4 +105,26 @@ async fn a_user_without_rights_is_told_what_to_do() {
     let url = database.server.url(name).replace("postgres@", &format!("{name}_guest@"));
     let error = Postgres::open(Settings::new(url)).await.unwrap_err();
     assert!(error.to_string().contains("right to create a schema"), "{error}");
+}
+
+/// Somebody may have made the schema for a user who may make none.
+#[tokio::test]
+async fn a_schema_that_is_there_needs_no_right_to_create_one() {
+    let database = Database::new();
+    let (name, user) = (&database.name, format!("{}_owner", database.name));
+    database.psql(&format!(
+        "CREATE ROLE {user} LOGIN; REVOKE CREATE ON DATABASE {name} FROM PUBLIC; CREATE SCHEMA steadfast AUTHORIZATION {user}"
+    ));
+    let url = database.server.url(name).replace("postgres@", &format!("{user}@"));
+    let store = Postgres::open(crate::fixture::settings(url)).await.unwrap();
+    Holder::claim(&store, 0).await.send("a").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_have_every_text_is_refused() {
+    let database = Database::new();
+    let name = format!("{}_latin", database.name);
+    database.psql(&format!("CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE_PROVIDER libc LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"));
+    let error = Postgres::open(crate::fixture::settings(database.server.url(&name))).await.unwrap_err();
+    assert!(matches!(error, Error::Foreign { .. }) && error.to_string().contains("LATIN1"), "{error}");
 }

@@ -1,11 +1,11 @@
 //! A server that goes and comes back, is full, may not be written, or has no room for us.
 
-use crate::fixture::{Database, Holder, seqs, settings, until};
+use crate::fixture::{Database, Holder, behind, seqs, settings, until};
 use futures_util::FutureExt;
 use std::time::Duration;
 use steadfast_store::{Error, Store};
 use steadfast_store_postgres::{Postgres, Settings};
-use steadfast_test_servers::{PostgresOptions, PostgresServer};
+use steadfast_test_servers::{PostgresOptions, PostgresServer, Proxy};
 
 /// What was acknowledged is there after a crash of the server, and the store goes on by itself.
 #[tokio::test]
@@ -110,6 +110,98 @@ async fn a_call_that_is_dropped_leaves_nothing_open() {
     }
     store.head(0).await.unwrap();
     assert_eq!(seqs(&store, "a").await, 20);
-    let open = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'";
-    assert_eq!(database.psql(open), "0");
+    assert_eq!(database.connections("state LIKE 'idle in transaction%'"), 0);
+}
+
+/// Patient enough for nothing to end by itself.
+async fn open_patiently(database: &Database) -> Postgres {
+    let statement_timeout = Duration::from_secs(600);
+    Postgres::open(Settings { statement_timeout, ..database.settings() }).await.unwrap()
+}
+
+const READING: &str = "state = 'active' AND application_name = 'steadfast reader'";
+
+/// Whoever leaves takes the query along; there are never more connections than were allowed, and others can use them at once.
+#[tokio::test]
+async fn a_read_that_is_dropped_is_ended_on_the_server() {
+    let database = Database::new();
+    let store = open_patiently(&database).await;
+    database.close_table("workflow_state");
+    for _ in 0..3 {
+        let reads = [(); 4].map(|()| {
+            let store = store.clone();
+            tokio::spawn(async move { store.run(&crate::fixture::run("a")).await })
+        });
+        until("two read, and two wait for them", async || database.connections(READING) == 2).await;
+        reads.iter().for_each(tokio::task::JoinHandle::abort);
+        until("nobody reads", async || database.connections(READING) == 0).await;
+        assert_eq!(seqs(&store, "a").await, 0);
+    }
+    until("no more are left than were allowed", async || database.connections("true") <= 3).await;
+}
+
+/// Those who look at lists do not stop the work.
+#[tokio::test]
+async fn lists_do_not_have_all_connections() {
+    let database = Database::new();
+    let store = open_patiently(&database).await;
+    database.close_table("workflow_state");
+    let lists = [(); 4].map(|()| {
+        let store = store.clone();
+        tokio::spawn(async move { store.runs(&Default::default(), None, 9).await })
+    });
+    until("one is read, and the others wait", async || database.connections(READING) == 1).await;
+    assert_eq!(seqs(&store, "a").await, 0);
+    assert_eq!(database.connections(READING), 1, "work went by it");
+    database.open_tables();
+    for list in lists {
+        assert_eq!(list.await.unwrap().unwrap(), []);
+    }
+}
+
+/// Whoever waits already is told by the first try that the server is away.
+#[tokio::test]
+async fn those_in_line_share_an_outage() {
+    let database = Database::new();
+    let proxy = Proxy::before(database.server.port());
+    let store = Postgres::open(behind(&proxy, &database)).await.unwrap();
+    proxy.refuse(true);
+    until("the connection is gone", async || store.head(0).await.is_err()).await;
+    let before = proxy.connections();
+    let outcomes = futures_util::future::join_all((0..64).map(|shard| store.head(shard))).await;
+    assert!(outcomes.iter().all(Result::is_err));
+    assert_eq!(proxy.connections() - before, 1);
+    proxy.refuse(false);
+    until("the store is back", async || store.head(0).await.is_ok()).await;
+}
+
+/// A server that is a standby now has what was committed a while ago, and takes nothing.
+#[tokio::test]
+async fn a_standby_is_refused() {
+    let mut server = PostgresServer::start_with(PostgresOptions { fsync: false, ..PostgresOptions::default() });
+    let store = Postgres::open(settings(server.url("postgres"))).await.unwrap();
+    Holder::claim(&store, 0).await.send("a").await.unwrap();
+    server.demote();
+    let error = Postgres::open(settings(server.url("postgres"))).await.unwrap_err();
+    assert!(matches!(error, Error::ReadOnly { .. }), "{error:?}");
+    until("it is known", async || matches!(store.head(0).await, Err(Error::ReadOnly { .. }))).await;
+    assert!(matches!(store.last().await, Err(Error::ReadOnly { .. })));
+    server.psql("postgres", "SELECT pg_promote()");
+    until("the store is back", async || store.head(0).await.is_ok()).await;
+    assert_eq!(seqs(&store, "a").await, 1);
+}
+
+/// What the server says of values stays there.
+#[tokio::test]
+async fn errors_show_no_values() {
+    let database = Database::new();
+    let store = database.open().await;
+    let mut holder = Holder::claim(&store, 0).await;
+    database.psql(
+        "CREATE FUNCTION secret() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+           RAISE EXCEPTION 'no' USING ERRCODE = '53200', DETAIL = 'hush', HINT = 'hush'; END $$;
+         CREATE TRIGGER secret BEFORE INSERT ON steadfast.workflow_events EXECUTE FUNCTION secret()",
+    );
+    let error = holder.fail("a").await;
+    assert!(format!("{error:?}").contains("53200") && !format!("{error:?}").contains("hush"), "{error:?}");
 }

@@ -1,18 +1,11 @@
 //! Commits whose outcome nobody heard: `head` tells what became of them, once and for all.
 
-use crate::fixture::{Database, Holder, seqs, settings, until};
+use crate::fixture::{Database, Holder, batch, behind, entity, new_year, row, run, seqs, until};
 use std::time::Duration;
-use steadfast_store::{Head, Store};
+use steadfast_kernel::Status;
+use steadfast_store::{Batch, Head, RunRow, Store, Sweep};
 use steadfast_store_postgres::{Postgres, Settings};
 use steadfast_test_servers::{Losses, Proxy};
-
-fn behind(proxy: &Proxy, database: &Database) -> Settings {
-    let url = database
-        .server
-        .url(&database.name)
-        .replace(&format!(":{}/", database.server.port()), &format!(":{}/", proxy.port()));
-    settings(url)
-}
 
 /// The server has committed, and its answer vanishes with the connection.
 #[tokio::test]
@@ -121,4 +114,51 @@ async fn what_head_says_after_a_cut_is_final() {
         database.psql("SELECT count(*), max(sequence), max(place) FROM steadfast.workflow_events"),
         format!("{applied}|{applied}|{applied}")
     );
+}
+
+/// A claim that arrives when nobody waits for it any more takes the shard from nobody.
+#[tokio::test]
+async fn a_claim_that_arrives_late_is_not_made() {
+    let database = Database::new();
+    let proxy = Proxy::before(database.server.port());
+    let (statement_timeout, connect_timeout) = (Duration::from_secs(2), Duration::from_secs(10));
+    let store = Postgres::open(Settings { statement_timeout, connect_timeout, ..behind(&proxy, &database) })
+        .await
+        .unwrap();
+    store.claim(1).await.unwrap();
+    let there = database.open().await;
+    let mut holder = Holder::claim(&there, 0).await;
+    proxy.hold_requests();
+    assert!(store.claim(0).await.unwrap_err().is_retryable());
+    proxy.let_go();
+    until("it has arrived", async || database.connections("application_name LIKE 'steadfast writer%'") == 1).await;
+    holder.send("a").await.unwrap();
+    assert_eq!(holder.head.term, there.head(0).await.unwrap().term);
+}
+
+/// The connection breaks after the look and before anything is removed, and somebody else takes the shard. Nothing goes on over another connection.
+#[tokio::test]
+async fn a_sweep_that_is_cut_in_the_middle_removes_nothing() {
+    let database = Database::new();
+    let proxy = Proxy::before(database.server.port());
+    let store = Postgres::open(behind(&proxy, &database)).await.unwrap();
+    let ended = RunRow { status: Status::Completed, recover: None, ended_at: Some(new_year()), ..row("a") };
+    let put = batch(&store, Batch { runs: vec![ended], ..Batch::default() }).await;
+    store.commit(put).await.unwrap();
+    let there = database.open().await;
+    database.close_table("outbox");
+    let sweeping = store.clone();
+    let sweep = tokio::spawn(async move { sweeping.sweep(0, 1, &[Sweep { entity: entity("a"), ended_at: new_year() }]).await });
+    until("it looks", async || database.connections("state = 'active' AND query LIKE '%outbox%'") == 1).await;
+    proxy.hold_answers();
+    database.open_tables();
+    until("it has looked", async || database.connections("state = 'idle in transaction'") == 1).await;
+    database.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'");
+    until("its connection is gone", async || database.connections("state = 'idle in transaction'") == 0).await;
+    assert_eq!(there.claim(0).await.unwrap().term, 2);
+    proxy.let_go();
+    // Nothing of this program moves on meanwhile: it gets the answer and the end of the connection at once.
+    database.psql("SELECT pg_sleep(0.5)");
+    assert!(sweep.await.unwrap().is_err());
+    assert!(there.run(&run("a")).await.unwrap().is_some());
 }
