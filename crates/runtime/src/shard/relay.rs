@@ -80,10 +80,10 @@ impl Shard {
             }
             From::Keeper(fired) => {
                 let (heard, hears) = oneshot::channel();
-                drop(ways.say(Said { envelope, heard })); // nobody hears it if its shard is not here
+                ways.say(Said { envelope, heard });
                 self.state.tasks.push(hears.map(|heard| Done::Asked { fired, heard: heard.is_ok() }).boxed());
             }
-            From::Afar(heard) => drop(ways.say(Said { envelope, heard })),
+            From::Afar(heard) => ways.say(Said { envelope, heard }),
             _ => tracing::error!(to = %envelope.to, "only messages are carried to other shards"),
         }
     }
@@ -141,9 +141,9 @@ async fn say(ways: Weak<Ways>, clock: Arc<dyn Clock>, envelope: Envelope, done: 
     loop {
         let (heard, hears) = oneshot::channel();
         let Some(way) = ways.upgrade() else { std::future::pending().await };
-        let said = way.say(Said { envelope: envelope.clone(), heard });
+        way.say(Said { envelope: envelope.clone(), heard });
         drop(way);
-        if said.is_ok() && hears.await.is_ok() {
+        if hears.await.is_ok() {
             return done;
         }
         clock.sleep(SAID_AGAIN_AFTER).await; // its shard is on its way to somebody, or its store is ill
