@@ -1,15 +1,15 @@
 //! What is held while a request runs or waits, and who waits for it: given back however it ends.
 
-use super::CallOff;
 use super::again::Again;
-use crate::envelope::Body;
+use super::{CallOff, RETRY_AFTER};
+use crate::envelope::{Body, Reply};
 use crate::inbox::{Finish, Inbox, Kind, Settings, Ticket};
 use crate::node::{Connection, Inner, Untaken};
 use bytes::Bytes;
 use hashbrown::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use steadfast_kernel::Failure;
+use steadfast_kernel::{Code, Failure};
 use tokio::time::Instant;
 
 /// Dead letters that wait to be kept, and their bytes: more come only from somebody who means harm, or if nothing can be kept.
@@ -215,23 +215,18 @@ impl Held {
         }
     }
 
-    /// The request is over: all who wait are told. If there is no room for that, it keeps its place until there is, but holds up nobody of its route.
+    /// The request is over: all who wait are told. An answer for which there is no room has a place of its own until there is, and holds up nobody of its route and nobody else who waits. If it
+    /// finds no place, whoever waits is told to ask again.
     pub(super) fn settle(mut self, outcome: Result<Bytes, Failure>) {
         let waiters = self.finish(Finish::of(&outcome)).map(|waiter| {
             let Waiter { connection, number, attempt } = waiter;
             let outcome = outcome.clone().and_then(|answer| fits(answer, connection.payload_bytes_max));
             (connection, Body::Reply(crate::node::reply(number, attempt, outcome)))
         });
-        let mut late: Vec<_> = waiters
-            .filter(|(connection, reply)| connection.outgoing.try_push(reply) == Err(Untaken::Full))
-            .collect();
-        if !late.is_empty() {
-            tokio::spawn(async move {
-                let _held = self;
-                for (connection, reply) in late.drain(..) {
-                    let _it_comes_again_if_it_is_cut = connection.outgoing.push(&reply).await;
-                }
-            });
+        for (connection, reply) in waiters {
+            if connection.outgoing.try_push(&reply) == Err(Untaken::Full) {
+                answer_later(self.node(), connection, reply);
+            }
         }
     }
 
@@ -266,6 +261,21 @@ impl Drop for Held {
             waiter.answer_now(Err(Failure::transient(format!("{} let go of request {}", self.node().name, self.number))));
         }
     }
+}
+
+/// Answers when there is room, if there is a place to wait for that.
+fn answer_later(node: &Arc<Inner>, connection: Arc<Connection>, body: Body) {
+    let Body::Reply(Reply { number, attempt, payload, .. }) = &body else { return };
+    let Some(place) = Place::take(node, Some(&connection), payload.len()) else {
+        let failure = Failure::new(Code::ResourceExhausted, "too many answers wait to be read").retry_after(RETRY_AFTER);
+        let busy = Body::Reply(crate::node::reply(*number, *attempt, Err(failure)));
+        let _it_comes_again_all_the_same = connection.outgoing.push_small(&busy);
+        return;
+    };
+    tokio::spawn(async move {
+        let _it_comes_again_if_it_is_cut = connection.outgoing.push(&body).await;
+        drop(place);
+    });
 }
 
 /// An answer, unless it is longer than it may be: it would be no shorter the next time.

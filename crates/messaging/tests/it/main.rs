@@ -1,6 +1,7 @@
 //! Nodes, wires and the inbox, as their users see them. `MESSAGING_SEED` repeats a run of those that draw lots.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test may panic, and says how to repeat it")]
 
+mod answers;
 mod budget;
 mod bytes;
 mod calls;
