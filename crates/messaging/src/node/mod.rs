@@ -274,7 +274,7 @@ impl Node {
         self.add(name, Routed::Streams(handler));
     }
 
-    /// Gives samples of that route to a handler, one at a time; when too many wait, the newest win.
+    /// Gives samples of that route to a handler, one at a time and for a minute at the most; when too many wait, the newest win.
     ///
     /// # Panics
     /// If that can be no name of a route.

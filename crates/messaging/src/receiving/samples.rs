@@ -2,10 +2,15 @@
 
 use super::route::{Incoming, SampleHandler};
 use crate::newest::Newest;
+use crate::time;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a handler has for one sample: newer ones wait for it.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Samples {
     handler: SampleHandler,
@@ -42,9 +47,12 @@ impl Samples {
                 next
             };
             let Some(sample) = next else { return };
-            let handled = AssertUnwindSafe(async { (self.handler)(sample).await });
-            if handled.catch_unwind().await.is_err() {
-                tracing::warn!("a handler of samples panicked");
+            let ends_at = time::after(TIMEOUT);
+            let handled = AssertUnwindSafe(async { (self.handler)(Incoming { ends_at, ..sample }).await });
+            match tokio::time::timeout_at(ends_at, handled.catch_unwind()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => tracing::warn!("a handler of samples panicked"),
+                Err(_) => tracing::warn!("a handler of samples did not end in time"),
             }
         }
     }

@@ -3,8 +3,10 @@
 use crate::network::{ms, pass, secs, two, until};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::time::Duration;
 use steadfast_messaging::wire::memory::Faults;
 use steadfast_messaging::{Code, Node};
+use tokio::time::Instant;
 
 /// What the handler of a route was given; it takes that long for each.
 fn seen(node: &Node, route: &str, each: u64) -> Arc<Mutex<Vec<u32>>> {
@@ -78,4 +80,26 @@ async fn a_lost_sample_is_not_sent_again_and_a_handler_that_panics_gets_the_next
     a.sample("b", "panics", "").unwrap();
     a.sample("b", "panics", "").unwrap();
     until("both were given to it", || runs.get() == 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_does_not_end_is_dropped_after_a_minute_and_the_newest_follow() {
+    let (_network, a, b) = two(1);
+    let seen: Arc<Mutex<Vec<Duration>>> = Arc::default();
+    let kept = Arc::clone(&seen);
+    b.route_samples("stuck", move |incoming| {
+        kept.lock().push(incoming.left());
+        std::future::pending()
+    });
+    a.sample("b", "stuck", "").unwrap();
+    until("there is a connection", || a.counts().connections == 1).await;
+    let at = Instant::now();
+    for _ in 0..2 {
+        a.sample("b", "stuck", "").unwrap();
+    }
+    pass(secs(59)).await;
+    assert_eq!(seen.lock().len(), 1);
+    until("the second has its turn", || seen.lock().len() == 2).await;
+    assert!((secs(60)..secs(61)).contains(&at.elapsed()), "{:?}", at.elapsed());
+    assert_eq!(*seen.lock(), [secs(60), secs(60)]);
 }
