@@ -199,6 +199,9 @@ impl Store for Postgres {
     }
 
     async fn keys_below(&self, prefix: &str, after: Option<&KeyName>, limit: usize) -> Result<Vec<KeyRow>, Error> {
+        if prefix.contains('\0') {
+            return Ok(Vec::new()); // no name has that, and PostgreSQL has no such text
+        }
         let after = after.map_or("", KeyName::as_str);
         self.list(For::People, "list keys", keys::LIST, &[&prefix.max(after), &keys::past(prefix), &after, &rows(limit)], keys::row)
             .await

@@ -62,7 +62,7 @@ pub(crate) fn list<'a>(filter: &'a CallbackFilter, after: Option<&'a CallbackCur
         query.ask(" AND (ended_at, key, revision) > ($, $, $)", place);
     }
     if !filter.prefix.is_empty() {
-        query.ask(" AND key >= $ AND key < $", [param(filter.prefix.as_str()), param(past(&filter.prefix))]);
+        query.ask_between("key", &filter.prefix, past(&filter.prefix));
     }
     if filter.first {
         query.ask(" AND next_at IS NULL", []);

@@ -28,12 +28,29 @@ CROSS JOIN LATERAL (
 LEFT JOIN steadfast.workflow_state r ON r.workflow_id = e.workflow_id
 ORDER BY e.nth, e.shard LIMIT $";
 
-const OF_ENTITY: &str = "FROM steadfast.workflow_events e
-LEFT JOIN unnest($::int[], $::bigint[]) AS c(shard, place) ON c.shard = e.shard
+/// An entity stays in its shard, so its places rise with its journal: the last entry that lies behind is found by halving what is left, however long the journal is.
+const OF_ENTITY: &str = "FROM (
+  SELECT * FROM steadfast.workflow_events e WHERE e.workflow_id = (SELECT id FROM asked) AND e.sequence > (SELECT max(low) FROM halves)
+    AND e.place > coalesce((SELECT c.place FROM passed c WHERE c.shard = e.shard), 0)
+    AND NOT EXISTS (SELECT FROM steadfast.swept WHERE swept.workflow_id = (SELECT id FROM asked))
+  ORDER BY e.sequence LIMIT $
+) e
 LEFT JOIN steadfast.workflow_state r ON r.workflow_id = e.workflow_id
-WHERE e.workflow_id = $ AND e.place > coalesce(c.place, 0)
-  AND NOT EXISTS (SELECT FROM steadfast.swept WHERE swept.workflow_id = e.workflow_id)
-ORDER BY e.sequence LIMIT $";
+ORDER BY e.sequence";
+
+const HALVES: &str =
+    "WITH RECURSIVE passed AS (SELECT * FROM unnest($::int[], $::bigint[]) AS c(shard, place)), asked AS (SELECT $::text AS id),
+halves(low, high) AS (
+  SELECT min(e.sequence) - 1, max(e.sequence) + 1 FROM steadfast.workflow_events e WHERE e.workflow_id = (SELECT id FROM asked)
+  UNION ALL
+  SELECT CASE WHEN m.is_behind THEN m.sequence ELSE h.low END, CASE WHEN m.is_behind THEN h.high ELSE (h.low + h.high) / 2 END
+  FROM halves h CROSS JOIN LATERAL (
+    SELECT e.sequence, e.place <= coalesce((SELECT c.place FROM passed c WHERE c.shard = e.shard), 0) AS is_behind
+    FROM steadfast.workflow_events e WHERE e.workflow_id = (SELECT id FROM asked) AND e.sequence >= (h.low + h.high) / 2
+    ORDER BY e.sequence LIMIT 1
+  ) m
+  WHERE h.high - h.low > 1
+) ";
 
 /// How many of each shard are looked at for a page. If all have some, twice its share is enough; looking at a whole page of each would be many times too much.
 pub(crate) fn share(limit: usize, shards: u32) -> usize {
@@ -52,10 +69,12 @@ pub(crate) fn after(after: &Position, entity: Option<&EntityId>, share: usize, l
     let shards: Vec<_> = after.places().iter().map(|place| place.shard.cast_signed()).collect();
     let places: Vec<_> = after.places().iter().map(|place| i64::try_from(place.number).unwrap_or(i64::MAX)).collect();
     let (shards, places) = (param(shards), param(places));
-    let mut query = Query::new(&format!("SELECT {COLUMNS} "));
-    match entity {
-        None => query.ask(ALL, [shards, places, param(rows(share)), param(rows(limit))]),
-        Some(entity) => query.ask(OF_ENTITY, [shards, places, param(entity.to_string()), param(rows(limit))]),
+    let mut query = Query::new("");
+    if let Some(entity) = entity {
+        query.ask(HALVES, [shards, places, param(entity.to_string())]);
+        query.ask(&format!("SELECT {COLUMNS} {OF_ENTITY}"), [param(rows(limit))]);
+    } else {
+        query.ask(&format!("SELECT {COLUMNS} {ALL}"), [shards, places, param(rows(share)), param(rows(limit))]);
     }
     query
 }

@@ -23,6 +23,9 @@ const REMOVE: &str = "DELETE FROM steadfast.letters l USING unnest($1::text[], $
 
 pub(crate) const GET: &str = "SELECT * FROM steadfast.letters WHERE home = $1 AND seq = $2";
 
+/// What a letter is about, by its home: as in the index `letters_kind`.
+const KIND: &str = "(CASE WHEN strpos(home, ':') = 0 THEN 'step' ELSE split_part(home, ':', 1) END)";
+
 /// In which order letters are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
@@ -145,17 +148,20 @@ pub(crate) fn count_of(filter: &LetterFilter) -> Query<'_> {
 fn clauses<'a>(filter: &'a LetterFilter, query: &mut Query<'a>) {
     let time = |time: Timestamp| param(At(time));
     query.ask_if(" AND home = $", filter.home.as_ref().map(|home| param(home.to_string())));
-    match filter.kind {
-        Some(LetterKind::Step) => query.ask(" AND strpos(home, ':') = 0", []),
-        Some(LetterKind::Expiry) => query.ask(" AND home > 'key:' AND home < 'key;'", []),
-        Some(LetterKind::Message) => query.ask(" AND home > 'route:' AND home < 'route;'", []),
-        None => {}
-    }
+    let kind = match filter.kind {
+        Some(LetterKind::Step) => Some("step"),
+        Some(LetterKind::Expiry) => Some("key"),
+        Some(LetterKind::Message) => Some("route"),
+        None => None,
+    };
+    query.ask_if(&format!(" AND {KIND} = $"), kind.map(param));
     if let Some(prefix) = &filter.key_prefix {
         let from = format!("key:{prefix}");
-        query.ask(" AND home >= $ AND home < $", [param(from.clone()), param(past(&from))]);
+        query.ask_between("home", &from, past(&from));
     }
-    query.ask_if(" AND tenant = $", filter.tenant.as_deref().map(|tenant| param(Free(tenant))));
+    if let Some(tenant) = &filter.tenant {
+        query.ask_long("tenant", tenant);
+    }
     query.ask_if(" AND class = $", filter.class.map(|class| param(class.as_str())));
     query.ask_if(" AND code = $", filter.code.map(|code| param(code.as_str())));
     query.ask_if(" AND added_at >= $", filter.since.map(time));

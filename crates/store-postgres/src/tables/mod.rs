@@ -160,6 +160,14 @@ impl<'a> Query<'a> {
         }
     }
 
+    /// Asks for texts that are not less than one, and less than another. PostgreSQL has no U+0000 in texts, so nothing has it that begins so.
+    fn ask_between(&mut self, column: &str, from: &str, to: String) {
+        if from.contains('\0') {
+            return self.ask(" AND false", []);
+        }
+        self.ask(&format!(" AND {column} >= $ AND {column} < $"), [param(from.to_owned()), param(to)]);
+    }
+
     /// Adds some SQL if there is something to ask for.
     fn ask_if(&mut self, sql: &str, value: Option<Param<'a>>) {
         if let Some(value) = value {

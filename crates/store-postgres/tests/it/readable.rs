@@ -1,8 +1,8 @@
 //! What a person with `psql` finds.
 
-use crate::fixture::{Database, batch, entity, record, row};
+use crate::fixture::{Database, batch, entity, key, record, row};
 use steadfast_kernel::{Payload, Record};
-use steadfast_store::{Append, Batch, KeyChange, RunRow, Store};
+use steadfast_store::{Append, Batch, CallbackFilter, KeyChange, LetterFilter, RunRow, Store};
 
 /// A run is found by its id, with what happened to it in plain columns.
 #[tokio::test]
@@ -104,4 +104,20 @@ async fn what_is_for_people_never_fails_a_commit() {
     let events = vec![Append { shard: 0, entity: entity("a"), record: shown.clone() }];
     store.commit(batch(&store, Batch { events, ..Batch::default() }).await).await.unwrap();
     assert_eq!(store.journal(&entity("a"), 0, 9).await.unwrap(), [shown]);
+}
+
+/// What no name can begin with, nothing is found by; it is no reason to fail.
+#[tokio::test]
+async fn a_prefix_with_a_zero_finds_nothing() {
+    let database = Database::new();
+    let store = database.open().await;
+    let keys = vec![KeyChange::Put(Box::new(key("a/b", b"1")))];
+    store.commit(batch(&store, Batch { keys, ..Batch::default() }).await).await.unwrap();
+    assert_eq!(store.keys_below("a/", None, 9).await.unwrap().len(), 1);
+    assert_eq!(store.keys_below("a/\0", None, 9).await.unwrap(), []);
+    let callbacks = CallbackFilter { prefix: "a/\0".into(), ..CallbackFilter::default() };
+    assert_eq!(store.callbacks(&callbacks, None, 9).await.unwrap(), []);
+    let letters = LetterFilter { key_prefix: Some("a/\0".into()), ..LetterFilter::default() };
+    assert_eq!(store.letters(&letters, None, 9).await.unwrap(), []);
+    assert_eq!(store.letters_count(&letters).await.unwrap(), 0);
 }
