@@ -5,10 +5,11 @@ use super::programs::{calls, dropped, let_go, only};
 use super::world::{HEARTBEAT, HEARTBEAT_MAX, World, until};
 use bytes::Bytes;
 use std::time::Duration;
-use steadfast_kernel::{Origin, Payload};
+use steadfast_kernel::{EntityId, Origin, Payload, RunId};
 use steadfast_runtime::clock::VirtualClock;
 use steadfast_runtime::{Duplex, Gone, Hello, Parted, Registry, Worker};
 use steadfast_store::memory::Memory;
+use steadfast_store::shard_of;
 
 #[tokio::test(start_paused = true)]
 async fn nonsense_ends_the_line_and_nothing_else() {
@@ -120,29 +121,43 @@ async fn a_turn_that_is_longer_than_a_message_may_be_makes_its_run_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_hosts_no_more_than_it_wants_to_and_waiting_runs_make_room() {
-    let world = World::new().await;
+    waiting_runs_make_room(1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_runs_make_room_for_those_of_other_shards() {
+    waiting_runs_make_room(4).await;
+}
+
+async fn waiting_runs_make_room(shards: u32) {
+    let world = World::with(Memory::of_shards(shards), VirtualClock::start(), Registry::default(), |_| {}).await;
     let worker = Worker { sessions_max: 2, ..world.worker("w1") };
     let _link = Link::new(&world.engine, &worker);
     until("it is there", async || world.engine.workers().len() == 1).await;
+    let ids: Vec<_> = (0..6).map(|index| format!("room-{shards}-{index}")).collect();
     let mut runs = Vec::new();
-    for index in 0..6 {
-        runs.push(world.start("holds", &format!("room-{index}")).await);
+    for id in &ids {
+        runs.push(world.start("holds", id).await);
     }
-    until("two hold", async || (0..6).map(|index| calls(&format!("room-{index}"), "hold")).sum::<u32>() == 2).await;
+    until("two hold", async || ids.iter().map(|id| calls(id, "hold")).sum::<u32>() == 2).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!((0..6).map(|index| calls(&format!("room-{index}"), "hold")).sum::<u32>(), 2);
-    (0..6).for_each(|index| let_go(&format!("room-{index}"), "hold", 1));
+    assert_eq!(ids.iter().map(|id| calls(id, "hold")).sum::<u32>(), 2);
+    ids.iter().for_each(|id| let_go(id, "hold", 1));
     for run in &runs {
         world.engine.ended(run).await.unwrap();
     }
-    let (one, two) = (world.start("sleeps", "room-a").await, world.start("sleeps", "room-b").await);
+    let shard = |id: &str| shard_of(&EntityId::Run(RunId::new(id).unwrap()), shards);
+    let (a, b) = (format!("room-{shards}-a"), format!("room-{shards}-b"));
+    let mut others = (0..).map(|n| format!("room-{shards}-c{n}"));
+    let c = others.find(|c| shards == 1 || ![&a, &b].iter().any(|id| shard(id) == shard(c))).unwrap();
+    let (one, two) = (world.start("sleeps", &a).await, world.start("sleeps", &b).await);
     until("both are hosted", async || world.sessions() == [("w1".to_string(), 2)]).await;
-    let run = world.start("ten", "room-c").await;
+    let run = world.start("ten", &c).await;
     world.engine.ended(&run).await.unwrap();
     assert!(world.view(&one).await.ended.is_none() && world.view(&two).await.ended.is_none());
     world.engine.ended(&one).await.unwrap();
     world.engine.ended(&two).await.unwrap();
-    assert_eq!((calls("room-a", "after"), calls("room-b", "after")), (1, 1));
+    assert_eq!((calls(&a, "after"), calls(&b, "after")), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]

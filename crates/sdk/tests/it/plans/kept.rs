@@ -3,6 +3,8 @@
 use super::{How, World, engine, plan_is, task_is};
 use steadfast::memory::{Fault, Gate, Memory};
 use steadfast::{DAY, Engine, HOUR, MINUTE, OnFailure, Plan, PlanStatus, Retention, Store, TaskStatus};
+use steadfast_kernel::EntityId;
+use steadfast_store::shard_of;
 
 /// What ended an hour ago goes.
 fn an_hour() -> Retention {
@@ -24,7 +26,11 @@ async fn start_with(plan: Plan, store: &Memory, retention: Retention) -> Engine 
 
 /// How many rows of runs there are.
 async fn runs(store: &Memory) -> usize {
-    store.oldest(0, None, usize::MAX).await.unwrap().len()
+    let mut runs = 0;
+    for shard in 0..store.shards() {
+        runs += store.oldest(shard, None, usize::MAX).await.unwrap().len();
+    }
+    runs
 }
 
 /// What there is an entry of beside locks, whose fences outlive everything.
@@ -34,7 +40,19 @@ fn left(store: &Memory) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_plan_and_its_tasks_go_when_the_time_of_the_plan_is_over() {
-    let (world, store) = (World::default(), Memory::new());
+    a_plan_goes_with_its_tasks(Memory::new()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_and_its_tasks_go_wherever_they_live() {
+    let store = Memory::of_shards(4);
+    let shards = ["plan:all", "all/a", "all/b", "all/c"].map(|id| shard_of(&EntityId::try_from(id.to_owned()).unwrap(), 4));
+    assert!(shards[1..].iter().any(|shard| *shard != shards[0]), "{shards:?}: not all of them live together");
+    a_plan_goes_with_its_tasks(store).await;
+}
+
+async fn a_plan_goes_with_its_tasks(store: Memory) {
+    let world = World::default();
     let engine = start(&world, &store, Retention::new().completed(HOUR)).await;
     for round in 1..=2 {
         let plan = engine.create_plan("switch").id("all").tenants(["a", "b", "c"]).await.unwrap();

@@ -7,6 +7,8 @@ use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 use steadfast::memory::Memory;
 use steadfast::{Conflict, Engine, Failure, HOUR, OnFailure, Plan, PlanStatus, SECOND, Task, TaskStatus, VirtualClock, Wait};
+use steadfast_kernel::EntityId;
+use steadfast_store::shard_of;
 
 #[tokio::test(start_paused = true)]
 async fn a_plan_over_a_locked_tenant_is_refused_as_a_whole_and_names_the_holder() {
@@ -138,7 +140,18 @@ async fn a_lock_that_is_broken_interrupts_its_holder_who_takes_it_again_on_retry
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_renewed_while_its_task_waits_is_paused_or_has_failed() {
-    let (world, store) = (World::default(), Memory::new());
+    leases_are_renewed(Memory::new()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_renewed_though_its_task_lives_elsewhere() {
+    let shards = ["lock:a", "long/a", "lock:b", "long/b"].map(|id| shard_of(&EntityId::try_from(id.to_owned()).unwrap(), 4));
+    assert!(shards[0] != shards[1] || shards[2] != shards[3], "{shards:?}: a lock and its task live apart");
+    leases_are_renewed(Memory::of_shards(4)).await;
+}
+
+async fn leases_are_renewed(store: Memory) {
+    let world = World::default();
     world.script("b", "s2", &[How::Fails]);
     let plan = world.plan(&["s1", "s2"]).lease(9 * SECOND).approve("ok", [] as [&str; 0], None);
     let engine = engine(&store).plan(plan).start().await.unwrap();
