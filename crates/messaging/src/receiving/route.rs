@@ -28,7 +28,7 @@ pub struct Incoming {
     pub wants_answer: bool,
     /// Which attempt of the caller's it is.
     pub attempt: u32,
-    /// It may have been run before, in part or whole: it comes out of the dead letters, or of a process that has ended.
+    /// It comes out of the dead letters, so it may have been run before, in part or whole. What its caller sends again is not marked: the inbox answers it, or does not know it any more.
     pub redelivered: bool,
     /// When its time is over. The handler is dropped then.
     pub ends_at: Instant,
