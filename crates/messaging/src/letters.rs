@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, ready};
+use hashbrown::HashMap;
 use parking_lot::Mutex;
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::fmt;
 use steadfast_kernel::{Code, Failure};
 
@@ -28,7 +29,7 @@ pub struct Letter {
 }
 
 /// Which way a message went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// It came here.
     Received,
@@ -37,7 +38,7 @@ pub enum Direction {
 }
 
 /// What a dead letter was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LetterKind {
     /// A request with an answer.
     Call,
@@ -67,9 +68,48 @@ pub trait Letters: Send + Sync + 'static {
 /// A box in memory, for nodes without a store: bounded, and empty after a restart.
 #[derive(Debug)]
 pub struct MemoryLetters {
-    letters: Mutex<VecDeque<Letter>>,
+    kept: Mutex<Kept>,
     count_max: usize,
     bytes_max: usize,
+}
+
+/// What tells messages apart.
+type Name = (Direction, LetterKind, String, String, String);
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// In the order in which they came first.
+    letters: BTreeMap<u64, Letter>,
+    /// Where those are that can come again.
+    places: HashMap<Name, u64>,
+    /// How many there have ever been.
+    last: u64,
+    /// How long the payloads are together.
+    bytes: usize,
+}
+
+impl Kept {
+    fn insert(&mut self, place: u64, letter: Letter) {
+        self.bytes += letter.payload.len();
+        if let Some(replaced) = self.letters.insert(place, letter) {
+            self.bytes -= replaced.payload.len();
+        }
+    }
+
+    fn remove(&mut self, place: u64) -> Option<Letter> {
+        let letter = self.letters.remove(&place)?;
+        self.bytes -= letter.payload.len();
+        letter.name().map(|name| self.places.remove(&name));
+        Some(letter)
+    }
+}
+
+impl Letter {
+    /// What tells it apart; nothing if it is bytes that are no message, which are never the same.
+    fn name(&self) -> Option<Name> {
+        let Letter { direction, kind, peer, route, id, .. } = self;
+        (*kind != LetterKind::Frame).then(|| (*direction, *kind, peer.clone(), route.clone(), id.clone()))
+    }
 }
 
 /// The payloads of all letters of a box in memory, in bytes, unless said otherwise.
@@ -78,7 +118,7 @@ const BYTES_MAX: usize = 64 << 20;
 impl MemoryLetters {
     /// A box for so many.
     pub fn new(count_max: usize) -> Self {
-        MemoryLetters { letters: Mutex::default(), count_max, bytes_max: BYTES_MAX }
+        MemoryLetters { kept: Mutex::default(), count_max, bytes_max: BYTES_MAX }
     }
 
     /// How long their payloads may be together; 64 MiB unless said otherwise.
@@ -89,15 +129,14 @@ impl MemoryLetters {
 
     /// Those that are here, oldest first.
     pub fn list(&self) -> Vec<Letter> {
-        self.letters.lock().iter().cloned().collect()
+        self.kept.lock().letters.values().cloned().collect()
     }
 
     /// Takes out those of which that is true, oldest first: to redrive them, or to throw them away.
     pub fn take(&self, mut which: impl FnMut(&Letter) -> bool) -> Vec<Letter> {
-        let mut letters = self.letters.lock();
-        let (taken, kept): (VecDeque<_>, VecDeque<_>) = letters.drain(..).partition(|letter| which(letter));
-        *letters = kept;
-        taken.into()
+        let mut kept = self.kept.lock();
+        let places: Vec<_> = kept.letters.iter().filter(|(_, letter)| which(letter)).map(|(place, _)| *place).collect();
+        places.into_iter().filter_map(|place| kept.remove(place)).collect()
     }
 }
 
@@ -109,26 +148,59 @@ impl Default for MemoryLetters {
 
 impl Letters for MemoryLetters {
     fn post(&self, letter: Letter) -> BoxFuture<'static, Result<(), Failure>> {
-        let mut letters = self.letters.lock();
-        let is_same = |other: &Letter| {
-            (other.direction, other.kind, &other.peer, &other.route, &other.id)
-                == (letter.direction, letter.kind, &letter.peer, &letter.route, &letter.id)
-        };
-        let known = match letter.kind {
-            LetterKind::Frame => None,
-            LetterKind::Call | LetterKind::Tell => letters.iter().position(is_same),
-        };
+        let mut kept = self.kept.lock();
+        let name = letter.name();
+        let known = name.as_ref().and_then(|name| kept.places.get(name).copied());
         // Bytes that are no message come from anybody: they leave half of the box to messages.
         let share = if letter.kind == LetterKind::Frame { 2 } else { 1 };
-        let others = |(place, other): (usize, &Letter)| if Some(place) == known { 0 } else { other.payload.len() };
-        let bytes = letters.iter().enumerate().map(others).sum::<usize>() + letter.payload.len();
-        if bytes > self.bytes_max / share || known.is_none() && letters.len() >= self.count_max / share {
+        let before = known.and_then(|place| kept.letters.get(&place)).map_or(0, |letter| letter.payload.len());
+        let bytes = kept.bytes - before + letter.payload.len();
+        if bytes > self.bytes_max / share || known.is_none() && kept.letters.len() >= self.count_max / share {
             return ready(Err(Failure::new(Code::ResourceExhausted, "the box for dead letters is full"))).boxed();
         }
-        match known {
-            Some(place) => letters[place] = letter,
-            None => letters.push_back(letter),
-        }
+        let place = known.unwrap_or(kept.last + 1);
+        kept.last = kept.last.max(place);
+        kept.places.extend(name.map(|name| (name, place)));
+        kept.insert(place, letter);
         ready(Ok(())).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn letter(kind: LetterKind, id: usize, bytes: usize) -> Letter {
+        let (direction, peer, route, payload) = (Direction::Received, "a".into(), "r".into(), Bytes::from(vec![0; bytes]));
+        Letter { direction, kind, peer, route, id: id.to_string(), payload, failure: Failure::transient("x") }
+    }
+
+    #[tokio::test]
+    async fn what_is_counted_is_what_is_kept_whatever_comes_and_goes() {
+        let letters = MemoryLetters::new(100).bytes_max(5_000);
+        for round in 0..10_000 {
+            let kind = [LetterKind::Call, LetterKind::Tell, LetterKind::Frame][round % 3];
+            let _it_may_be_full = letters.post(letter(kind, round % 70, round % 97)).await;
+            if round % 11 == 0 {
+                let taken = letters.take(|letter| letter.payload.len() % 13 == round % 13);
+                assert!(taken.iter().all(|letter| letter.payload.len() % 13 == round % 13));
+            }
+            let kept = letters.kept.lock();
+            assert_eq!(kept.bytes, kept.letters.values().map(|letter| letter.payload.len()).sum::<usize>(), "round {round}");
+            let messages = kept.letters.values().filter(|letter| letter.kind != LetterKind::Frame).count();
+            assert_eq!(kept.places.len(), messages, "round {round}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_message_that_comes_again_keeps_its_place() {
+        let letters = MemoryLetters::new(10);
+        for id in [1, 2, 1] {
+            letters.post(letter(LetterKind::Tell, id, id)).await.unwrap();
+        }
+        assert_eq!(letters.list().iter().map(|letter| &*letter.id).collect::<Vec<_>>(), ["1", "2"]);
+        assert_eq!(letters.take(|letter| letter.id == "1").len(), 1);
+        letters.post(letter(LetterKind::Tell, 1, 1)).await.unwrap();
+        assert_eq!(letters.list().iter().map(|letter| &*letter.id).collect::<Vec<_>>(), ["2", "1"]);
     }
 }
