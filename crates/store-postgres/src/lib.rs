@@ -25,6 +25,7 @@ mod tls;
 mod types;
 mod writer;
 
+pub use migrate::Look;
 pub use settings::{Settings, SettingsError};
 
 use async_trait::async_trait;
@@ -46,6 +47,14 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use types::Free;
 use writer::Writer;
+
+/// Looks at a database, and changes nothing: nothing if it has no tables of ours yet.
+///
+/// # Errors
+/// As those of [`Postgres::open`].
+pub async fn look(settings: Settings) -> Result<Option<Look>, Error> {
+    migrate::look(&Connector::new(settings)?).await
+}
 
 /// A store in a PostgreSQL database. Clones are the same store.
 ///

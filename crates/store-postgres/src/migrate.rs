@@ -73,6 +73,30 @@ pub(crate) async fn migrate(connector: &Connector) -> Result<u32, Error> {
     work.shards().await
 }
 
+/// What a database has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// The version of its schema.
+    pub schema: u32,
+    /// How many shards it has.
+    pub shards: u32,
+}
+
+/// Looks at a database, and changes nothing. Nothing if it has no tables of ours yet.
+///
+/// # Errors
+/// As those of opening it.
+pub(crate) async fn look(connector: &Connector) -> Result<Option<Look>, Error> {
+    let connection = connector.connect("steadfast look").await?;
+    let work = Work { connector, connection: &connection };
+    let applied = work.applied().await?;
+    work.verify(&applied)?;
+    match applied.last() {
+        Some(last) => Ok(Some(Look { schema: last.version, shards: work.shards().await? })),
+        None => Ok(None),
+    }
+}
+
 /// Says whether the schema can still be used, now that some time has passed.
 ///
 /// # Errors

@@ -221,6 +221,9 @@ pub(crate) struct Settings {
     /// The folder of the workflow definitions [default: definitions]
     #[arg(long, value_name = "DIR")]
     pub(crate) definitions: Option<String>,
+    /// The PostgreSQL database that is the store, for example postgresql://steadfast@127.0.0.1:5432/steadfast [or STEADFAST_POSTGRES]
+    #[arg(long, value_name = "URL")]
+    pub(crate) postgres: Option<String>,
     /// The Redis through which instances share tenants, for example redis://127.0.0.1:6379 [or STEADFAST_REDIS]
     #[arg(long, value_name = "URL")]
     pub(crate) redis: Option<String>,
@@ -256,6 +259,7 @@ impl Settings {
             (settings::DATA, self.data.clone()),
             (settings::LISTEN, self.listen.clone()),
             (settings::DEFINITIONS, self.definitions.clone()),
+            (settings::POSTGRES_URL, self.postgres.clone()),
             (settings::REDIS_URL, self.redis.clone()),
             (settings::REDIS_INSTANCE, self.instance.clone()),
             (settings::ALLOWED_HOSTS, list(&self.allowed_hosts)),

@@ -9,6 +9,7 @@ Examples:
   steadfast serve                                   on ./data and ./definitions, at 127.0.0.1:7373
   steadfast serve --data /var/lib/steadfast --definitions /etc/steadfast/definitions
   steadfast serve --listen 0.0.0.0:7373 --token-file /etc/steadfast/token --allowed-host steadfast.example.com
+  steadfast serve --postgres postgresql://steadfast@127.0.0.1/steadfast    keeps everything in that database
   steadfast serve --redis redis://127.0.0.1:6379    shares tenants with other instances at that Redis
   steadfast serve --demo                            with example workflows and a flaky service
 

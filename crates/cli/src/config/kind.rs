@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     Url,
     /// Where Redis is: `redis://…`, `rediss://…` or `redis+sentinel://…`. It may have a password in it, so no message quotes it.
     Redis,
+    /// Where PostgreSQL is: `postgresql://…`. It may have a password in it, so no message quotes it.
+    Postgres,
     /// The name of an instance.
     Instance,
     /// A whole number, at least 1.
@@ -62,6 +64,7 @@ impl Kind {
             Kind::Address => text.parse::<std::net::SocketAddr>().ok().map(|address| Value::Text(address.to_string())),
             Kind::Url => url(text),
             Kind::Redis => return redis(text),
+            Kind::Postgres => return postgres(text),
             Kind::Instance => return instance(text),
             Kind::Count => text.replace('_', "").parse().ok().filter(|count| *count > 0).map(Value::Number),
             Kind::Bytes => bytes(text),
@@ -84,6 +87,7 @@ impl Kind {
             Kind::Redis => {
                 "it has to be an address like redis://127.0.0.1:6379/0, rediss://… or redis+sentinel://host:port,host:port/service/0".into()
             }
+            Kind::Postgres => "it has to be an address like postgresql://steadfast@127.0.0.1:5432/steadfast".into(),
             Kind::Instance => "it has to be a name of letters, digits and . _ -".into(),
             Kind::Count => "it has to be a whole number, at least 1".into(),
             Kind::Bytes => "it has to be a number of bytes, like 65536, 64KiB or 8MiB".into(),
@@ -120,6 +124,12 @@ fn url(text: &str) -> Option<Value> {
 fn redis(text: &str) -> Result<Value, String> {
     let why = |error: steadfast_store_redis::SettingsError| format!("this will not do; {}", error.why);
     steadfast_store_redis::Settings::new(text).check().map_err(why)?;
+    Ok(Value::Text(text.into()))
+}
+
+fn postgres(text: &str) -> Result<Value, String> {
+    let why = |error: steadfast_store_postgres::SettingsError| format!("this will not do; {}", error.why);
+    steadfast_store_postgres::Settings::new(text).check().map_err(why)?;
     Ok(Value::Text(text.into()))
 }
 
@@ -174,6 +184,7 @@ mod tests {
             (Kind::TimeOrForever, "never", "forever"),
             (Kind::OneOf(&["human", "json"]), "xml", "human, json"),
             (Kind::Redis, "127.0.0.1:6379", "redis://"),
+            (Kind::Postgres, "127.0.0.1:5432", "postgresql://"),
             (Kind::Instance, "a:b", "a:b"),
         ] {
             let why = kind.parse(text).unwrap_err();

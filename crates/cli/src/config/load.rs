@@ -153,6 +153,7 @@ impl Loading {
 
     fn finish(mut self) -> Result<Config, Error> {
         self.wrong.extend(super::redis::wrong(&self.config));
+        self.wrong.extend(super::postgres::wrong(&self.config));
         if self.wrong.is_empty() {
             return Ok(self.config);
         }

@@ -95,6 +95,24 @@ settings! {
         "how many timers that are due are handed out at once, before other work has its turn";
     RETRY_BATCH = "timers.retry_batch", "STEADFAST_TIMERS_RETRY_BATCH", None, Kind::Count, "10", false,
         "how many timers that could not be dealt with are handed out again at once";
+    POSTGRES_URL = "postgres.url", "STEADFAST_POSTGRES", Some("--postgres"), Kind::Postgres, "", false,
+        "the PostgreSQL database that is the store: postgresql://user@host:port/database; the data folder is the store if it is not set";
+    POSTGRES_PASSWORD_FILE = "postgres.password_file", "STEADFAST_POSTGRES_PASSWORD_FILE", None, Kind::Path, "", false,
+        "a file with the password, so that it need not be in the URL";
+    POSTGRES_CA_FILE = "postgres.ca_file", "STEADFAST_POSTGRES_CA_FILE", None, Kind::Path, "", false,
+        "a file with the certificates (PEM) to trust instead of those of the system";
+    POSTGRES_CERTIFICATE_FILE = "postgres.certificate_file", "STEADFAST_POSTGRES_CERTIFICATE_FILE", None, Kind::Path, "", false,
+        "a file with a certificate (PEM) by which the database knows this server; with postgres.key_file";
+    POSTGRES_KEY_FILE = "postgres.key_file", "STEADFAST_POSTGRES_KEY_FILE", None, Kind::Path, "", false,
+        "a file with the key (PEM) of that certificate";
+    POSTGRES_CONNECTIONS_MAX = "postgres.connections_max", "STEADFAST_POSTGRES_CONNECTIONS_MAX", None, Kind::Count, "10", false,
+        "how many connections to the database there are at most; one writes, the others read";
+    POSTGRES_CONNECT_TIMEOUT = "postgres.connect_timeout", "STEADFAST_POSTGRES_CONNECT_TIMEOUT", None, Kind::Time, "5s", false,
+        "how long a connect to the database may take";
+    POSTGRES_STATEMENT_TIMEOUT = "postgres.statement_timeout", "STEADFAST_POSTGRES_STATEMENT_TIMEOUT", None, Kind::Time, "30s", false,
+        "how long a statement may take";
+    POSTGRES_SHARDS = "postgres.shards", "STEADFAST_POSTGRES_SHARDS", None, Kind::Count, "64", false,
+        "how many shards a new database gets; one that is there keeps those that it has";
     REDIS_URL = "redis.url", "STEADFAST_REDIS", Some("--redis"), Kind::Redis, "", false,
         "the Redis through which instances share tenants: redis://…, rediss://… or redis+sentinel://…; nothing is shared if it is not set";
     REDIS_INSTANCE = "redis.instance", "STEADFAST_REDIS_INSTANCE", Some("--instance"), Kind::Instance, "", false,
@@ -249,7 +267,12 @@ mod tests {
             assert_eq!(setting.default, is, "{}", setting.key);
         }
         let redis = steadfast_store_redis::Settings::new("");
+        let postgres = steadfast_store_postgres::Settings::new("");
         for (setting, is) in [
+            (POSTGRES_CONNECTIONS_MAX, postgres.connections_max.to_string()),
+            (POSTGRES_CONNECT_TIMEOUT, crate::duration::exact(postgres.connect_timeout)),
+            (POSTGRES_STATEMENT_TIMEOUT, crate::duration::exact(postgres.statement_timeout)),
+            (POSTGRES_SHARDS, postgres.shards.to_string()),
             (REDIS_PREFIX, redis.prefix.clone()),
             (REDIS_TTL, crate::duration::exact(redis.ttl)),
             (REDIS_HEARTBEAT_TTL, crate::duration::exact(redis.heartbeat_ttl)),

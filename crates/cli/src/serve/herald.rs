@@ -17,16 +17,20 @@ impl Herald {
     }
 
     /// It answers from here on.
-    pub(super) fn ready(&self, addr: SocketAddr, data: &Path, folder: &Path, workflows: usize) {
+    pub(super) fn ready(&self, config: &Config, addr: SocketAddr, data: &Path, (folder, workflows): (&Path, usize)) {
         let address = format!("http://{addr}");
         let (data, definitions, version) = (data.display(), folder.display(), env!("CARGO_PKG_VERSION"));
+        let postgres = config.text(settings::POSTGRES_URL).map(without_user);
         if self.json {
-            tracing::info!(address, %data, %definitions, workflows, version, "ready");
+            tracing::info!(address, postgres, %data, %definitions, workflows, version, "ready");
             return;
         }
         output::say(format_args!("{} {version} is ready", style::paint(style::BOLD, "steadfast")));
         line("address", format_args!("{address}"));
-        line("data", format_args!("{data}"));
+        match postgres {
+            Some(postgres) => line("postgres", format_args!("{postgres}")),
+            None => line("data", format_args!("{data}")),
+        }
         line("definitions", format_args!("{definitions} ({workflows} in use)"));
     }
 

@@ -12,13 +12,13 @@ mod signals;
 mod traces;
 
 use crate::args::{Common, Serve};
-use crate::config::{Config, Origin, settings};
+use crate::config::{Config, Origin, of_postgres, settings};
 use crate::demo::Demo;
 use crate::error::{Error, chain};
 use definitions::Definitions;
 use herald::Herald;
 use signals::Signals;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_messaging::Node;
@@ -26,6 +26,7 @@ use steadfast_runtime::{Builder, Engine};
 use steadfast_server::{Links, Parts, Server};
 use steadfast_store::Store;
 use steadfast_store_embedded::Embedded;
+use steadfast_store_postgres::Postgres;
 use traces::Traces;
 
 pub(crate) fn run(common: &Common, args: &Serve) -> Result<(), Error> {
@@ -48,7 +49,7 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     let caller = Arc::new(limits::of_caller(config)?);
     let mut signals = Signals::new().map_err(|error| Error::failed("cannot listen for signals", &error))?;
     let data = config.path(settings::DATA).unwrap_or_else(|| settings::DATA.default.into());
-    let store: Arc<dyn Store> = Arc::new(Embedded::open(&data).map_err(|error| with_code(&error, error.code()))?);
+    let store = store(config, &data).await?;
     let folder = folder(config)?;
     let post = steadfast::messages::Post::default();
     let node = messages::node(config, &data, post.clone())?;
@@ -84,7 +85,7 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     let (addr, links) = (server.addr(), server.links());
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(async move { drop(stopped.await) }));
-    herald.ready(addr, &data, &folder, definitions.count());
+    herald.ready(config, addr, &data, (&folder, definitions.count()));
     herald.takes_messages(&own_port.unwrap_or_else(|| format!("http://{addr}")), node.name());
     if let Some(instance) = &instance {
         herald.shares(config, instance);
@@ -129,6 +130,15 @@ async fn ended(serving: tokio::task::JoinHandle<()>, engine: Engine, (node, link
 
 fn with_code(error: &(dyn std::error::Error + 'static), code: &str) -> Error {
     Error::Failed(format!("{} [{code}]\n  about this error: docs/errors/{code}.md", chain(error)))
+}
+
+/// Where everything is kept: the database if there is one, the data folder otherwise.
+async fn store(config: &Config, data: &Path) -> Result<Arc<dyn Store>, Error> {
+    let opened: Result<Arc<dyn Store>, _> = match of_postgres(config) {
+        Some(settings) => Postgres::open(settings).await.map(|store| Arc::new(store) as _),
+        None => Embedded::open(data).map(|store| Arc::new(store) as _),
+    };
+    opened.map_err(|error| with_code(&error, error.code()))
 }
 
 /// The folder of the definitions. The usual one is made if it is not there, so that files can be put into it while the server runs.

@@ -19,6 +19,7 @@ mod messages;
 mod observed;
 mod planned;
 mod plans;
+mod postgres;
 mod restarts;
 mod retries;
 mod runs;

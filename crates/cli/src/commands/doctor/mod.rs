@@ -5,6 +5,7 @@ mod definitions;
 mod disk;
 mod messages;
 mod port;
+mod postgres;
 mod redis;
 mod server;
 mod store;
@@ -80,7 +81,7 @@ pub(crate) async fn run(common: &Common, args: &Settings) -> Result<(), Error> {
 async fn all(config: &Config) -> Vec<Finding> {
     let data = config.path(settings::DATA).unwrap_or_else(|| "data".into());
     let mut findings = vec![versions(), configuration(config)];
-    findings.push(store::check(&data));
+    findings.push(postgres::check(config).await.unwrap_or_else(|| store::check(&data)));
     findings.push(disk::check(&data));
     findings.push(clock::check().await);
     findings.extend(definitions::check(config));
