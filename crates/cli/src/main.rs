@@ -41,6 +41,7 @@ fn run(cli: Cli) -> Result<(), Error> {
         Command::Tenant(command) => in_client(commands::tenant::run(&common, command)),
         Command::Lock(command) => in_client(commands::lock::run(&common, command)),
         Command::Worker(command) => in_client(commands::worker::run(&common, command)),
+        Command::Node(command) => in_client(commands::node::run(&common, command)),
         Command::Key(command) => in_client(commands::key::run(&common, command)),
         Command::Letter(command) => in_client(commands::letter::run(&common, command)),
         Command::Call(args) => in_client(commands::message::call(&common, args)),

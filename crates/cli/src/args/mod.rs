@@ -4,6 +4,7 @@ mod key;
 mod letter;
 mod lock;
 mod message;
+mod node;
 mod plan;
 mod run;
 mod serve;
@@ -14,6 +15,7 @@ pub(crate) use key::{Condition, Delete, KeyCommand, KeyList, Put, Renew};
 pub(crate) use letter::{LetterCommand, LetterId, Redrive, Which};
 pub(crate) use lock::{Break, LockCommand};
 pub(crate) use message::Message;
+pub(crate) use node::NodeCommand;
 pub(crate) use plan::{Apply, PlanCommand, PlanList, PlanShow, PlanVerb};
 pub(crate) use run::{Cancel, Events, List, Retry, RunCommand, Signal, Start, Verb, Why};
 pub(crate) use serve::Serve;
@@ -147,6 +149,16 @@ Examples:
   steadfast worker list"
     )]
     Worker(WorkerCommand),
+    /// Look at the nodes that are connected, and at the server's own: calls, tells and its inbox
+    #[command(
+        subcommand,
+        arg_required_else_help = true,
+        after_help = "\
+Examples:
+  steadfast node list
+  steadfast node show"
+    )]
+    Node(NodeCommand),
     /// Call a node, and print its answer
     #[command(after_help = "\
 Examples:

@@ -7,6 +7,7 @@ pub(crate) mod key;
 pub(crate) mod letter;
 pub(crate) mod lock;
 pub(crate) mod message;
+pub(crate) mod node;
 pub(crate) mod pages;
 pub(crate) mod plan;
 pub(crate) mod run;

@@ -115,6 +115,7 @@ fn a_worker_is_killed_in_the_middle_of_a_step_and_every_run_completes() {
         .ends_with(0)
         .says(&["no workers are connected", "docs/guide/workers.md"]);
     assert!(served.get("/workers").contains("No workers"));
+    served.call(&["node", "list"]).ends_with(0).says(&["no nodes are connected"]);
 
     let mut first = Worker::start(&served, "w1");
     let ids: Vec<String> = (0..20).map(|number| format!("order-{number}")).collect();
@@ -129,6 +130,14 @@ fn a_worker_is_killed_in_the_middle_of_a_step_and_every_run_completes() {
         .call(&["worker", "list"])
         .ends_with(0)
         .prints(&["WORKER", "RUNS", "w1", "w2", "ready", "/1000", "parcel"]);
+    served
+        .call(&["node", "list"])
+        .ends_with(0)
+        .prints(&["NODE", "KNOWN BY", "w1", "w2", "127.0.0.1:", "its name"]);
+    served
+        .call(&["node", "show"])
+        .ends_with(0)
+        .prints(&["under way here", "2 nodes", "2 streams", "steadfast.worker", "dead letters"]);
     let page = served.get("/workers");
     assert!(
         ["<code>w1</code>", "<code>w2</code>", " of 1000", ">parcel</a>"]

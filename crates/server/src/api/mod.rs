@@ -4,6 +4,7 @@ mod feed;
 mod keys;
 mod letters;
 mod locks;
+mod messages;
 mod openapi;
 mod plans;
 mod runs;
@@ -33,6 +34,7 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(openapi::document))
         .routes(routes!(workflows::list))
         .routes(routes!(workers::list))
+        .routes(routes!(messages::show))
         .routes(routes!(feed::follow))
         .routes(routes!(runs::start::start, runs::list::list))
         .routes(routes!(runs::show::show))

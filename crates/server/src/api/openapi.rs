@@ -31,7 +31,7 @@ const WITH_BODY: [(&str, &str); 3] = [
 const ALWAYS: [&str; 2] = ["/healthz", "/readyz"];
 
 /// Paths that ask nothing of the engine.
-const BY_ITSELF: [&str; 4] = ["/metrics", "/openapi.json", "/v1/workers", "/v1/workflows"];
+const BY_ITSELF: [&str; 5] = ["/metrics", "/openapi.json", "/v1/messages", "/v1/workers", "/v1/workflows"];
 
 /// The OpenAPI document, as it is served.
 pub fn openapi() -> String {

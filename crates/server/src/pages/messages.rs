@@ -4,12 +4,13 @@ use super::layout::{Page, Part};
 use super::words;
 use crate::app::App;
 use crate::ask::{Nothing, Query};
+use crate::shapes::{ConnectedNode, Messages};
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use std::sync::Arc;
 use steadfast_kernel::Timestamp;
-use steadfast_messaging::{Connected, Node, NodeCounts};
+use steadfast_messaging::{Node, NodeCounts};
 
 /// The most nodes that are listed.
 const LISTED_MAX: usize = 200;
@@ -79,7 +80,8 @@ fn routes(names: &[String]) -> Markup {
 }
 
 fn connected(node: &Node) -> Markup {
-    let (all, now) = (node.connections(), words::now());
+    let now = words::now();
+    let all = Messages::of(node, now).connections;
     if all.is_empty() {
         return html! { div.nothing { h2 { "Nobody is connected" } p { "Nodes connect at the address of this page." } } };
     }
@@ -92,20 +94,13 @@ fn connected(node: &Node) -> Markup {
     }
 }
 
-fn line(connected: &Connected, now: Timestamp) -> Markup {
-    let since = Timestamp::from_micros(now.as_micros() - i64::try_from(connected.since.as_micros()).unwrap_or(i64::MAX));
-    let known_by = match (&connected.vouched, &connected.fingerprint, &connected.principal) {
-        (Some(name), _, _) => format!("certificate of {}", name.strip_prefix("dns:").unwrap_or(name)),
-        (None, Some(fingerprint), _) => format!("certificate {}", &fingerprint.to_string()[..12]),
-        (None, None, Some(_)) => "the token".into(),
-        (None, None, None) => "its name".into(),
-    };
+fn line(connected: &ConnectedNode, now: Timestamp) -> Markup {
     html! {
         tr data-key={ "node " (connected.name) " " (connected.address) } {
             th.id scope="row" { code { (connected.name) } }
             td.workflow data-name="Address" { (connected.address) }
-            td.state data-name="Known by" { (known_by) }
-            td.when data-name="Connected" { (words::relative(since, now)) }
+            td.state data-name="Known by" { (connected.known_by()) }
+            td.when data-name="Connected" { (words::relative(connected.since.0, now)) }
         }
     }
 }

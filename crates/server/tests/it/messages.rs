@@ -202,3 +202,22 @@ async fn a_node_that_goes_leaves_its_place() {
     until("nobody is connected", async || node.counts().connections == 0).await;
     tokio::time::timeout(PATIENCE, links.closed()).await.expect("the connection is gone");
 }
+
+#[tokio::test]
+async fn who_is_connected_and_what_is_under_way_can_be_asked_for() {
+    let node = answering();
+    let site = site(config(), &node).await;
+    let shop = shop(None);
+    shop.call(peer(site.addr), "echo", "1").await.unwrap();
+    let _: Result<_, Failure> = shop.call(peer(site.addr), "none", "").await;
+    let all = site.get("/v1/messages").await.json();
+    assert_eq!((&all["node"], &all["routes"]), (&"server".into(), &serde_json::json!(["echo", "who"])));
+    let [connected] = &all["connections"].as_array().unwrap()[..] else { panic!("{all}") };
+    assert_eq!((&connected["name"], connected.get("principal")), (&"shop".into(), None));
+    assert!(connected["address"].is_string() && connected["since"].is_string());
+    assert_eq!((&all["requests"], &all["totals"]["callsReceived"], &all["inbox"]["running"]), (&0.into(), &2.into(), &0.into()));
+
+    let without = Site::new().await;
+    let none = without.get("/v1/messages").await.json();
+    assert_eq!((&none["node"], &none["connections"]), (&serde_json::Value::Null, &serde_json::json!([])));
+}

@@ -73,13 +73,14 @@ async fn stream(request: RequestBuilder) -> Got {
 }
 
 /// Every operation, with a path that is good for it.
-const OPERATIONS: [(&str, &str); 48] = [
+const OPERATIONS: [(&str, &str); 49] = [
     ("GET /healthz", "/healthz"),
     ("GET /readyz", "/readyz"),
     ("GET /metrics", "/metrics"),
     ("GET /openapi.json", "/openapi.json"),
     ("GET /v1/workflows", "/v1/workflows"),
     ("GET /v1/workers", "/v1/workers"),
+    ("GET /v1/messages", "/v1/messages"),
     ("GET /v1/events", "/v1/events"),
     ("GET /v1/runs", "/v1/runs"),
     ("POST /v1/runs", "/v1/runs"),
