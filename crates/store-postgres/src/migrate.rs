@@ -18,10 +18,11 @@ struct Migration {
     compatible_from: u32,
 }
 
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 4] = [
     Migration { version: 1, name: "tables", sql: include_str!("../migrations/0001_tables.sql"), compatible_from: 1 },
     Migration { version: 2, name: "fence", sql: include_str!("../migrations/0002_fence.sql"), compatible_from: 2 },
     Migration { version: 3, name: "indexes", sql: include_str!("../migrations/0003_indexes.sql"), compatible_from: 2 },
+    Migration { version: 4, name: "leases", sql: include_str!("../migrations/0004_leases.sql"), compatible_from: 2 },
 ];
 
 /// The version of the schema that this program knows, for SQL.

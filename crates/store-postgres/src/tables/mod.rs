@@ -76,15 +76,15 @@ pub(crate) fn limit(rows: usize) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
-fn get<'a, T: FromSql<'a>>(row: &'a Row, column: &str) -> Read<T> {
+pub(crate) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: &str) -> Read<T> {
     row.try_get(column).map_err(|_| Wrong(format!("column {column} has a value of another kind")))
 }
 
-fn count(row: &Row, column: &str) -> Read<u64> {
+pub(crate) fn count(row: &Row, column: &str) -> Read<u64> {
     get::<i64>(row, column).map(i64::cast_unsigned)
 }
 
-fn small(row: &Row, column: &str) -> Read<u32> {
+pub(crate) fn small(row: &Row, column: &str) -> Read<u32> {
     get::<i32>(row, column).map(i32::cast_unsigned)
 }
 
@@ -100,7 +100,7 @@ fn time_if(row: &Row, column: &str) -> Read<Option<Timestamp>> {
     Ok(get::<Option<At>>(row, column)?.map(|At(time)| time))
 }
 
-fn free(row: &Row, column: &str) -> Read<String> {
+pub(crate) fn free(row: &Row, column: &str) -> Read<String> {
     get::<Freed>(row, column).map(|Freed(text)| text)
 }
 
@@ -117,7 +117,7 @@ fn parsed<T>(row: &Row, column: &str, parse: impl FnOnce(&str) -> Option<T>) -> 
     parse(get(row, column)?).ok_or_else(|| Wrong(format!("an unknown value in column {column}")))
 }
 
-fn parsed_if<T>(row: &Row, column: &str, parse: impl FnOnce(&str) -> Option<T>) -> Read<Option<T>> {
+pub(crate) fn parsed_if<T>(row: &Row, column: &str, parse: impl FnOnce(&str) -> Option<T>) -> Read<Option<T>> {
     match get::<Option<&str>>(row, column)? {
         None => Ok(None),
         Some(_) => parsed(row, column, parse).map(Some),

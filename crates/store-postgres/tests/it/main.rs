@@ -1,6 +1,7 @@
 //! The store on a real PostgreSQL.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod cluster;
 mod contract;
 mod fences;
 mod fixture;
