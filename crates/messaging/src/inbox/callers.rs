@@ -8,6 +8,8 @@ use std::hash::BuildHasher;
 struct Caller {
     name: Box<str>,
     entries: usize,
+    /// How long their ids and results are together.
+    bytes: usize,
 }
 
 #[derive(Default)]
@@ -23,19 +25,31 @@ impl Callers {
         self.by_name.find(self.hasher.hash_one(name), |place| &*self.names[*place].name == name).copied()
     }
 
-    /// One entry more has that name.
-    pub(super) fn hold(&mut self, name: &str) -> u32 {
+    /// One entry more has that name, with so many bytes.
+    pub(super) fn hold(&mut self, name: &str, bytes: usize) -> u32 {
         let place = self.find(name).unwrap_or_else(|| self.add(name));
         self.names[place].entries += 1;
+        self.names[place].bytes += bytes;
         place
     }
 
-    /// One entry less has that name.
-    pub(super) fn release(&mut self, place: u32) {
+    /// An entry of that name has so many bytes more.
+    pub(super) fn grow(&mut self, place: u32, bytes: usize) {
+        self.names[place].bytes += bytes;
+    }
+
+    /// One entry less has that name, which had so many bytes.
+    pub(super) fn release(&mut self, place: u32, bytes: usize) {
         self.names[place].entries -= 1;
+        self.names[place].bytes -= bytes;
         if self.names[place].entries == 0 {
             self.drop(place);
         }
+    }
+
+    /// How many entries have that name, and their bytes.
+    pub(super) fn load(&self, place: u32) -> (usize, usize) {
+        (self.names[place].entries, self.names[place].bytes)
     }
 
     /// How long all names are together.
@@ -48,7 +62,7 @@ impl Callers {
     }
 
     fn add(&mut self, name: &str) -> u32 {
-        let place = self.names.insert(Caller { name: name.into(), entries: 0 });
+        let place = self.names.insert(Caller { name: name.into(), ..Caller::default() });
         let rehash = |place: &u32| self.hasher.hash_one(&*self.names[*place].name);
         self.by_name.insert_unique(self.hasher.hash_one(name), place, rehash);
         self.bytes += name.len();

@@ -85,8 +85,20 @@ pub(super) struct Entries<S = DefaultHashBuilder> {
     hasher: S,
     /// How long ids and results are together.
     bytes: usize,
+    /// Those that are finished, and behind them those that were spared when room was needed.
+    line: Ends,
+    spared: Ends,
+}
+
+/// The two ends of a line, in which entries stand in the order in which they finished.
+#[derive(Clone, Copy)]
+struct Ends {
     oldest: u32,
     newest: u32,
+}
+
+impl Ends {
+    const NONE: Ends = Ends { oldest: NONE, newest: NONE };
 }
 
 impl<S: Default> Default for Entries<S> {
@@ -98,8 +110,8 @@ impl<S: Default> Default for Entries<S> {
             answers: Log::default(),
             hasher: S::default(),
             bytes: 0,
-            oldest: NONE,
-            newest: NONE,
+            line: Ends::NONE,
+            spared: Ends::NONE,
         }
     }
 }
@@ -119,7 +131,35 @@ impl<S: BuildHasher> Entries<S> {
 
     /// The one that finished first.
     pub(super) fn oldest(&self) -> Option<u32> {
-        Some(self.oldest).filter(|place| *place != NONE)
+        let [line, spared] = [self.line.oldest, self.spared.oldest];
+        match (self.finished_at(line), self.finished_at(spared)) {
+            (Some(_), None) => Some(line),
+            (Some(at), Some(spared_at)) if at <= spared_at => Some(line),
+            (_, Some(_)) => Some(spared),
+            (None, None) => None,
+        }
+    }
+
+    /// The one to be forgotten first if room is needed.
+    pub(super) fn first_to_go(&self) -> Option<u32> {
+        self.first_in_line().or_else(|| Some(self.spared.oldest).filter(|place| *place != NONE))
+    }
+
+    /// The oldest of those that were not spared.
+    pub(super) fn first_in_line(&self) -> Option<u32> {
+        Some(self.line.oldest).filter(|place| *place != NONE)
+    }
+
+    /// How many entries the caller of that one has, and their bytes.
+    pub(super) fn load_of_its_caller(&self, place: u32) -> (usize, usize) {
+        self.callers.load(self.slab[place].caller)
+    }
+
+    fn finished_at(&self, place: u32) -> Option<u64> {
+        match (place != NONE).then(|| &self.slab[place].state) {
+            Some(State::Finished(finished)) => Some(finished.at_ns),
+            _ => None,
+        }
     }
 
     pub(super) fn find(&self, caller: &str, id: &str) -> Option<u32> {
@@ -130,7 +170,7 @@ impl<S: BuildHasher> Entries<S> {
 
     /// Adds one that runs and is not there.
     pub(super) fn insert(&mut self, caller: &str, id: &str, kind: Kind, digest: u64) -> u32 {
-        let caller = self.callers.hold(caller);
+        let caller = self.callers.hold(caller, id.len());
         let place = self.slab.insert(Entry { id: id.into(), digest, caller, kind, state: State::default() });
         self.index.insert(self.hash(caller, id.as_bytes()), place);
         self.bytes += id.len();
@@ -145,11 +185,21 @@ impl<S: BuildHasher> Entries<S> {
             Err(failure) => Outcome::Failure(Box::new(failure)),
         };
         let at_ns = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
-        let finished = Finished { before: self.newest, after: NONE, at_ns, outcome };
-        self.bytes += finished.bytes();
-        self.slab[place].state = State::Finished(finished);
-        self.link(self.newest, place);
-        self.newest = place;
+        let finished = Finished { before: NONE, after: NONE, at_ns, outcome };
+        let bytes = finished.bytes();
+        self.bytes += bytes;
+        let entry = &mut self.slab[place];
+        entry.state = State::Finished(finished);
+        self.callers.grow(entry.caller, bytes);
+        self.line = self.append(self.line, place);
+    }
+
+    /// The oldest that was not spared is forgotten after all that were not, if room is needed.
+    pub(super) fn spare_first_in_line(&mut self) {
+        let place = self.line.oldest;
+        let Some(&mut Finished { before, after, .. }) = self.finished_mut(place) else { return };
+        self.unlink(place, before, after);
+        self.spared = self.append(self.spared, place);
     }
 
     /// What came of one that has finished.
@@ -164,29 +214,52 @@ impl<S: BuildHasher> Entries<S> {
     pub(super) fn remove(&mut self, place: u32) {
         let Entry { id, state, caller, .. } = self.slab.remove(place);
         self.index.remove(self.hash(caller, id.as_bytes()), place);
-        self.callers.release(caller);
-        self.bytes -= id.len();
+        let mut bytes = id.len();
         if let State::Finished(finished) = state {
-            self.bytes -= finished.bytes();
+            bytes += finished.bytes();
             if let Outcome::Answer(answer) = finished.outcome {
                 self.answers.remove(answer);
             }
-            self.link(finished.before, finished.after);
-            if self.newest == place {
-                self.newest = finished.before;
-            }
+            self.unlink(place, finished.before, finished.after);
         }
+        self.callers.release(caller, bytes);
+        self.bytes -= bytes;
         self.trim();
     }
 
-    /// Makes two neighbours in the line.
-    fn link(&mut self, before: u32, after: u32) {
-        match self.slab.get_mut(before).map(|entry| &mut entry.state) {
-            Some(State::Finished(finished)) => finished.after = after,
-            _ => self.oldest = after,
+    /// The line with one more behind all that stand there.
+    fn append(&mut self, line: Ends, place: u32) -> Ends {
+        if let Some(finished) = self.finished_mut(place) {
+            (finished.before, finished.after) = (line.newest, NONE);
         }
-        if let Some(State::Finished(finished)) = self.slab.get_mut(after).map(|entry| &mut entry.state) {
+        if let Some(newest) = self.finished_mut(line.newest) {
+            newest.after = place;
+        }
+        Ends { oldest: if line.oldest == NONE { place } else { line.oldest }, newest: place }
+    }
+
+    /// Takes one out of the line in which it stands between those two.
+    fn unlink(&mut self, place: u32, before: u32, after: u32) {
+        if let Some(finished) = self.finished_mut(before) {
+            finished.after = after;
+        }
+        if let Some(finished) = self.finished_mut(after) {
             finished.before = before;
+        }
+        for line in [&mut self.line, &mut self.spared] {
+            if line.oldest == place {
+                line.oldest = after;
+            }
+            if line.newest == place {
+                line.newest = before;
+            }
+        }
+    }
+
+    fn finished_mut(&mut self, place: u32) -> Option<&mut Finished> {
+        match &mut self.slab.get_mut(place)?.state {
+            State::Finished(finished) => Some(finished),
+            State::Running(_) => None,
         }
     }
 

@@ -7,7 +7,8 @@
 //! A machine without time, locks or tasks of its own: whoever holds it says what time it is and puts a lock around it. It forgets all when the process ends.
 //!
 //! What a message costs does not depend on how many are known. Entries are found by a hash and compared exactly; those that are finished stand in a line by the
-//! time at which they finished, and every check takes a few from its front that are over. A result that needs room takes it from as many of the oldest as it must.
+//! time at which they finished, and every check takes a few from its front that are over. A result that needs room takes it from as many of the oldest as it must:
+//! of those whose callers have much, so that one caller does not shorten the window of all others.
 
 mod again;
 mod callers;
@@ -32,6 +33,9 @@ pub use running::{Left, Seat, Ticket, Waiters};
 
 /// How many entries that are over are dropped per message: more than one, so that they become fewer.
 const DROPPED_PER_CHECK: usize = 4;
+
+/// How many entries in a row are spared when one is to be forgotten: then one of them goes all the same, so that a message never walks a long line.
+const SPARED_AT_ONCE: usize = 64;
 
 /// The bounds of an inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -253,12 +257,26 @@ impl<W> Inbox<W> {
         self.running_bytes + entries::bytes_of(outcome) <= self.settings.bytes_max
     }
 
+    /// Forgets the oldest of those whose callers have much; those of others are spared, and looked at once.
     fn forget_oldest(&mut self) -> bool {
-        let oldest = self.entries.oldest();
-        if let Some(entry) = oldest {
+        for _ in 0..SPARED_AT_ONCE {
+            match self.entries.first_in_line() {
+                Some(entry) if self.is_spared(entry) => self.entries.spare_first_in_line(),
+                _ => break,
+            }
+        }
+        let first = self.entries.first_to_go();
+        if let Some(entry) = first {
             self.forget_early(entry);
         }
-        oldest.is_some()
+        first.is_some()
+    }
+
+    /// Whether the caller of that one has less than half of what each would have if all had the same.
+    fn is_spared(&self, entry: u32) -> bool {
+        let (count, bytes) = self.entries.load_of_its_caller(entry);
+        let callers = self.entries.callers();
+        callers > 1 && 2 * callers * count <= self.settings.entries_max && 2 * callers * bytes <= self.settings.bytes_max
     }
 
     fn forget_early(&mut self, entry: u32) {

@@ -63,3 +63,46 @@ fn a_million_ids_that_come_one_after_another_in_time_are_forgotten_in_time() {
     let counts = inbox.counts();
     assert_eq!((counts.finished, counts.forgotten_early), (1000, 0), "as many as come in a window");
 }
+
+/// Runs a call with an answer of that many bytes.
+fn run(inbox: &mut Inbox<()>, caller: &str, id: u32, bytes: usize) {
+    let Verdict::New(ticket, _) = inbox.check(caller, &id.to_string(), Kind::Call, 1, (), start()) else { panic!("{caller} {id} is new") };
+    let _waiters = inbox.finish(ticket, Finish::Keep(Ok(Bytes::from(vec![0; bytes]))), start());
+}
+
+/// How many of the first so many of that caller are known.
+fn known(inbox: &mut Inbox<()>, caller: &str, count: u32) -> usize {
+    let mut is_known = |id: &u32| matches!(inbox.check(caller, &id.to_string(), Kind::Call, 1, (), start()), Verdict::Known(..));
+    (0..count).filter(|id| is_known(id)).count()
+}
+
+#[test]
+fn a_caller_who_has_much_forgets_its_own_and_not_those_of_others() {
+    // By their number, and by their bytes.
+    for (settings, bytes) in
+        [(Settings { entries_max: 1000, ..Settings::default() }, 10), (Settings { bytes_max: 100_000, ..Settings::default() }, 1000)]
+    {
+        let mut inbox = Inbox::new(settings);
+        (0..40).for_each(|id| run(&mut inbox, "before", id, 10));
+        for id in 0..10_000 {
+            run(&mut inbox, "greedy", id, bytes);
+            if id % 200 == 0 {
+                run(&mut inbox, "meanwhile", id / 200, 10);
+            }
+        }
+        assert_eq!((known(&mut inbox, "before", 40), known(&mut inbox, "meanwhile", 50)), (40, 50));
+        assert!(inbox.counts().forgotten_early > 8000);
+    }
+}
+
+#[test]
+fn a_long_row_of_those_who_have_little_is_not_walked_at_once() {
+    let mut inbox = Inbox::new(Settings { entries_max: 10_000, ..Settings::default() });
+    (0..2000).for_each(|id| run(&mut inbox, "before", id, 10));
+    (0..8000).for_each(|id| run(&mut inbox, "greedy", id, 10));
+    run(&mut inbox, "greedy", 8000, 10);
+    assert_eq!((inbox.counts().forgotten_early, inbox.counts().finished), (1, 10_000));
+    (8001..20_000).for_each(|id| run(&mut inbox, "greedy", id, 10));
+    let known = known(&mut inbox, "before", 2000);
+    assert!((1960..2000).contains(&known), "one in 65 is the price: {known}");
+}

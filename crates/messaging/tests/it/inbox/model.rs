@@ -4,6 +4,7 @@ use crate::inbox::start;
 use bytes::Bytes;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use steadfast_kernel::Failure;
 use steadfast_messaging::inbox::{Finish, Inbox, Kind, Left, Seat, Settings, Ticket, Verdict};
@@ -23,7 +24,12 @@ struct Entry {
     /// In the order in which they came.
     waiters: Vec<Waiter>,
     finished: Option<(Instant, Outcome)>,
+    /// It was looked at when room was needed, and its caller had little.
+    spared: bool,
 }
+
+/// How many in a row are spared at once.
+const SPARED_AT_ONCE: usize = 64;
 
 /// What the model expects of a check.
 #[derive(Debug, PartialEq)]
@@ -66,10 +72,28 @@ impl Model {
             .retain(|entry| entry.finished.as_ref().is_some_and(|(at, _)| now < *at + settings.window));
     }
 
-    fn forget_oldest(&mut self) -> bool {
+    fn has_little(&self, settings: &Settings, caller: &str) -> bool {
+        let entries = || self.running.iter().chain(&self.finished);
+        let callers = entries().map(|entry| &*entry.caller).collect::<BTreeSet<_>>().len();
+        let (mut count, mut bytes) = (0, 0);
+        for entry in entries().filter(|entry| entry.caller == caller) {
+            count += 1;
+            bytes += entry.id.len() + entry.finished.as_ref().map_or(0, |(_, outcome)| length(outcome));
+        }
+        callers > 1 && 2 * callers * count <= settings.entries_max && 2 * callers * bytes <= settings.bytes_max
+    }
+
+    fn forget_oldest(&mut self, settings: &Settings) -> bool {
+        for _ in 0..SPARED_AT_ONCE {
+            match self.finished.iter().position(|entry| !entry.spared) {
+                Some(place) if self.has_little(settings, &self.finished[place].caller) => self.finished[place].spared = true,
+                _ => break,
+            }
+        }
         let any = !self.finished.is_empty();
         if any {
-            self.finished.remove(0);
+            let first = self.finished.iter().position(|entry| !entry.spared).unwrap_or(0);
+            self.finished.remove(first);
             self.forgotten_early += 1;
         }
         any
@@ -94,12 +118,19 @@ impl Model {
             return Expected::Full;
         }
         while self.running.len() + self.finished.len() >= settings.entries_max || self.bytes() + length > settings.bytes_max {
-            if !self.forget_oldest() {
+            if !self.forget_oldest(settings) {
                 return Expected::Full;
             }
         }
-        self.running
-            .push(Entry { caller: caller.into(), id: id.into(), kind, digest, waiters: vec![waiter], finished: None });
+        self.running.push(Entry {
+            caller: caller.into(),
+            id: id.into(),
+            kind,
+            digest,
+            waiters: vec![waiter],
+            finished: None,
+            spared: false,
+        });
         Expected::New
     }
 
@@ -113,7 +144,7 @@ impl Model {
         }
         entry.finished = Some((now, if entry.kind == Kind::Tell { Ok(Bytes::new()) } else { outcome }));
         self.finished.push(entry);
-        while self.bytes() > settings.bytes_max && self.forget_oldest() {}
+        while self.bytes() > settings.bytes_max && self.forget_oldest(settings) {}
         waiters
     }
 
