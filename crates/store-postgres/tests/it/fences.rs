@@ -56,28 +56,35 @@ async fn trouble_that_no_batch_is_the_reason_of_is_met_once() {
     assert_eq!(database.psql("SELECT last_value FROM tries"), "1");
 }
 
-/// Who takes shards over, and who begins to write some, locks them in the order in which commits do.
+/// Who commits to shards, and who begins to write some, locks them in one order.
 #[tokio::test]
-async fn shards_are_adopted_in_the_order_of_their_ids() {
+async fn shards_are_locked_in_the_order_of_their_ids() {
     let database = Database::new();
     let (here, there) = (database.open().await, database.open().await);
-    let mut fences = vec![];
+    let mut heads = vec![];
     for shard in (1..=40).rev() {
-        let head = here.claim(shard).await.unwrap();
-        fences.push(Fence { shard, term: head.term, after: head.seq, upto: head.seq + 1 });
+        heads.push((shard, here.claim(shard).await.unwrap().term));
     }
     let mut other = database.client().await;
-    loop {
-        let first = other.transaction().await.unwrap();
-        first.query("SELECT FROM steadfast.shards WHERE id = 1 FOR UPDATE", &[]).await.unwrap();
-        let batch = tokio::spawn(there.commit(Batch { fences: fences.clone(), ..Batch::default() }));
-        until("it waits for the first shard", async || database.connections("wait_event_type = 'Lock'") == 1).await;
-        let free = "SELECT count(*) FROM (SELECT FROM steadfast.shards WHERE id > 1 FOR UPDATE SKIP LOCKED) AS free";
-        assert_eq!(database.psql(free), "62");
-        first.rollback().await.unwrap();
-        match batch.await.unwrap() {
-            Ok(()) => return,
-            Err(error) => assert!(error.to_string().contains("somebody else has locked"), "{error}"), // it has waited for too long
+    // The first one has them already, and the second one not yet.
+    for (after, store) in [&here, &there].into_iter().enumerate() {
+        let after = after as u64;
+        let fences: Vec<_> = heads
+            .iter()
+            .map(|(shard, term)| Fence { shard: *shard, term: *term, after, upto: after + 1 })
+            .collect();
+        loop {
+            let first = other.transaction().await.unwrap();
+            first.query("SELECT FROM steadfast.shards WHERE id = 1 FOR UPDATE", &[]).await.unwrap();
+            let batch = tokio::spawn(store.commit(Batch { fences: fences.clone(), ..Batch::default() }));
+            until("it waits for the first shard", async || database.connections("wait_event_type = 'Lock'") == 1).await;
+            let free = "SELECT count(*) FROM (SELECT FROM steadfast.shards WHERE id > 1 FOR UPDATE SKIP LOCKED) AS free";
+            assert_eq!(database.psql(free), "62");
+            first.rollback().await.unwrap();
+            match batch.await.unwrap() {
+                Ok(()) => break,
+                Err(error) => assert!(error.to_string().contains("somebody else has locked"), "{error}"), // it has waited for too long
+            }
         }
     }
 }
