@@ -9,6 +9,7 @@ mod load;
 mod memory;
 mod messages;
 mod plans;
+mod postgres;
 mod report;
 mod restart;
 mod runs;
@@ -47,13 +48,18 @@ cargo xtask bench messages [SCENARIO] [--json] [--quick]
     call-http2                             calls of 200 bytes over HTTP/2; the limit is the bare link, and unary gRPC is beside it
     loss-1, loss-3                         calls over a network of 5 ms that loses 1 or 3 packets of a hundred
     remote-worker                          runs of one step that a worker hosts; the limit is the same workflow in the process with the store
+cargo xtask bench postgres [SCENARIO] [--json] [--quick]
+    steps, transactions-per-step           steps per second of 256 runs on PostgreSQL, with a transaction for each step beside it, and how many there are
+    idle-queries                           what runs that sleep ask of the database
 docs/performance.md says how to read them.
 ";
 
 /// Benchmarks of the engine have no network, and no driver for one: whoever waits for it wakes up by a call of the system, which would be measured with the rest.
 fn main() -> Result<()> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let has_sockets = std::env::args().nth(1).is_some_and(|name| ["http", "plans", "messages"].contains(&&*name));
+    let has_sockets = std::env::args()
+        .nth(1)
+        .is_some_and(|name| ["http", "plans", "messages", "postgres"].contains(&&*name));
     let runtime = if has_sockets { runtime.enable_all() } else { runtime.enable_time() };
     runtime.build()?.block_on(Box::pin(bench()))
 }
@@ -84,6 +90,10 @@ async fn bench() -> Result<()> {
         ["messages"] => messages::run(&Report::new("messages", json), None, quick).await,
         ["messages", scenario] if messages::SCENARIOS.contains(&scenario) => {
             messages::run(&Report::new("messages", json), Some(scenario), quick).await
+        }
+        ["postgres"] => postgres::run(&Report::new("postgres", json), None, quick).await,
+        ["postgres", scenario] if postgres::SCENARIOS.contains(&scenario) => {
+            postgres::run(&Report::new("postgres", json), Some(scenario), quick).await
         }
         [restart::CHILD, ref arguments @ ..] => restart::child(arguments).await,
         _ => bail!("there is no benchmark {:?}\n\n{HELP}", words.join(" ")),

@@ -72,7 +72,7 @@ pub(crate) async fn run(report: &Report, only: Option<&str>, quick: bool) -> Res
 
 /// So many steps, one after another, each of which does nothing.
 #[workflow]
-async fn steps(ctx: Ctx, count: u32) -> Result<u32, Failure> {
+pub(crate) async fn steps(ctx: Ctx, count: u32) -> Result<u32, Failure> {
     let mut sum = 0;
     for i in 0..count {
         sum += ctx.step("add", || async move { Ok::<_, Failure>(i) }).await?;

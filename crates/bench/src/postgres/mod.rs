@@ -1,0 +1,51 @@
+//! Runs on PostgreSQL: what they cost the database, beside what a transaction for each step would.
+
+mod baseline;
+mod idle;
+mod steps;
+
+use crate::report::Report;
+use anyhow::{Context, Result};
+use std::time::Duration;
+use steadfast::{Clock, Ctx, Engine, Failure, SystemClock, workflow};
+use steadfast_store_postgres::{Postgres, Settings};
+use steadfast_test_servers::{PostgresOptions, PostgresServer};
+
+/// What there is to measure.
+pub(crate) const SCENARIOS: [&str; 3] = ["steps", "transactions-per-step", "idle-queries"];
+
+pub(crate) async fn run(report: &Report, only: Option<&str>, quick: bool) -> Result<()> {
+    let wanted = |scenario: &str| only.is_none_or(|only| only == scenario);
+    let more = vec![("max_connections".into(), "200".into())];
+    let server = PostgresServer::start_with(PostgresOptions { more, ..PostgresOptions::default() });
+    if wanted("steps") || wanted("transactions-per-step") {
+        steps::measure(report, &server, quick).await?;
+    }
+    if wanted("idle-queries") {
+        idle::measure(report, &server, quick).await?;
+    }
+    Ok(())
+}
+
+/// An engine on a database of its own.
+async fn engine(server: &PostgresServer, database: &str) -> Result<Engine> {
+    let store = Postgres::open(Settings::new(server.url(database))).await?;
+    Ok(Engine::on(store).register(crate::runs::steps).register(sleeps).start().await?)
+}
+
+/// How many transactions the database has seen since its start, once those who count them have said so.
+async fn transactions(server: &PostgresServer, database: &str) -> Result<f64> {
+    SystemClock.sleep(Duration::from_millis(2500)).await; // the server's processes say what they have done once in a second
+    let sql = format!("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = '{database}'");
+    server
+        .psql(database, &sql)
+        .trim()
+        .parse()
+        .context("the database does not say how many transactions it has seen")
+}
+
+/// Sleeps for a day.
+#[workflow]
+async fn sleeps(ctx: Ctx, _input: ()) -> Result<(), Failure> {
+    ctx.sleep(steadfast::DAY).await
+}
