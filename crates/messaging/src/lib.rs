@@ -55,4 +55,4 @@ pub use node::{Builder, Connected, Node, NodeCounts, Peer, Totals, WeakNode};
 pub use receiving::{Caller, Incoming, Route};
 pub use sending::{Call, Sending, TIMEOUT, Tell};
 pub use steadfast_kernel::{Class, Code, Failure, Policy};
-pub use streams::{Stream, StreamReceiver, StreamSender};
+pub use streams::{Opening, Stream, StreamReceiver, StreamSender};

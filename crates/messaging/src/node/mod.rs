@@ -21,14 +21,14 @@ use seats::{Seat, Seats};
 use tally::Tally;
 pub use tally::Totals;
 
-use crate::envelope::{Body, Open, Sample};
+use crate::envelope::Sample;
 use crate::inbox::{self, Counts};
 use crate::letters::{Direction, Letter, LetterKind, Letters, MemoryLetters};
 use crate::limits::Limits;
 use crate::names;
 use crate::receiving::{Incoming, KnownRequests, Lane, Load, Route, Routed, SampleHandler, Samples, StreamHandler};
-use crate::sending::{Call, Sending, TIMEOUT, Tell};
-use crate::streams::Stream;
+use crate::sending::{Call, Sending, Tell};
+use crate::streams::{Opening, Stream};
 use crate::wire::{Fingerprint, Link, Wire};
 use bytes::Bytes;
 use hashbrown::{DefaultHashBuilder, HashMap};
@@ -308,30 +308,8 @@ impl Node {
     ///
     /// # Errors
     /// If the peer cannot be reached within 30 s, or does not take the stream. Streams are not tried again.
-    pub async fn stream(&self, peer: impl Into<Peer>, route: impl Into<String>, payload: impl Into<Bytes>) -> Result<Stream, Failure> {
-        let (route, payload, peer) = (route.into(), payload.into(), peer.into());
-        names::check_route(&route)?;
-        names::check_peer(peer.text())?;
-        if payload.len() > self.limits().payload_bytes_max {
-            return Err(Failure::new(Code::InvalidArgument, "the first payload of a stream is too long"));
-        }
-        let opening = async {
-            let connection = self.inner.know(&peer)?.connection().await?;
-            if payload.len() > connection.payload_bytes_max {
-                let message = format!("{peer} takes payloads of at most {} bytes", connection.payload_bytes_max);
-                return Err(Failure::new(Code::InvalidArgument, message));
-            }
-            let mut stream = connection.streams.begin(&connection)?;
-            let (number, credit) = stream.number_and_credit();
-            let open = Body::Open(Open { number, route, trace: String::new(), credit, payload });
-            let _what_waits_hears_of_a_cut = connection.outgoing.push(&open).await;
-            stream.accepted().await?;
-            Ok(stream)
-        };
-        match tokio::time::timeout(TIMEOUT, opening).await {
-            Ok(stream) => stream,
-            Err(_) => Err(Failure::new(Code::DeadlineExceeded, format!("{peer} did not take the stream in time"))),
-        }
+    pub fn stream(&self, peer: impl Into<Peer>, route: impl Into<String>, payload: impl Into<Bytes>) -> Opening {
+        Opening::new(self.clone(), peer.into(), route.into(), payload.into())
     }
 
     /// Sends something of which only the newest matters, if there is a connection. It may be lost; the oldest goes if too many wait.

@@ -8,7 +8,10 @@
 //!     Close <-----------------> Close              either side ends for itself; with an error, for both
 //! ```
 
+mod opening;
 mod room;
+
+pub use opening::Opening;
 
 use crate::envelope::{Body, Chunk, Close, Credit, StreamId};
 use crate::limits::Limits;

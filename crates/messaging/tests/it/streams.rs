@@ -360,3 +360,15 @@ async fn a_peer_that_sends_more_than_it_was_granted_loses_the_stream() {
     let Some(Body::Close(Close { error: Some(error), .. })) = raw.within(secs(1)).await else { panic!("five are missing") };
     assert_eq!(error.class, "transient");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_belongs_to_the_trace_that_it_was_opened_in() {
+    let (_network, a, b) = two(1);
+    b.route_streams("trace", |mut stream, incoming| async move { stream.send(incoming.trace).await });
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let mut stream = a.stream("b", "trace", "").trace(trace).await.unwrap();
+    assert_eq!(stream.next().await.unwrap().unwrap(), trace);
+    let mut untraced = a.stream("b", "trace", "").await.unwrap();
+    assert_eq!(untraced.next().await.unwrap().unwrap(), "");
+    assert_eq!(a.stream("b", "trace", "").trace("x".repeat(257)).await.unwrap_err().code, Code::InvalidArgument);
+}

@@ -42,7 +42,7 @@ pub use letters::Post;
 pub use steadfast_messaging::wire::memory;
 pub use steadfast_messaging::{
     Builder as NodeBuilder, Call, Caller, Connected, Direction, Incoming, Letter, LetterKind, Letters, Limits, MemoryLetters, Node,
-    NodeCounts, Peer, Route, Stream, StreamReceiver, StreamSender, Tell, Totals, envelope, inbox, wire,
+    NodeCounts, Opening, Peer, Route, Stream, StreamReceiver, StreamSender, Tell, Totals, envelope, inbox, wire,
 };
 
 use crate::means::Means;
