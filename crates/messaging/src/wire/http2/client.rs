@@ -190,15 +190,24 @@ fn accepted(response: Response<Incoming>) -> Result<(StatusCode, Incoming), Stat
         _ if status == StatusCode::OK => return Ok((status, response.into_body())),
         _ => {}
     }
+    Err(refused(status))
+}
+
+/// What an answer other than a link means: what may pass, and what somebody has to mend.
+fn refused(status: StatusCode) -> Status {
     let message = format!("it answers {status}");
-    Err(match status {
+    match status {
         StatusCode::UNAUTHORIZED => Status::unauthenticated(message),
         StatusCode::FORBIDDEN => Status::permission_denied(message),
         StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::UNSUPPORTED_MEDIA_TYPE => {
             Status::unimplemented(format!("{message}: no messages are taken there"))
         }
+        StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS => {
+            Status::unavailable(message)
+        }
+        _ if status.is_client_error() => Status::failed_precondition(message),
         _ => Status::unavailable(message),
-    })
+    }
 }
 
 fn refusal(address: &str, refused: &Status) -> Failure {
@@ -216,4 +225,18 @@ fn unlinked(address: &str, seen: &Seen, error: &hyper::Error) -> Failure {
         return tls::refused(address, error);
     }
     causes(Failure::transient(format!("cannot connect to {address}: {error}")), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steadfast_kernel::Class;
+
+    #[test]
+    fn what_a_proxy_answers_passes_or_is_to_be_mended() {
+        let transient = |status: &u16| refusal("x", &refused(StatusCode::from_u16(*status).unwrap())).class == Class::Transient;
+        let passes: Vec<u16> = (400..600).filter(transient).collect();
+        let expected: Vec<u16> = [408, 409, 425, 429].into_iter().chain(500..600).collect();
+        assert_eq!(passes, expected);
+    }
 }
