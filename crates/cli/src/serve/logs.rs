@@ -7,6 +7,9 @@ use tracing_subscriber::EnvFilter;
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
+/// The driver of PostgreSQL shows what it is asked, with its values, in its finest levels; those are not to be had.
+const QUIET: &str = "tokio_postgres=info";
+
 /// From here on what is logged is written.
 ///
 /// # Errors
@@ -33,7 +36,9 @@ fn filter(text: &str) -> Result<EnvFilter, String> {
             return Err(format!("{part:?} is no level{meant} (levels: {}; or TARGET=LEVEL)", LEVELS.join(", ")));
         }
     }
-    EnvFilter::try_new(text).map_err(|error| error.to_string())
+    let filter = EnvFilter::try_new(text).map_err(|error| error.to_string())?;
+    let quiet = QUIET.parse().map_err(|_| format!("{QUIET} is no filter"))?;
+    Ok(filter.add_directive(quiet))
 }
 
 #[cfg(test)]
@@ -44,6 +49,10 @@ mod tests {
     fn levels_and_filters_are_taken_and_words_are_not() {
         for good in ["info", "WARN", "info,steadfast_runtime=debug"] {
             filter(good).unwrap();
+        }
+        for level in ["trace", "debug,tokio_postgres=trace"] {
+            let filter = filter(level).unwrap().to_string();
+            assert!(filter.contains("tokio_postgres=info") && !filter.contains("tokio_postgres=trace"), "{filter}");
         }
         assert!(filter("inf").unwrap_err().contains("did you mean info?"));
         assert!(filter("steadfast_runtime").unwrap_err().contains("is no level"));
