@@ -27,7 +27,7 @@ mod wire;
 mod work;
 
 pub use serve::{take_workers, take_workers_if};
-pub use steadfast_runtime::host::{Gone, Parted, WorkerView, Workers};
+pub use steadfast_runtime::host::{Attempted, Gone, Observer, Parted, RunEnded, Span, WorkerView, Workers};
 
 use crate::means::Means;
 use crate::messages::{Letters, Limits, Node, NodeBuilder, Peer, inbox};
@@ -153,6 +153,13 @@ impl WorkerBuilder {
     /// How long [`drain`](Worker::drain) waits for attempts in flight, and for what its own routes have taken; 30 s unless said otherwise.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.worker.patience = patience;
+        self
+    }
+
+    /// Who hears of the attempts that are made here, for traces. Their spans follow from the run, so they belong to the trace that the server sends of it; what is called from a step is told the
+    /// span as well. That runs have ended is heard of by the server alone.
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.worker.observer = Some(observer);
         self
     }
 

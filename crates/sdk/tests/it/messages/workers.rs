@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use steadfast::messages::memory::{Faults, Memory as Network};
 use steadfast::messages::{Incoming, wire};
-use steadfast::worker::{Parted, Worker, WorkerBuilder};
+use steadfast::worker::{Attempted, Observer, Parted, RunEnded, Span, Worker, WorkerBuilder};
 use steadfast::{Ctx, Engine, Failure, MINUTE, Policy, SECOND, Status, VirtualClock, Wait, memory, workflow};
 use tokio::sync::Notify;
 
@@ -259,4 +259,40 @@ async fn a_step_of_a_worker_is_tried_again_by_its_policy_and_its_failure_reaches
     let twice = worker(&network, "w2").register(ship).step("ship", async |_: Ctx, (): ()| Ok::<_, Failure>(()));
     let failure = twice.start().await.unwrap_err();
     assert!(failure.message.contains("registered twice"), "{failure}");
+}
+
+/// Keeps the spans of attempts.
+#[derive(Default)]
+struct Spans(Mutex<Vec<String>>);
+
+impl Observer for Spans {
+    fn attempted(&self, attempted: &Attempted<'_>) {
+        self.0.lock().unwrap().push(attempted.span.to_string());
+    }
+
+    fn ended(&self, _: &RunEnded<'_>) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_trace_of_a_run_goes_on_at_its_worker_and_in_what_that_calls() {
+    let (network, store) = (Network::new(10), memory::Memory::new());
+    let bank = node(&network, "bank").build().unwrap();
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let traces = Arc::clone(&told);
+    bank.route("transfer", move |incoming: Incoming| {
+        traces.lock().unwrap().push(incoming.trace);
+        async { Ok("\"done\"") }
+    });
+    listen(&network, &bank);
+    let server = server(&network, &store).await;
+    let spans = Arc::new(Spans::default());
+    let observer = Arc::clone(&spans) as Arc<dyn Observer>;
+    let _worker = worker(&network, "w1").observer(observer).register(pay).start().await.unwrap();
+    until("the worker is there", async || !server.workers().is_empty()).await;
+    let run = server.start("pay", &7).id("traced").await.unwrap();
+    assert_eq!(run.result::<String>().await.unwrap(), "done");
+    let (spans, told) = (spans.0.lock().unwrap(), told.lock().unwrap());
+    let trace = Span::of_run(run.id()).trace;
+    assert_eq!((spans.len(), *spans == *told), (1, true), "{spans:?} {told:?}");
+    assert!(spans[0].contains(&trace), "it is the trace that the server sends of the run: {spans:?}");
 }
