@@ -266,17 +266,23 @@ impl Batch {
             OutboxChange::Add { envelope, .. } => 128 + envelope.message.size(),
             OutboxChange::Settle { .. } => 128,
         };
-        let rows = 128
-            * (self.runs.len()
-                + self.timers.len()
-                + self.letters.len()
-                + self.callbacks.len()
-                + self.forgotten.len()
-                + self.plans.len()
-                + self.locks.len());
+        let rows = 128 * (self.timers.len() + self.forgotten.len() + self.locks.len());
+        let texts = |texts: &[Option<&str>]| 128 + texts.iter().flatten().map(|text| text.len()).sum::<usize>();
+        let runs = self.runs.iter().map(|row| texts(&[row.text.as_deref(), row.tenant.as_deref()])).sum::<usize>();
+        let plans = self.plans.iter().map(|row| texts(&[row.why.as_deref(), Some(&row.definition)])).sum::<usize>();
+        let letters = self.letters.iter().map(|change| match change {
+            LetterChange::Put(row) => texts(&[Some(&row.failure.message), row.tenant.as_deref()]),
+            LetterChange::Fail(_, failure) => texts(&[Some(&failure.message)]),
+            LetterChange::Remove(_) => texts(&[]),
+        });
+        let callbacks = self.callbacks.iter().map(|change| match change {
+            CallbackChange::Put(row) => texts(&[row.failure.as_ref().map(|failure| failure.message.as_str()), Some(&row.target)]),
+            CallbackChange::Remove(..) => texts(&[]),
+        });
+        let rows = rows + runs + plans + letters.sum::<usize>() + callbacks.sum::<usize>();
         let keys = self.keys.iter().map(|change| 128 + change.size()).sum::<usize>();
         let saved = self.snapshots.iter().map(|snapshot| 128 + snapshot.state.len()).sum::<usize>();
-        let texts = self.definitions.iter().map(|definition| 128 + definition.text.len()).sum::<usize>();
-        self.events.iter().map(event).sum::<usize>() + self.outbox.iter().map(message).sum::<usize>() + rows + keys + saved + texts
+        let definitions = self.definitions.iter().map(|definition| 128 + definition.text.len()).sum::<usize>();
+        self.events.iter().map(event).sum::<usize>() + self.outbox.iter().map(message).sum::<usize>() + rows + keys + saved + definitions
     }
 }

@@ -1,8 +1,11 @@
 //! Batches that follow on from each other are merged into one.
 
 use std::time::Duration;
-use steadfast_kernel::{Held, KeyName, Payload, PlanId, PlanStatus, RunId, Status, Target, TenantId, TimerName, Timestamp, WorkflowName};
-use steadfast_store::{Batch, Fence, KeyChange, KeyRow, LockChange, PlanRow, RunRow, ShardId, TimerChange};
+use steadfast_kernel::{
+    Failure, Held, KeyName, LetterHome, LetterId, Payload, PlanId, PlanStatus, RunId, Status, Target, TenantId, TimerName, Timestamp,
+    WorkflowName,
+};
+use steadfast_store::{Batch, Fence, KeyChange, KeyRow, LetterChange, LockChange, PlanRow, RunRow, ShardId, TimerChange};
 
 fn fence(shard: ShardId, term: u64, after: u64, upto: u64) -> Fence {
     Fence { shard, term, after, upto }
@@ -96,6 +99,17 @@ fn the_size_grows_with_what_is_merged() {
     let one = batch.size();
     batch.merge(Batch { runs: vec![row("b")], ..Batch::default() });
     assert!(batch.size() > one);
+}
+
+/// A long reason is written with the row of its run.
+#[test]
+fn the_size_has_the_texts_of_rows() {
+    let size = |text: Option<String>| Batch { runs: vec![RunRow { text, ..row("a") }], ..Batch::default() }.size();
+    assert_eq!(size(Some("x".repeat(3_000))) - size(None), 3_000);
+    let failed =
+        |message: &str| LetterChange::Fail(LetterId { home: LetterHome::parse("bill").unwrap(), seq: 1 }, Failure::permanent(message));
+    let size = |message: &str| Batch { letters: vec![failed(message)], ..Batch::default() }.size();
+    assert_eq!(size(&"x".repeat(3_000)) - size(""), 3_000);
 }
 
 #[test]
