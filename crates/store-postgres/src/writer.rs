@@ -8,8 +8,10 @@ use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use steadfast_store::{Batch, Commit, Error, Head, ShardId, Sweep, Swept};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 /// The line to the task. When it is dropped, what is in line is committed, and the task ends.
 #[derive(Debug)]
@@ -94,8 +96,34 @@ impl Writer {
     }
 }
 
+/// Who wrote together is about to write again, one a little later than the other. A transaction waits for them: each costs as much as many events.
+#[derive(Default)]
+struct Company {
+    /// How many batches the last transaction had.
+    expected: usize,
+    took: Duration,
+}
+
+impl Company {
+    /// The longest time to wait for them.
+    const PATIENCE_MAX: Duration = Duration::from_millis(2);
+
+    /// Takes those that come while it is worth to wait for them. Nobody waits alone: a batch that comes after a lone one is written at once.
+    async fn gather(&self, group: &mut Group, requests: &mut mpsc::UnboundedReceiver<Request>) -> Option<Request> {
+        let until = Instant::now() + (self.took / 4).min(Self::PATIENCE_MAX);
+        while group.batches.len() < self.expected {
+            match tokio::time::timeout_at(until, requests.recv()).await {
+                Ok(Some(Request::Commit(batch, answer))) if group.takes(&batch) => group.add(batch, answer),
+                Ok(other) => return other,
+                Err(_) => break,
+            }
+        }
+        None
+    }
+}
+
 async fn run(mut desk: Desk, mut requests: mpsc::UnboundedReceiver<Request>) {
-    let mut next = None;
+    let (mut next, mut company) = (None, Company::default());
     loop {
         let request = match next.take() {
             Some(request) => request,
@@ -104,7 +132,7 @@ async fn run(mut desk: Desk, mut requests: mpsc::UnboundedReceiver<Request>) {
                 None => return,
             },
         };
-        let done = AssertUnwindSafe(handle(&mut desk, request, &mut requests)).catch_unwind().await;
+        let done = AssertUnwindSafe(handle(&mut desk, request, &mut requests, &mut company)).catch_unwind().await;
         next = done.unwrap_or_else(|_| {
             tracing::error!("what writes to PostgreSQL has panicked; it goes on with another connection");
             desk.lose();
@@ -119,13 +147,23 @@ async fn run(mut desk: Desk, mut requests: mpsc::UnboundedReceiver<Request>) {
 }
 
 /// Does what is asked; gives what came behind it if it was taken out of the line, too. The caller may be gone; the work is done all the same.
-async fn handle(desk: &mut Desk, request: Request, requests: &mut mpsc::UnboundedReceiver<Request>) -> Option<Request> {
+async fn handle(
+    desk: &mut Desk,
+    request: Request,
+    requests: &mut mpsc::UnboundedReceiver<Request>,
+    company: &mut Company,
+) -> Option<Request> {
     match request {
         Request::Commit(batch, answer) => {
             let mut group = Group::default();
             group.add(batch, answer);
-            let next = fill(&mut group, requests);
+            let mut next = fill(&mut group, requests);
+            if next.is_none() {
+                next = company.gather(&mut group, requests).await;
+            }
+            let (expected, begun) = (group.batches.len(), Instant::now());
             desk.commit(group).await;
+            *company = Company { expected, took: begun.elapsed() };
             return next;
         }
         Request::Claim(shard, answer) => drop(answer.send(desk.claim(shard).await)),
@@ -152,7 +190,6 @@ fn fill(group: &mut Group, requests: &mut mpsc::UnboundedReceiver<Request>) -> O
 mod tests {
     use super::*;
     use crate::settings::Settings;
-    use std::time::Duration;
     use steadfast_test_servers::PostgresServer;
 
     #[tokio::test]

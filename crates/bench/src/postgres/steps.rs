@@ -19,8 +19,10 @@ const STEPS: u32 = 10;
 const ALLOWED: f64 = 0.05;
 
 pub(super) async fn measure(report: &Report, server: &PostgresServer, quick: bool) -> Result<()> {
-    let (database, beside) = (server.database(), server.database());
+    let database = server.database();
     let engine = engine(server, &database).await?;
+    let one = engine.start("steps", &STEPS).await?;
+    one.result::<u32>().await?;
     let counted = Duration::from_secs(if quick { 2 } else { 4 });
     let (slices, span) = (if quick { 1 } else { 3 }, Span { warm_up: counted / 4, counted });
     let begun = transactions(server, &database).await?;
@@ -36,7 +38,7 @@ pub(super) async fn measure(report: &Report, server: &PostgresServer, quick: boo
             }
         };
         mine.push(slice(RUNS, span, run).await?);
-        theirs.push(baseline::measure(server, &beside, RUNS, span).await?);
+        theirs.push(baseline::measure(server, &one, RUNS, span).await?);
     }
     let made = transactions(server, &database).await? - begun;
     let steps = runs.load(Ordering::Relaxed) as f64 * f64::from(STEPS);
