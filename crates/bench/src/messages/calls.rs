@@ -30,13 +30,13 @@ pub(super) async fn measure(report: &Report, quick: bool) -> Result<()> {
     answer(&bank);
     let peer = Peer::at(format!("http://{}", bank.addr().ok_or_else(|| anyhow!("it listens"))?));
     while bank.counts().inbox.forgotten_early == 0 {
-        called(&shop, &peer, &payload, Policy::transient(), span).await?;
+        called(&shop, &peer, &payload, None, span).await?;
     }
     let (mut calls, mut links, mut unaries) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..slices {
         links.push(echo::echo(payload.clone(), IN_FLIGHT, span.counted).await?);
-        calls.push(called(&shop, &peer, &payload, Policy::transient(), span).await?);
-        unaries.push(unary::echo(payload.clone(), IN_FLIGHT, span.counted).await?);
+        calls.push(called(&shop, &peer, &payload, None, span).await?);
+        unaries.push(unary::echo(payload.clone(), IN_FLIGHT, span).await?);
     }
     let (link, unary) = (middle(links), middle(unaries));
     let per_s = median(&calls, |seen| seen.per_s());
@@ -67,7 +67,7 @@ pub(super) async fn lossy(report: &Report, scenario: &'static str, percent: u32,
     });
     network.set_everywhere(Faults { drop: f64::from(percent) / 100.0, delay: Some(WAY..=WAY), ..Faults::default() });
     let policy = Policy::constant(WAY).max_attempts(20).attempt_timeout(20 * WAY);
-    let seen = called(&shop, &Peer::at("bank"), &Bytes::from(vec![7; BYTES]), policy, span(quick)).await?;
+    let seen = called(&shop, &Peer::at("bank"), &Bytes::from(vec![7; BYTES]), Some(policy), span(quick)).await?;
     listening.abort();
     report.say(&Measured::rate(scenario, seen.per_s()).concurrency(IN_FLIGHT).percentiles(seen.took))
 }
@@ -85,10 +85,15 @@ fn answer(node: &Node) {
     node.route("echo", |incoming: Incoming| async move { Ok::<Bytes, Failure>(incoming.payload) });
 }
 
-async fn called(node: &Node, peer: &Peer, payload: &Bytes, policy: Policy, span: Span) -> Result<Seen> {
+/// By the policy that calls have, unless another one is named.
+async fn called(node: &Node, peer: &Peer, payload: &Bytes, policy: Option<Policy>, span: Span) -> Result<Seen> {
     let (node, peer, payload) = (node.clone(), peer.clone(), payload.clone());
     let call = move || {
-        let call = node.call(&peer, "echo", payload.clone()).policy(policy.clone());
+        let call = node.call(&peer, "echo", payload.clone());
+        let call = match &policy {
+            Some(policy) => call.policy(policy.clone()),
+            None => call,
+        };
         async move {
             call.await.map_err(Failure::into_error)?;
             Ok(())

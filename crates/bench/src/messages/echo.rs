@@ -1,6 +1,7 @@
 //! The bare wire: packets there and back over a link on the loopback, which a call of a node cannot outdo.
 
 use super::unary;
+use crate::load::Span;
 use crate::report::{Measured, Report};
 use anyhow::{Result, bail};
 use bytes::Bytes;
@@ -23,7 +24,7 @@ pub(super) async fn measure(report: &Report, quick: bool) -> Result<()> {
     let (packet, time) = (Bytes::from(vec![7; BYTES]), Duration::from_secs(if quick { 1 } else { 5 }));
     let link = echo(packet.clone(), IN_FLIGHT, time).await?;
     report.say(&Measured::rate("echo", link).concurrency(IN_FLIGHT))?;
-    let calls = unary::echo(packet, IN_FLIGHT, time).await?;
+    let calls = unary::echo(packet, IN_FLIGHT, Span { warm_up: time / 4, counted: time }).await?;
     report.say(&Measured::rate("echo-unary", calls).concurrency(IN_FLIGHT))?;
     report.say(&Measured::value("echo-ratio", link / calls, "packets over a link for each call of gRPC"))
 }

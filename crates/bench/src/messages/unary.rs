@@ -1,16 +1,13 @@
 //! A call of gRPC for every packet, over one connection, by the client and the server that come with tonic: what a link is compared with.
 
+use crate::load::{Span, slice};
 use bytes::{Buf, BufMut, Bytes};
 use futures_util::future::BoxFuture;
 use http::uri::PathAndQuery;
 use http::{Request, Response};
 use std::convert::Infallible;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
@@ -18,32 +15,23 @@ use tonic::server::NamedService;
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Endpoint, Server};
 
-/// Calls again and again, so that always so many calls are on their way; gives how many are answered per second.
-pub(crate) async fn echo(packet: Bytes, in_flight: usize, time: Duration) -> anyhow::Result<f64> {
+/// So many calls on their way at once, measured as calls of a node are; gives how many are answered per second.
+pub(crate) async fn echo(packet: Bytes, in_flight: usize, span: Span) -> anyhow::Result<f64> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let serving = tokio::spawn(Server::builder().add_service(Echo).serve_with_incoming(incoming));
     let channel = Endpoint::from_shared(format!("http://{address}"))?.tcp_nodelay(true).connect().await?;
-    let (began, count) = (Instant::now(), Arc::new(AtomicU32::new(0)));
-    let callers: Vec<_> = (0..in_flight)
-        .map(|_| tokio::spawn(call(channel.clone(), packet.clone(), began + time, Arc::clone(&count))))
-        .collect();
-    for caller in callers {
-        caller.await??;
-    }
+    let seen = slice(in_flight, span, move || call(channel.clone(), packet.clone())).await?;
     serving.abort();
-    Ok(f64::from(count.load(Ordering::Relaxed)) / began.elapsed().as_secs_f64())
+    Ok(seen.per_s())
 }
 
-async fn call(channel: Channel, packet: Bytes, until: Instant, count: Arc<AtomicU32>) -> anyhow::Result<()> {
+async fn call(channel: Channel, packet: Bytes) -> anyhow::Result<()> {
     let mut client = tonic::client::Grpc::new(channel);
-    while Instant::now() < until {
-        client.ready().await?;
-        let path = PathAndQuery::from_static("/steadfast.bench.Echo/Echo");
-        client.unary(tonic::Request::new(packet.clone()), path, Raw).await?;
-        count.fetch_add(1, Ordering::Relaxed);
-    }
+    client.ready().await?;
+    let path = PathAndQuery::from_static("/steadfast.bench.Echo/Echo");
+    client.unary(tonic::Request::new(packet), path, Raw).await?;
     Ok(())
 }
 

@@ -49,7 +49,7 @@ async fn write(pool: Arc<Pool>) -> Result<()> {
     let entity = EntityId::Run(RunId::new(format!("run-{}", number / 10))?);
     let record = Record { seq: number % 10 + 1, ..pool.step.clone() };
     let shard = writer.fence.shard;
-    let batch = Batch { fences: vec![writer.fence.clone()], events: vec![Append { shard, entity, record }], ..Batch::default() };
+    let batch = Batch { fences: vec![writer.fence], events: vec![Append { shard, entity, record }], ..Batch::default() };
     let outcome = writer.store.commit(batch).await;
     (writer.fence.after, writer.fence.upto) = (writer.fence.upto, writer.fence.upto + 1);
     pool.back.send(writer)?;

@@ -14,7 +14,7 @@ pub(super) async fn measure(report: &Report, server: &PostgresServer, quick: boo
     let engine = engine(server, &database).await?;
     let start = |_| async { engine.start("sleeps", &()).await.map(drop) };
     stream::iter(0..runs).map(start).buffer_unordered(512).try_collect::<()>().await?;
-    SystemClock.sleep(Duration::from_secs(5)).await; // what is under way comes to rest
+    SystemClock.sleep(Duration::from_secs(15)).await; // what is under way comes to rest, and those who were busy say how much they did
     let (before, begun) = (transactions(server, &database).await?, SystemClock.now());
     SystemClock.sleep(Duration::from_secs(seconds)).await;
     let (after, took) = (transactions(server, &database).await?, SystemClock.now().saturating_since(begun));

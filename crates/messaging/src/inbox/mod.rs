@@ -95,7 +95,7 @@ pub enum Verdict<W> {
 /// What a request that has run leaves behind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finish {
-    /// Its outcome: whoever delivers it again gets it. The bytes are to be its own, not a part of something larger that would be kept with them.
+    /// Its outcome: whoever delivers it again gets it. If they are many, the bytes are to be its own, not a part of something larger that would be kept with them.
     Keep(Result<Bytes, Failure>),
     /// Nothing: whoever delivers it again has it run again.
     Forget,
@@ -104,9 +104,10 @@ pub enum Finish {
 impl Finish {
     /// What that outcome leaves behind. A failure that may pass is forgotten, and so are requests that were called off or not allowed.
     ///
-    /// Copies the bytes, so call it before the inbox is locked.
+    /// Copies what is long, so call it before the inbox is locked.
     pub fn of(outcome: &Result<Bytes, Failure>) -> Self {
         match outcome {
+            Ok(bytes) if bytes.len() <= log::LONGEST => Finish::Keep(Ok(bytes.clone())), // which is copied where it is kept
             Ok(bytes) => Finish::Keep(Ok(Bytes::copy_from_slice(bytes))),
             Err(failure) if failure.class == Class::Transient => Finish::Forget,
             Err(failure) if matches!(failure.code, Code::Cancelled | Code::PermissionDenied) => Finish::Forget,

@@ -368,10 +368,10 @@ impl Errand {
     /// What waits for long is boxed: everybody who waits for an answer keeps room for all that may follow.
     async fn attempt_once(&mut self, now: Instant) -> Result<Bytes, Failed> {
         let attempt_ends_at = time::from(now, self.attempt_timeout).min(self.ends_at);
-        let connection = match self.registered.connection.take().or_else(|| self.known().connected()) {
-            Some(connection) => connection,
+        let (connection, now) = match self.registered.connection.take().or_else(|| self.known().connected()) {
+            Some(connection) => (connection, now),
             None => match tokio::time::timeout_at(attempt_ends_at, Box::pin(self.known().connection())).await {
-                Ok(Ok(connection)) => connection,
+                Ok(Ok(connection)) => (connection, Instant::now()),
                 Ok(Err(failure)) => return Err(Failed::Unsent(failure)),
                 Err(_) => return Err(Failed::Unreached(self.late("could not be reached").code(Code::Unavailable))),
             },
@@ -382,11 +382,11 @@ impl Errand {
             return Err(Failed::Unsent(Failure::new(Code::InvalidArgument, message)));
         }
         self.registered.slot.sent_on(connection.id);
-        match self.push(&connection) {
+        match self.push(&connection, now) {
             Ok(()) => {}
             Err(Untaken::Closed) => return Err(Failed::Unsent(self.cut("the request was sent"))),
             Err(Untaken::Full) => {
-                let pushing = Box::pin(connection.outgoing.push_by(|_| self.push(&connection)));
+                let pushing = Box::pin(connection.outgoing.push_by(|_| self.push(&connection, Instant::now())));
                 match tokio::time::timeout_at(attempt_ends_at, pushing).await {
                     Ok(true) => {}
                     Ok(false) => return Err(Failed::Unsent(self.cut("the request was sent"))),
@@ -403,8 +403,8 @@ impl Errand {
     }
 
     /// Sends it, if there is room, with the time that is left by now.
-    fn push(&mut self, connection: &Connection) -> Result<(), Untaken> {
-        let left = self.ends_at.saturating_duration_since(Instant::now());
+    fn push(&mut self, connection: &Connection, now: Instant) -> Result<(), Untaken> {
+        let left = self.ends_at.saturating_duration_since(now);
         if let Body::Call(request) | Body::Tell(request) = &mut self.body {
             (request.attempt, request.left_us) = (self.attempt, envelope::micros(left));
         }
