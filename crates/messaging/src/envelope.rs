@@ -3,8 +3,9 @@
 //! A packet is what a wire carries in one piece. The frames in it are told apart before they are read, so that one that nobody can read is set aside alone.
 //! Unknown fields and frames of a newer version are ignored.
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
-use prost::{DecodeError, Message, decode_length_delimiter, encode_length_delimiter, length_delimiter_len};
+use bytes::{BufMut, Bytes, BytesMut};
+use prost::encoding::{self, DecodeContext, WireType, check_wire_type, decode_key, skip_field};
+use prost::{DecodeError, Message, encode_length_delimiter, length_delimiter_len};
 use std::cell::Cell;
 use std::time::Duration;
 use steadfast_kernel::{Class, Code, Failure};
@@ -12,11 +13,11 @@ use steadfast_kernel::{Class, Code, Failure};
 /// The version of this protocol.
 pub const VERSION: u32 = 1;
 
-/// What stands before every frame in a packet: the number and kind of the field, as Protobuf writes them.
-const FRAMES: u8 = 1 << 3 | 2;
+/// The number of the field of a packet in which its frames are.
+const FRAMES_TAG: u32 = 1;
 
-/// Room for so many frames is reserved at once, at the most: who sends a packet says how long its first frame is.
-const RESERVED: usize = 256;
+/// What stands before every frame in a packet: the number and kind of the field, as Protobuf writes them.
+const FRAMES: u8 = (FRAMES_TAG as u8) << 3 | WireType::LengthDelimited as u8;
 
 /// What a wire carries in one piece.
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -315,25 +316,56 @@ pub(crate) fn encoded<T>(body: &Body, then: impl FnOnce(&[u8]) -> T) -> T {
     outcome
 }
 
-/// Tells the frames of a packet apart.
+/// Tells the frames of a packet apart. Fields of a newer version are left out.
 ///
 /// # Errors
 /// If that cannot be done: then nothing in it can be read.
-pub fn packet(bytes: Bytes) -> Result<Vec<Bytes>, DecodeError> {
-    let (mut rest, mut frames) = (bytes.clone(), Vec::new());
-    while rest.first() == Some(&FRAMES) {
-        rest.advance(1);
-        let length = decode_length_delimiter(&mut rest)?;
-        if length > rest.len() {
-            return Packet::decode(bytes).map(|packet| packet.frames); // which says what is wrong
+pub fn packet(bytes: Bytes) -> Result<Frames, DecodeError> {
+    let mut rest = &bytes[..];
+    while !rest.is_empty() {
+        let (tag, wire_type) = decode_key(&mut rest)?;
+        if tag == FRAMES_TAG {
+            check_wire_type(WireType::LengthDelimited, wire_type)?;
         }
-        if frames.is_empty() {
-            frames.reserve((bytes.len() / (length + 2) + 1).min(RESERVED)); // those of a packet are much alike
-        }
-        frames.push(rest.split_to(length));
+        skip_field(wire_type, tag, &mut rest, DecodeContext::default())?;
     }
-    // What is not just frames one after the other is of a newer version.
-    if rest.is_empty() { Ok(frames) } else { Packet::decode(bytes).map(|packet| packet.frames) }
+    Ok(Frames(bytes))
+}
+
+/// The frames of a packet, one after the other: however many there are, none takes memory before its turn.
+#[derive(Clone, Debug, Default)]
+pub struct Frames(Bytes);
+
+impl Frames {
+    /// How many bytes are left of the packet.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The next field, which is a frame or something else. The packet was looked through before, so there is no error.
+    fn field(&mut self) -> Result<Option<Bytes>, DecodeError> {
+        let (tag, wire_type) = decode_key(&mut self.0)?;
+        let mut frame = Bytes::new();
+        match tag {
+            FRAMES_TAG => encoding::bytes::merge(wire_type, &mut frame, &mut self.0, DecodeContext::default()).map(|()| Some(frame)),
+            _ => skip_field(wire_type, tag, &mut self.0, DecodeContext::default()).map(|()| None),
+        }
+    }
+}
+
+impl Iterator for Frames {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        while !self.0.is_empty() {
+            match self.field() {
+                Ok(Some(frame)) => return Some(frame),
+                Ok(None) => {}
+                Err(_) => self.0.clear(),
+            }
+        }
+        None
+    }
 }
 
 /// Reads a frame. Nothing if it is from a newer version.
@@ -357,16 +389,26 @@ mod tests {
         ];
         let mut bytes = BytesMut::new();
         bodies.iter().for_each(|body| append(&mut bytes, body));
-        let read: Vec<_> = packet(bytes.freeze()).unwrap().into_iter().map(|bytes| frame(bytes).unwrap().unwrap()).collect();
+        let read: Vec<_> = packet(bytes.freeze()).unwrap().map(|bytes| frame(bytes).unwrap().unwrap()).collect();
         assert_eq!(read, bodies);
     }
 
     #[test]
-    fn a_short_frame_in_front_of_a_long_one_reserves_no_room_for_many() {
-        let mut bytes = BytesMut::from(&[FRAMES, 0][..]);
-        append(&mut bytes, &Body::Chunk(Chunk { payload: Bytes::from(vec![1; 1 << 20]), ..Chunk::default() }));
-        let frames = packet(bytes.freeze()).unwrap();
-        assert!(frames.len() == 2 && frames.capacity() <= RESERVED, "{} of {}", frames.len(), frames.capacity());
+    fn very_many_frames_take_no_memory_before_their_turn() {
+        let many = Bytes::from([FRAMES, 0].repeat(1 << 20));
+        let mut frames = packet(many).unwrap();
+        assert_eq!((frames.len(), size_of_val(&frames)), (2 << 20, size_of::<Bytes>()), "they are no more than the packet");
+        assert_eq!((frames.next(), frames.count()), (Some(Bytes::new()), (1 << 20) - 1));
+    }
+
+    #[test]
+    fn fields_of_a_newer_version_are_left_out_and_a_broken_packet_has_no_frames() {
+        let newer = [&[0x10, 0x96, 0x01][..], &[FRAMES, 2, 7, 8], &[0x1a, 1, 9], &[FRAMES, 0]].concat();
+        let frames: Vec<_> = packet(Bytes::from(newer.clone())).unwrap().collect();
+        assert_eq!(frames, [Bytes::from_static(&[7, 8]), Bytes::new()]);
+        assert_eq!(frames, Packet::decode(&newer[..]).unwrap().frames, "as the description has it");
+        assert!(packet(Bytes::from([&newer[..], &[FRAMES, 3, 1]].concat())).is_err(), "not even the first of them");
+        assert!(packet(Bytes::from_static(&[FRAMES_TAG as u8 * 8, 1])).is_err(), "a number is no frame");
     }
 
     #[test]

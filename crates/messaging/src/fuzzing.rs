@@ -1,8 +1,8 @@
 //! Reads whatever bytes there are, as a node does with what comes from outside, and checks what must hold. For the fuzzer and for tests.
 
-use crate::envelope::{self, Body, Error};
+use crate::envelope::{self, Body, Error, Packet};
 use bytes::{Bytes, BytesMut};
-use prost::DecodeError;
+use prost::{DecodeError, Message};
 use steadfast_kernel::Failure;
 
 /// Reads bytes as a packet, its frames, and the failures in them. Gives the frames that could be read and are of this version.
@@ -14,7 +14,8 @@ use steadfast_kernel::Failure;
 /// If something does not hold: what was read takes no more memory than its bytes allow for, whatever lengths they claim, and if it is written and read again, it
 /// is the same.
 pub fn read(bytes: &[u8]) -> Result<Vec<Body>, DecodeError> {
-    let frames = envelope::packet(Bytes::copy_from_slice(bytes))?;
+    let frames: Vec<_> = envelope::packet(Bytes::copy_from_slice(bytes))?.collect();
+    assert_eq!(Packet::decode(bytes).map(|packet| packet.frames).as_ref(), Ok(&frames), "as the description has it");
     assert!(frames.len() * 2 <= bytes.len(), "a frame takes two bytes at the least");
     assert!(frames.iter().map(Bytes::len).sum::<usize>() <= bytes.len(), "frames do not overlap");
     Ok(frames.into_iter().filter_map(read_frame).collect())
@@ -36,7 +37,9 @@ fn read_frame(bytes: Bytes) -> Option<Body> {
 fn again(body: &Body) -> Option<Body> {
     let mut packet = BytesMut::new();
     envelope::append(&mut packet, body);
-    let [frame] = <[Bytes; 1]>::try_from(envelope::packet(packet.freeze()).ok()?).ok()?;
+    let mut frames = envelope::packet(packet.freeze()).ok()?;
+    let frame = frames.next()?;
+    assert_eq!(frames.next(), None);
     envelope::frame(frame).ok()?
 }
 

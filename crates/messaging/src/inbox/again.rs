@@ -39,6 +39,9 @@ impl<W> Inbox<W> {
         if let (Kind::Call, Some(Ok(_))) = (kind, &before) {
             return Again::Done;
         }
+        if !self.leave_room(caller, id) {
+            return Again::Full(self.settings.retry_after); // what is known of it stays
+        }
         if let Some(entry) = known {
             self.entries.remove(entry);
         }

@@ -197,7 +197,17 @@ impl<S: BuildHasher> Entries<S> {
     /// The oldest that was not spared is forgotten after all that were not, if room is needed.
     pub(super) fn spare_first_in_line(&mut self) {
         let place = self.line.oldest;
-        let Some(&mut Finished { before, after, .. }) = self.finished_mut(place) else { return };
+        let Some(&mut Finished { before, after, ref outcome, .. }) = self.finished_mut(place) else { return };
+        // The log is given up from its beginning: whoever stays for longer takes his answer with him, or all that came after it would stay as well.
+        if let Outcome::Answer(logged) = *outcome
+            && logged != Logged::EMPTY
+        {
+            let answer = Bytes::copy_from_slice(self.answers.get(logged));
+            self.answers.remove(logged);
+            if let Some(finished) = self.finished_mut(place) {
+                finished.outcome = Outcome::Long(Box::new(answer));
+            }
+        }
         self.unlink(place, before, after);
         self.spared = self.append(self.spared, place);
     }
@@ -309,6 +319,29 @@ mod tests {
         fn finish(&self) -> u64 {
             7
         }
+    }
+
+    /// One of them stays while very many come and go behind it.
+    #[test]
+    fn an_answer_that_is_spared_does_not_keep_those_that_came_after_it() {
+        let mut entries = Entries::<hashbrown::DefaultHashBuilder>::default();
+        let finish = |entries: &mut Entries, caller: &str, id: &str, answer: Bytes| {
+            let place = entries.insert(caller, id, Kind::Call, 1);
+            entries.finish(place, Ok(answer), Duration::ZERO);
+            place
+        };
+        let quiet = finish(&mut entries, "quiet", "q", Bytes::from_static(b"kept"));
+        entries.spare_first_in_line();
+        for number in 0..20_000 {
+            finish(&mut entries, "greedy", &number.to_string(), vec![7; 1000].into());
+            if number >= 100 {
+                let first = entries.first_in_line().expect("there are a hundred");
+                entries.remove(first);
+            }
+        }
+        assert!(entries.answers.pieces() <= 3, "{} pieces for a hundred answers", entries.answers.pieces());
+        let State::Finished(finished) = &entries[quiet].state else { panic!("it has finished") };
+        assert_eq!(entries.outcome(finished), Ok(Bytes::from_static(b"kept")));
     }
 
     #[test]

@@ -84,6 +84,12 @@ impl Log {
         }
     }
 
+    /// How many pieces there are.
+    #[cfg(test)]
+    pub(super) fn pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
     /// Gives all memory back, if nothing is kept.
     pub(super) fn trim(&mut self) {
         if self.pieces.iter().all(|piece| piece.kept == 0) {

@@ -240,17 +240,22 @@ impl<W> Inbox<W> {
 
     /// Makes room for one more, if those that run leave any.
     fn make_room(&mut self, caller: &str, id: &str) -> bool {
-        let Settings { entries_max, bytes_max, .. } = self.settings;
-        let length = caller.len() + id.len();
-        if self.running.len() >= entries_max || self.running_bytes + length > bytes_max {
+        if !self.leave_room(caller, id) {
             return false;
         }
+        let Settings { entries_max, bytes_max, .. } = self.settings;
+        let length = caller.len() + id.len();
         while self.entries.len() >= entries_max || self.entries.bytes() + length > bytes_max {
             if !self.forget_oldest() {
                 return false;
             }
         }
         true
+    }
+
+    /// Whether those that run leave room for one more: all others could be forgotten.
+    fn leave_room(&self, caller: &str, id: &str) -> bool {
+        self.running.len() < self.settings.entries_max && self.running_bytes + caller.len() + id.len() <= self.settings.bytes_max
     }
 
     /// A result that does not fit even if all others were forgotten is not worth forgetting them.

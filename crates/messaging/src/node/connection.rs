@@ -3,7 +3,7 @@
 use super::outgoing::Outgoing;
 use super::peer::Known;
 use super::{Connected, Inner, Seat};
-use crate::envelope::{self, Body, Hello, Number, Reply};
+use crate::envelope::{self, Body, Frames, Hello, Number, Reply};
 use crate::limits::FRAME_OVERHEAD;
 use crate::receiving::{Caller, Cancellable, Load};
 use crate::streams::Streams;
@@ -86,11 +86,6 @@ impl Connection {
         Arc::new(Caller { scope: scope(&name.into(), &self.remote), ..Caller::clone(&self.caller) })
     }
 
-    /// Answers a request; if there is no room, it comes again.
-    pub(crate) fn reply_now(&self, number: u64, attempt: u32, outcome: Result<Bytes, Failure>) {
-        let _it_comes_again = self.outgoing.try_push(&Body::Reply(reply(number, attempt, outcome)));
-    }
-
     /// A call has ended for that attempt. If it was forgotten, a later attempt of it may run by now, and stays.
     pub(crate) fn forget_call(&self, number: u64, attempt: u32) {
         let mut calls = self.calls.lock();
@@ -147,7 +142,7 @@ pub(super) struct Greeted {
     pub(super) hello: Hello,
     pub(super) link: Link,
     /// What came in one packet with the other side's hello.
-    pub(super) rest: Vec<Bytes>,
+    pub(super) rest: Frames,
     /// This side has said hello as well. Whoever has come is answered when it is taken, or refused.
     pub(super) answered: bool,
 }
@@ -187,13 +182,13 @@ pub(super) async fn greet(node: &Inner, mut link: Link) -> Result<Greeted, Failu
 ///
 /// # Errors
 /// If the other side speaks otherwise, or ends.
-pub(super) async fn hear(link: &mut Link) -> Result<(Hello, Vec<Bytes>), Failure> {
+pub(super) async fn hear(link: &mut Link) -> Result<(Hello, Frames), Failure> {
     let ended = || Failure::transient(format!("{} ended before it said hello", link.remote.address));
     let bytes = link.incoming.recv().await.ok_or_else(ended)??;
     let strange =
         |why: &str| Failure::new(Code::FailedPrecondition, format!("{} is no node that can be spoken to: {why}", link.remote.address));
     let mut frames = envelope::packet(bytes).map_err(|error| strange(&error.to_string()))?;
-    let first = (!frames.is_empty()).then(|| frames.remove(0)).ok_or_else(|| strange("it sent an empty packet"))?;
+    let first = frames.next().ok_or_else(|| strange("it sent an empty packet"))?;
     match envelope::frame(first).map_err(|error| strange(&error.to_string()))? {
         Some(Body::Hello(hello)) if hello.version == 0 => Err(strange("it speaks no version of this protocol")),
         Some(Body::Hello(hello)) if !crate::names::is_node(&hello.node) => {
@@ -270,10 +265,10 @@ async fn write(connection: Arc<Connection>, wire: mpsc::Sender<Bytes>) {
     }
 }
 
-async fn read(node: Weak<Inner>, connection: Arc<Connection>, mut wire: mpsc::Receiver<Result<Bytes, Failure>>, rest: Vec<Bytes>) {
+async fn read(node: Weak<Inner>, connection: Arc<Connection>, mut wire: mpsc::Receiver<Result<Bytes, Failure>>, rest: Frames) {
     let mut ending = Ending { node: Weak::clone(&node), connection: Arc::clone(&connection), why: None };
     let mut reader = Reader { node, connection, unreadable: 0, pings: 0 };
-    let length = rest.iter().map(Bytes::len).sum();
+    let length = rest.len();
     ending.why = Some(match reader.take_in(rest, length, Instant::now()) {
         Ok(()) => reader.listen(&mut wire).await,
         Err(why) => why,
@@ -368,7 +363,7 @@ impl Reader {
     ///
     /// # Errors
     /// If the connection is to be cut.
-    fn take_in(&mut self, frames: Vec<Bytes>, length: usize, now: Instant) -> Result<(), Failure> {
+    fn take_in(&mut self, frames: Frames, length: usize, now: Instant) -> Result<(), Failure> {
         let Some(node) = self.node.upgrade() else { return Err(Failure::transient("the node has ended")) };
         for bytes in frames {
             match envelope::frame(bytes.clone()) {

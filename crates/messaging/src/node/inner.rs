@@ -1,7 +1,7 @@
 //! What a node does for itself: it connects, knows peers, and deals with what others open.
 
 use super::{Connection, Inner, Known, Peer, SWEEP, Seat, connection};
-use crate::envelope::{Hello, Open, Sample};
+use crate::envelope::{Frames, Hello, Open, Sample};
 use crate::limits::TRACE_MAX;
 use crate::receiving::{Incoming, Routed};
 use crate::time;
@@ -65,7 +65,7 @@ impl Inner {
     }
 
     /// Hears who has come, if there is a place for it.
-    pub(super) async fn hear(self: &Arc<Self>, link: &mut Link) -> Result<(Seat, Arc<Known>, Hello, Vec<Bytes>), Failure> {
+    pub(super) async fn hear(self: &Arc<Self>, link: &mut Link) -> Result<(Seat, Arc<Known>, Hello, Frames), Failure> {
         if self.is_closing() {
             return Err(self.is_ending()); // what this side has to say may still need a connection
         }

@@ -134,7 +134,8 @@ impl Outgoing {
     fn take(&self) -> Option<Option<Bytes>> {
         let mut waiting = self.waiting.lock();
         if waiting.packets.is_empty() {
-            while waiting.last.len() < PACKET_BYTES
+            // One packet: those behind it may still be driven out by newer ones.
+            while waiting.packets.is_empty()
                 && let Some(sample) = waiting.samples.pop()
             {
                 envelope::encoded(&Body::Sample(sample), |frame| waiting.append(frame));
@@ -188,11 +189,7 @@ mod tests {
     }
 
     fn read(packet: Bytes) -> Vec<Body> {
-        envelope::packet(packet)
-            .unwrap()
-            .into_iter()
-            .map(|frame| envelope::frame(frame).unwrap().unwrap())
-            .collect()
+        envelope::packet(packet).unwrap().map(|frame| envelope::frame(frame).unwrap().unwrap()).collect()
     }
 
     #[tokio::test]
@@ -211,6 +208,19 @@ mod tests {
             outgoing.push_sample(sample(text)).unwrap();
         }
         assert_eq!(read(outgoing.next().await.unwrap()), [Body::Sample(sample("b")), Body::Sample(sample("c"))]);
+    }
+
+    #[tokio::test]
+    async fn long_samples_leave_one_packet_at_a_time_and_the_newest_still_win() {
+        let outgoing = Outgoing::new(1 << 20, Newest::new(4, 1 << 20));
+        let long = |number: u8| Sample { route: "r".into(), payload: vec![number; PACKET_BYTES].into() };
+        (0..4).for_each(|number| outgoing.push_sample(long(number)).unwrap());
+        assert_eq!(read(outgoing.next().await.unwrap()), [Body::Sample(long(0))]);
+        assert_eq!(outgoing.bytes(), 0, "the others are in nobody's way");
+        (4..7).for_each(|number| outgoing.push_sample(long(number)).unwrap());
+        outgoing.try_push(&Body::Ping(Number { number: 1 })).unwrap();
+        let next = [Body::Ping(Number { number: 1 }), Body::Sample(long(3))];
+        assert_eq!(read(outgoing.next().await.unwrap()), next, "and 1 and 2 have gone");
     }
 
     #[tokio::test]

@@ -7,6 +7,7 @@ use crate::inbox::{Finish, Inbox, Kind, Settings, Ticket};
 use crate::node::{Connection, Inner, Untaken};
 use bytes::Bytes;
 use hashbrown::HashMap;
+use prost::Message;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use steadfast_kernel::{Code, Failure};
@@ -28,8 +29,17 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
-    pub(super) fn answer_now(&self, outcome: Result<Bytes, Failure>) {
-        self.connection.reply_now(self.number, self.attempt, outcome);
+    /// Answers. What is short and finds no room among the rest has some of its own; only if that is full as well, nothing is said, and the request comes again.
+    pub(super) fn answer(self, node: &Arc<Inner>, outcome: Result<Bytes, Failure>) {
+        let Waiter { connection, number, attempt } = self;
+        let outcome = outcome.and_then(|answer| fits(answer, connection.payload_bytes_max));
+        let is_short = outcome.as_ref().map_or(true, Bytes::is_empty);
+        let reply = Body::Reply(crate::node::reply(number, attempt, outcome));
+        match connection.outgoing.try_push(&reply) {
+            Err(Untaken::Full) if is_short => drop(connection.outgoing.push_small(&reply)),
+            Err(Untaken::Full) => answer_later(node, connection, reply),
+            Ok(()) | Err(Untaken::Closed) => {}
+        }
     }
 }
 
@@ -192,7 +202,7 @@ impl Held {
                 return false;
             }
             if let Some(waiter) = self.waiter.take() {
-                waiter.answer_now(Ok(Bytes::new()));
+                waiter.answer(self.node(), Ok(Bytes::new()));
             }
         }
         true
@@ -211,22 +221,15 @@ impl Held {
     /// It is not run after all.
     pub(super) fn refuse(mut self, failure: &Failure) {
         for waiter in self.finish(Finish::Forget) {
-            waiter.answer_now(Err(failure.clone()));
+            waiter.answer(self.node(), Err(failure.clone()));
         }
     }
 
     /// The request is over: all who wait are told. An answer for which there is no room has a place of its own until there is, and holds up nobody of its route and nobody else who waits. If it
     /// finds no place, whoever waits is told to ask again.
     pub(super) fn settle(mut self, outcome: Result<Bytes, Failure>) {
-        let waiters = self.finish(Finish::of(&outcome)).map(|waiter| {
-            let Waiter { connection, number, attempt } = waiter;
-            let outcome = outcome.clone().and_then(|answer| fits(answer, connection.payload_bytes_max));
-            (connection, Body::Reply(crate::node::reply(number, attempt, outcome)))
-        });
-        for (connection, reply) in waiters {
-            if connection.outgoing.try_push(&reply) == Err(Untaken::Full) {
-                answer_later(self.node(), connection, reply);
-            }
+        for waiter in self.finish(Finish::of(&outcome)) {
+            waiter.answer(self.node(), outcome.clone());
         }
     }
 
@@ -258,15 +261,15 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         for waiter in self.finish(Finish::Forget) {
-            waiter.answer_now(Err(Failure::transient(format!("{} let go of request {}", self.node().name, self.number))));
+            waiter.answer(self.node(), Err(Failure::transient(format!("{} let go of request {}", self.node().name, self.number))));
         }
     }
 }
 
 /// Answers when there is room, if there is a place to wait for that.
 fn answer_later(node: &Arc<Inner>, connection: Arc<Connection>, body: Body) {
-    let Body::Reply(Reply { number, attempt, payload, .. }) = &body else { return };
-    let Some(place) = Place::take(node, Some(&connection), payload.len()) else {
+    let Body::Reply(reply @ Reply { number, attempt, .. }) = &body else { return };
+    let Some(place) = Place::take(node, Some(&connection), reply.encoded_len()) else {
         let failure = Failure::new(Code::ResourceExhausted, "too many answers wait to be read").retry_after(RETRY_AFTER);
         let busy = Body::Reply(crate::node::reply(*number, *attempt, Err(failure)));
         let _it_comes_again_all_the_same = connection.outgoing.push_small(&busy);

@@ -62,7 +62,7 @@ impl Inner {
         self.tally.received(kind == Kind::Call);
         let waiter = Waiter { connection: Arc::clone(connection), number: request.number, attempt: request.attempt };
         if let Err((waiter, failure)) = self.take_in(connection, kind, request, waiter, now) {
-            waiter.answer_now(Err(failure));
+            waiter.answer(self, Err(failure));
         }
     }
 
@@ -171,7 +171,7 @@ impl Inner {
     /// Whether a request is to be run; nothing if it is dealt with. Who told a tell does not wait for it to run, and is handed back.
     #[allow(clippy::too_many_arguments, reason = "all of a request")]
     fn look_up(
-        &self,
+        self: &Arc<Self>,
         connection: &Connection,
         caller: &Caller,
         kind: Kind,
@@ -215,11 +215,11 @@ impl Inner {
                 Ok(None)
             }
             Verdict::Dropped(waiter) => {
-                waiter.answer_now(Ok(Bytes::new()));
+                waiter.answer(self, Ok(Bytes::new()));
                 Ok(None)
             }
             Verdict::Known(outcome, waiter) => {
-                waiter.answer_now(outcome);
+                waiter.answer(self, outcome);
                 Ok(None)
             }
             Verdict::Different(waiter) => {

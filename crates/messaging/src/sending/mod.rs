@@ -390,7 +390,7 @@ impl Errand {
                 match tokio::time::timeout_at(attempt_ends_at, pushing).await {
                     Ok(true) => {}
                     Ok(false) => return Err(Failed::Unsent(self.cut("the request was sent"))),
-                    Err(_) => return Err(Failed::Late(self.late("did not answer"))),
+                    Err(_) => return Err(Failed::Unreached(self.late("took nothing more"))),
                 }
             }
         }

@@ -21,7 +21,7 @@ async fn come(network: &Memory, bank: &Node, listener: &mut Listener, principal:
 /// What the bank has said first on that link.
 async fn said(link: &mut Link) -> Hello {
     let packet = link.incoming.recv().await.unwrap().unwrap();
-    let frame = envelope::packet(packet).unwrap().remove(0);
+    let frame = envelope::packet(packet).unwrap().next().unwrap();
     let Some(Body::Hello(hello)) = envelope::frame(frame).unwrap() else { panic!("no hello") };
     hello
 }

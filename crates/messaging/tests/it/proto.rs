@@ -176,7 +176,7 @@ fn a_frame_has_the_bodies_that_the_description_has() {
     for body in bodies() {
         let mut bytes = BytesMut::new();
         envelope::append(&mut bytes, &body);
-        let frame = envelope::packet(bytes.freeze()).unwrap().remove(0);
+        let frame = envelope::packet(bytes.freeze()).unwrap().next().unwrap();
         assert_eq!(Frame { body: Some(body.clone()) }.encode_to_vec(), frame);
         let [(name, _)] = <[_; 1]>::try_from(read(&messages, "Frame", frame)).unwrap();
         let variant = format!("{body:?}").split('(').next().unwrap().to_lowercase();
