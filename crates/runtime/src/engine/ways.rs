@@ -7,7 +7,7 @@ use crate::shard::{Control, Request, Said};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::future::Future;
-use steadfast_kernel::EntityId;
+use steadfast_kernel::{EntityId, WorkflowName};
 use steadfast_store::{ShardId, shard_of};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -89,10 +89,13 @@ impl Ways {
         }
     }
 
-    /// Tells every shard but that one.
-    pub(crate) fn tell_others(&self, but: ShardId, control: impl Fn() -> Control) {
-        for (_, way) in self.here.read().iter().filter(|(shard, _)| **shard != but) {
-            let _it_has_stopped = way.control.send(control());
+    /// So many runs are to leave room for that workflow, in all shards but that one: each is told its share, rounded up.
+    pub(crate) fn leave_room(&self, but: ShardId, workflow: &WorkflowName, runs: usize) {
+        let here = self.here.read();
+        let others = || here.iter().filter(|(shard, _)| **shard != but);
+        let share = runs.div_ceil(others().count().max(1));
+        for (_, way) in others() {
+            let _it_has_stopped = way.control.send(Control::LeaveRoom { workflow: workflow.clone(), runs: share });
         }
     }
 
@@ -118,5 +121,36 @@ impl Way {
     fn drain(&self) -> Option<oneshot::Receiver<()>> {
         let (reply, drained) = oneshot::channel();
         self.control.send(Control::Drain { reply }).ok().map(|()| drained)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each of the shards is told to let go, when the first one lacks so many places.
+    fn shares(shards: u32, runs: usize) -> Vec<Option<usize>> {
+        let (ways, workflow) = (Ways::new(shards), WorkflowName::new("nap").unwrap());
+        let mut told = Vec::new();
+        for shard in 0..shards {
+            let (control, of_shard) = mpsc::unbounded_channel();
+            let (requests, reports, said) = (mpsc::channel(1).0, mpsc::unbounded_channel().0, mpsc::unbounded_channel().0);
+            ways.add(shard, Way { control, requests, reports, said, health: watch::channel(Health::default()).1 });
+            told.push(of_shard);
+        }
+        ways.leave_room(0, &workflow, runs);
+        let share = |of_shard: &mut mpsc::UnboundedReceiver<Control>| match of_shard.try_recv() {
+            Ok(Control::LeaveRoom { runs, .. }) => Some(runs),
+            _ => None,
+        };
+        told.iter_mut().map(share).collect()
+    }
+
+    #[test]
+    fn the_places_that_a_shard_lacks_are_divided_among_the_others() {
+        assert_eq!(shares(1, 6), [None], "nobody else is here");
+        assert_eq!(shares(4, 6), [None, Some(2), Some(2), Some(2)]);
+        assert_eq!(shares(4, 7), [None, Some(3), Some(3), Some(3)], "rounded up");
+        assert_eq!(shares(64, 100).into_iter().flatten().sum::<usize>(), 126);
     }
 }

@@ -4,7 +4,7 @@
 //! drains has left nothing in flight, so what it gives back always goes on.
 
 use super::evict::may_begin;
-use super::{Ask, Control, Done, Health, Shard};
+use super::{Ask, Done, Health, Shard};
 use crate::host::Opening;
 use futures_util::FutureExt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,7 +122,7 @@ impl Shard {
         if left > 0
             && let Some(ways) = self.ways.upgrade()
         {
-            ways.tell_others(self.id, || Control::LeaveRoom { workflow: workflow.clone(), runs: left });
+            ways.leave_room(self.id, workflow, left);
         }
         self.state.without_room.insert(workflow.clone());
         if !std::mem::replace(&mut self.state.looks_for_room, true) {
