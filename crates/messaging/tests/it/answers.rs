@@ -80,3 +80,35 @@ async fn answers_that_wait_have_a_bound_in_bytes_and_who_is_not_told_one_asks_ag
     }
     assert_eq!((runs.get(), b.counts().requests), (200, 0), "each ran once, and none waits");
 }
+
+/// A refusal, an answer that is known from before and the taking of a tell are said though nothing else finds room.
+#[tokio::test(start_paused = true)]
+async fn who_reads_late_is_told_all_the_same_what_was_refused_taken_and_known() {
+    let network = Memory::new(1);
+    let mut limits = Limits::default();
+    limits.outgoing_bytes_max = MIB;
+    let b = node_by(&network, "b", |builder| builder.limits(limits));
+    let runs = counted(&b, "big", |_| Ok(Bytes::from(vec![0; MIB])));
+    b.route("note", |_| async { Ok("noted") });
+    let mut raw = Raw::connect(&network, "b", "raw").await;
+    deaf(&mut raw, "", 20).await;
+    until("all have run", || runs.get() == 20).await;
+    let late = [
+        Body::Call(request(101, "refused", "nobody-knows-it", "")),
+        Body::Tell(request(102, "taken", "note", "")),
+        Body::Call(request(103, "20", "big", "")), // the same as number 20
+    ];
+    raw.say(&late).await;
+    pass(ms(100)).await;
+    let mut told = BTreeSet::new();
+    while told.len() < 23 {
+        let Some(Body::Reply(Reply { number, payload, error, .. })) = raw.within(secs(1)).await else { panic!("only {told:?}") };
+        match number {
+            101 => assert_eq!(error.map(Failure::from).map(|failure| failure.code), Some(Code::NotFound)),
+            102 => assert_eq!((payload.len(), error), (0, None)),
+            _ => assert_eq!((payload.len(), error), (MIB, None)),
+        }
+        assert!(told.insert(number));
+    }
+    assert_eq!(runs.get(), 20);
+}
