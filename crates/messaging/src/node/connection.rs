@@ -365,11 +365,16 @@ impl Reader {
     /// If the connection is to be cut.
     fn take_in(&mut self, frames: Frames, length: usize, now: Instant) -> Result<(), Failure> {
         let Some(node) = self.node.upgrade() else { return Err(Failure::transient("the node has ended")) };
+        let connection = Arc::clone(&self.connection);
+        let mut replies = Replies { connection: &connection, waiting: Vec::new() };
         for bytes in frames {
             match envelope::frame(bytes.clone()) {
                 Ok(Some(mut body)) => {
                     own(&mut body, length);
-                    dispatch(&node, &self.connection, body, now);
+                    match body {
+                        Body::Reply(reply) => replies.waiting.push(reply),
+                        body => dispatch(&node, &connection, body, now),
+                    }
                 }
                 Ok(None) => {} // of a newer version
                 Err(error) => {
@@ -399,16 +404,24 @@ fn own(body: &mut Body, packet: usize) {
     }
 }
 
+/// The answers of a packet, which are handed out together, however it ends.
+struct Replies<'a> {
+    connection: &'a Connection,
+    waiting: Vec<Reply>,
+}
+
+impl Drop for Replies<'_> {
+    fn drop(&mut self) {
+        if !self.waiting.is_empty() {
+            self.connection.known.answered(self.connection.id, std::mem::take(&mut self.waiting));
+        }
+    }
+}
+
 /// Does what a frame asks for.
 fn dispatch(node: &Arc<Inner>, connection: &Arc<Connection>, body: Body, now: Instant) {
     match body {
-        Body::Reply(reply) => {
-            let outcome = match reply.error {
-                None => Ok(reply.payload),
-                Some(error) => Err(error.into()),
-            };
-            connection.known.answered(connection.id, reply.number, reply.attempt, outcome);
-        }
+        Body::Reply(reply) => connection.known.answered(connection.id, vec![reply]),
         Body::Call(request) => node.receive(connection, crate::inbox::Kind::Call, request, now),
         Body::Tell(request) => node.receive(connection, crate::inbox::Kind::Tell, request, now),
         Body::Cancel(Number { number }) => node.called_off(connection, number),

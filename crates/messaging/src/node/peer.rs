@@ -2,11 +2,11 @@
 
 use super::Inner;
 use super::connection::Connection;
+use crate::envelope::Reply;
 use crate::limits::Limits;
 use crate::sending::{Budget, Slot};
 use crate::time;
 use crate::wire::Remote;
-use bytes::Bytes;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::fmt;
@@ -204,11 +204,15 @@ impl Known {
         self.state.lock().budget.reserve(now, ends_at)
     }
 
-    /// An answer of this peer has come. Nobody may wait for it any more.
-    pub(crate) fn answered(&self, connection: u64, number: u64, attempt: u32, outcome: Result<Bytes, Failure>) {
-        let slot = self.state.lock().open.get(&number).cloned();
-        if let Some(slot) = slot {
-            slot.answer(connection, attempt, outcome);
+    /// Answers of this peer have come, in one packet: all who wait for one are looked for at once. Nobody may wait for it any more.
+    pub(crate) fn answered(&self, connection: u64, replies: Vec<Reply>) {
+        let state = self.state.lock();
+        let slots: Vec<_> = replies.iter().map(|reply| state.open.get(&reply.number).cloned()).collect();
+        drop(state);
+        for (slot, Reply { attempt, payload, error, .. }) in slots.into_iter().zip(replies) {
+            if let Some(slot) = slot {
+                slot.answer(connection, attempt, error.map_or(Ok(payload), |error| Err(error.into())));
+            }
         }
     }
 
