@@ -153,11 +153,7 @@ impl Raw {
                 }
             }
             let packet = self.link.incoming.recv().await?.ok()?;
-            self.come = envelope::packet(packet)
-                .unwrap()
-                .into_iter()
-                .filter_map(|frame| envelope::frame(frame).unwrap())
-                .collect();
+            self.come = envelope::packet(packet).unwrap().filter_map(|frame| envelope::frame(frame).unwrap()).collect();
         }
     }
 
