@@ -95,6 +95,14 @@ impl Postgres {
         Ok(Postgres(Arc::new(Parts { connector, writer, readers, shards })))
     }
 
+    /// What the node of whoever serves this database is called, unless somebody says otherwise: the first name that was proposed, for ever.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the database cannot be reached or written.
+    pub async fn node_name(&self, proposed: &str) -> Result<String, Error> {
+        migrate::setting(&self.0.connector, "node", proposed).await
+    }
+
     async fn list<T>(&self, who: For, what: &str, sql: &str, params: &Params<'_>, row: fn(&Row) -> Read<T>) -> Result<Vec<T>, Error> {
         let rows = self.0.readers.query(who, what, sql, params).await?;
         rows.iter()

@@ -74,6 +74,26 @@ pub(crate) async fn migrate(connector: &Connector) -> Result<u32, Error> {
     work.shards().await
 }
 
+/// What was decided under that name: `proposed`, if nothing was before.
+///
+/// # Errors
+/// If the database cannot be reached or written.
+pub(crate) async fn setting(connector: &Connector, name: &str, proposed: &str) -> Result<String, Error> {
+    let connection = connector.connect("steadfast settings").await?;
+    let (what, database) = ("keep a setting", &connector.database);
+    let client = &connection.client;
+    let decide = async {
+        client
+            .execute("INSERT INTO steadfast.settings VALUES ($1, $2) ON CONFLICT DO NOTHING", &[&name, &proposed])
+            .await?;
+        client.query_one("SELECT value FROM steadfast.settings WHERE name = $1", &[&name]).await?.try_get(0)
+    };
+    match tokio::time::timeout(connector.patience(), decide).await {
+        Ok(decided) => decided.map_err(|error| database.trouble(what, error)),
+        Err(_) => Err(database.too_slow(what)),
+    }
+}
+
 /// What a database has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {

@@ -140,7 +140,7 @@ settings! {
     LOCKS_LEASE = "locks.lease", "STEADFAST_LOCKS_LEASE", None, Kind::Time, "2h30m", false,
         "for how long another instance that is not seen any more may still have locks: the longest lease of your plans";
     MESSAGES_NAME = "messages.name", "STEADFAST_MESSAGES_NAME", None, Kind::Text, "", false,
-        "what the node of this server is called by others; the id of the instance if it is not set";
+        "what the node of this server is called by others; if it is not set, the id of the instance, or of the first one that used the PostgreSQL database";
     MESSAGES_LISTEN = "messages.listen", "STEADFAST_MESSAGES_LISTEN", None, Kind::Address, "", false,
         "a port of their own for nodes; they can connect at the address of the API, too. Any other than a loopback address needs a token";
     MESSAGES_TOKEN_FILE = "messages.token_file", "STEADFAST_MESSAGES_TOKEN_FILE", None, Kind::Path, "", false,

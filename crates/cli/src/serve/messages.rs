@@ -10,18 +10,30 @@ use steadfast::messages::Post;
 use steadfast_kernel::{Code, Failure, code};
 use steadfast_messaging::wire::http2::{ListenSettings, REFUSED_MAX};
 use steadfast_messaging::{Caller, Limits, Node};
+use steadfast_store_postgres::Postgres;
+
+/// What the node is called if nobody says: as the instance of the data folder. The database keeps the name of the first one, because calls that were begun by one server go on at the
+/// next, and whoever is called knows them by it.
+///
+/// # Errors
+/// If the name cannot be read or kept.
+pub(super) async fn name(config: &Config, data: &Path, database: Option<&Postgres>) -> Result<String, Error> {
+    if let Some(name) = config.text(settings::MESSAGES_NAME).or_else(|| config.text(settings::REDIS_INSTANCE)) {
+        return Ok(name.to_owned());
+    }
+    let told = |error: steadfast_store::Error| super::with_code(&error, error.code());
+    let instance = steadfast_store_embedded::instance(data).map_err(told)?;
+    match database {
+        Some(database) => database.node_name(instance.as_str()).await.map_err(told),
+        None => Ok(instance.to_string()),
+    }
+}
 
 /// The node, which is not reached by anybody yet.
 ///
 /// # Errors
 /// If its settings cannot be.
-pub(super) fn node(config: &Config, data: &Path, letters: Post) -> Result<Node, Error> {
-    let name = match (config.text(settings::MESSAGES_NAME), config.text(settings::REDIS_INSTANCE)) {
-        (Some(name), _) | (None, Some(name)) => name.to_owned(),
-        (None, None) => steadfast_store_embedded::instance(data)
-            .map_err(|error| super::with_code(&error, error.code()))?
-            .to_string(),
-    };
+pub(super) fn node(config: &Config, name: String, letters: Post) -> Result<Node, Error> {
     let wires = Wires::of(config).map_err(unusable)?;
     let node = Node::builder().name(name).limits(limits(config)).letters(Arc::new(letters)).wire(Arc::new(wires));
     node.build().map_err(unusable)
@@ -79,34 +91,37 @@ mod tests {
         Config::load(&Given { set: set.iter().map(|text| (*text).into()).collect(), ..Given::default() }).unwrap()
     }
 
+    async fn name_of(set: &[&str], data: &Path) -> String {
+        name(&config(set), data, None).await.unwrap()
+    }
+
     #[test]
     fn settings_of_messages_reach_the_node() {
-        let dir = tempfile::tempdir().unwrap();
         assert_eq!(limits(&config(&[])), Limits::default());
-        let set = ["messages.payload_bytes_max=1MiB", "messages.connections_max=2", "messages.requests_max=3", "messages.name=bank"];
-        let node = node(&config(&set), dir.path(), Post::default()).unwrap();
+        let set = ["messages.payload_bytes_max=1MiB", "messages.connections_max=2", "messages.requests_max=3"];
+        let node = node(&config(&set), "bank".into(), Post::default()).unwrap();
         let Limits { payload_bytes_max, connections_max, requests_max, .. } = node.limits();
         assert_eq!((node.name(), *payload_bytes_max, *connections_max, *requests_max), ("bank", 1 << 20, 2, 3));
     }
 
-    #[test]
-    fn a_node_without_a_name_has_that_of_its_instance() {
+    #[tokio::test]
+    async fn a_node_without_a_name_has_that_of_its_instance() {
         let dir = tempfile::tempdir().unwrap();
-        let name = || node(&config(&[]), dir.path(), Post::default()).unwrap().name().to_owned();
-        assert_eq!((name(), name().len()), (name(), 32), "it stays");
-        assert_eq!(node(&config(&["redis.instance=a"]), dir.path(), Post::default()).unwrap().name(), "a");
+        let name = name_of(&[], dir.path()).await;
+        assert_eq!((name.len(), name_of(&[], dir.path()).await), (32, name), "it stays");
+        assert_eq!(name_of(&["redis.instance=a"], dir.path()).await, "a");
+        assert_eq!(name_of(&["redis.instance=a", "messages.name=bank"], dir.path()).await, "bank");
     }
 
     #[test]
     fn what_cannot_be_is_told_with_its_code() {
-        let dir = tempfile::tempdir().unwrap();
-        for (set, part) in [
-            ("messages.name=a@b", "the name of a node"),
-            ("messages.token_file=/none", "messages.token_hosts"),
-            ("messages.ca_file=/none", "messages.ca_file: "),
-            ("messages.key_file=/none", "messages.cert_file is not"),
+        for (name, set, part) in [
+            ("a@b", "messages.name=a@b", "the name of a node"),
+            ("a", "messages.token_file=/none", "messages.token_hosts"),
+            ("a", "messages.ca_file=/none", "messages.ca_file: "),
+            ("a", "messages.key_file=/none", "messages.cert_file is not"),
         ] {
-            let error = node(&config(&[set]), dir.path(), Post::default()).unwrap_err().to_string();
+            let error = node(&config(&[set]), name.into(), Post::default()).unwrap_err().to_string();
             assert!(error.contains(part) && error.contains("SF0142"), "{error}");
         }
     }

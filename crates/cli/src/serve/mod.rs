@@ -49,10 +49,10 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     let caller = Arc::new(limits::of_caller(config)?);
     let mut signals = Signals::new().map_err(|error| Error::failed("cannot listen for signals", &error))?;
     let data = config.path(settings::DATA).unwrap_or_else(|| settings::DATA.default.into());
-    let store = store(config, &data).await?;
+    let (store, name) = store(config, &data).await?;
     let folder = folder(config)?;
     let post = steadfast::messages::Post::default();
-    let node = messages::node(config, &data, post.clone())?;
+    let node = messages::node(config, name, post.clone())?;
     let mut definitions = Definitions::open(&folder, vars(config), Arc::clone(&store), node.clone()).await?;
     let metrics = measure::install(); // before the engine, which counts for whoever is there when it starts
     let traces = Traces::start(config)?;
@@ -132,13 +132,16 @@ fn with_code(error: &(dyn std::error::Error + 'static), code: &str) -> Error {
     Error::Failed(format!("{} [{code}]\n  about this error: docs/errors/{code}.md", chain(error)))
 }
 
-/// Where everything is kept: the database if there is one, the data folder otherwise.
-async fn store(config: &Config, data: &Path) -> Result<Arc<dyn Store>, Error> {
-    let opened: Result<Arc<dyn Store>, _> = match of_postgres(config) {
-        Some(settings) => Postgres::open(settings).await.map(|store| Arc::new(store) as _),
-        None => Embedded::open(data).map(|store| Arc::new(store) as _),
+/// Where everything is kept, the database if there is one and the data folder otherwise, and what the node is called.
+async fn store(config: &Config, data: &Path) -> Result<(Arc<dyn Store>, String), Error> {
+    let told = |error: steadfast_store::Error| with_code(&error, error.code());
+    let Some(settings) = of_postgres(config) else {
+        let store = Embedded::open(data).map_err(told)?;
+        return Ok((Arc::new(store), messages::name(config, data, None).await?));
     };
-    opened.map_err(|error| with_code(&error, error.code()))
+    let store = Postgres::open(settings).await.map_err(told)?;
+    let name = messages::name(config, data, Some(&store)).await?;
+    Ok((Arc::new(store), name))
 }
 
 /// The folder of the definitions. The usual one is made if it is not there, so that files can be put into it while the server runs.

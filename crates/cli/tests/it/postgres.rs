@@ -54,6 +54,26 @@ fn what_a_killed_server_has_begun_goes_on_at_another_with_nothing_but_the_databa
     assert_eq!(attempts.trim(), "1");
 }
 
+/// Whoever is called knows a request by the name of the node that sends it.
+#[test]
+fn a_server_that_replaces_another_is_called_as_it_was() {
+    let (dir, postgres) = (tempfile::tempdir().unwrap(), PostgresServer::shared());
+    let url = postgres.url(&postgres.database());
+    let name = |data: &str| {
+        let mut served = serve(dir.path(), &url, data);
+        let name = until("it says what its node is called", || {
+            served.log().split_once(", as node ")?.1.split_once('\n').map(|(name, _)| name.to_owned())
+        });
+        served.tell(Signal::KILL);
+        served.ended();
+        name
+    };
+    let (first, second) = (name("first"), name("second"));
+    assert_eq!((first.len(), second), (32, first));
+    let own = |data: &str| std::fs::read_to_string(dir.path().join(data).join("steadfast.instance")).unwrap();
+    assert_ne!(own("first"), own("second"), "they are two instances");
+}
+
 #[test]
 fn a_database_that_cannot_be_is_told_without_its_password() {
     let dir = tempfile::tempdir().unwrap();
