@@ -164,14 +164,28 @@ impl KeyName {
     }
 }
 
-/// Checks what somebody else calls itself or something: a peer, or a request of one.
+/// The longest that a peer may be called in a letter, in bytes: its name and what it has proved, or on whose behalf something was sent and where to.
+pub const PEER_MAX: usize = 4096;
+
+/// Checks what a request of somebody else is called.
 ///
 /// # Errors
 /// [`InvalidId`] if it is empty, longer than 256 bytes, or has anything but visible ASCII characters.
-pub fn check_foreign(what: &'static str, value: &str) -> Result<(), InvalidId> {
-    const ALLOWED: &str = "use 1 to 256 visible ASCII characters, without spaces";
-    let fits = (1..=2 * LENGTH_MAX).contains(&value.len()) && value.bytes().all(|b| b.is_ascii_graphic());
-    if fits { Ok(()) } else { Err(InvalidId { what, value: value.chars().take(LENGTH_MAX + 8).collect(), why: ALLOWED }) }
+pub fn check_request(request: &str) -> Result<(), InvalidId> {
+    check_foreign("request id", request, 2 * LENGTH_MAX, "use 1 to 256 visible ASCII characters, without spaces")
+}
+
+/// Checks what somebody else is called.
+///
+/// # Errors
+/// [`InvalidId`] if it is empty, longer than [`PEER_MAX`], or has anything but visible ASCII characters.
+pub fn check_peer(peer: &str) -> Result<(), InvalidId> {
+    check_foreign("peer", peer, PEER_MAX, "use 1 to 4096 visible ASCII characters, without spaces")
+}
+
+fn check_foreign(what: &'static str, value: &str, max: usize, why: &'static str) -> Result<(), InvalidId> {
+    let fits = (1..=max).contains(&value.len()) && value.bytes().all(|b| b.is_ascii_graphic());
+    if fits { Ok(()) } else { Err(InvalidId { what, value: value.chars().take(LENGTH_MAX + 8).collect(), why }) }
 }
 
 /// Checks what the names of keys are to begin with; nothing stands for all of them.

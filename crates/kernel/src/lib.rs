@@ -48,8 +48,8 @@ pub use entity::{EntityId, LetterHome, LetterId, LimitKey};
 pub use event::{Entry, Event, Heard, Retried};
 pub use failure::{Class, Code, Failure, FailureError, MaxRetriesExceeded};
 pub use id::{
-    InstanceId, InvalidId, KeyName, PlanId, RouteName, RunId, StepId, TenantId, WorkflowName, check_foreign, check_prefix, check_signal,
-    check_tenant,
+    InstanceId, InvalidId, KeyName, PEER_MAX, PlanId, RouteName, RunId, StepId, TenantId, WorkflowName, check_peer, check_prefix,
+    check_request, check_signal, check_tenant,
 };
 pub use key::{Callback, Held, Key, Target};
 pub use lock::{Lock, LockEvent};

@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use steadfast_kernel::{
-    Attempt, Direction, Failure, InvalidId, Letter, LetterAbout, LetterId, MessageKind, Payload, RouteName, check_foreign, check_tenant,
-    random,
+    Attempt, Direction, Failure, InvalidId, Letter, LetterAbout, LetterId, MessageKind, Payload, RouteName, check_peer, check_request,
+    check_tenant, random,
 };
 
 /// The route of what nobody could read far enough to know its own.
@@ -54,9 +54,9 @@ impl MessageLetter {
     pub(crate) fn into_letter(self) -> Result<(RouteName, Letter), InvalidId> {
         let MessageLetter { route, direction, kind, peer, request, tenant, attempts, failure, payload } = self;
         let route = RouteName::new(if route.is_empty() { UNREADABLE } else { &route })?;
-        check_foreign("peer", &peer)?;
+        check_peer(&peer)?;
         let request = if request.is_empty() { format!("bytes-{}", random::digest_of(&payload.bytes)) } else { request };
-        check_foreign("request id", &request)?;
+        check_request(&request)?;
         tenant.as_deref().map(check_tenant).transpose()?;
         let about = LetterAbout::Message { route: route.clone(), direction, kind, peer, request };
         Ok((route, Letter { about, attempt: attempts.max(1), tenant, failure, payload }))

@@ -4,12 +4,9 @@ use super::{Direction, Letter, LetterKind, Letters, Node};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, OnceLock};
-use steadfast_kernel::{Direction as Went, Encoding, Failure, LetterId, MessageKind, Payload};
+use steadfast_kernel::{Direction as Went, Encoding, Failure, LetterId, MessageKind, PEER_MAX, Payload};
 use steadfast_messaging::WeakNode;
 use steadfast_runtime::{Engine, MessageLetter, Redeliver, WeakEngine};
-
-/// The longest name of a peer that a letter has, in bytes.
-const PEER_MAX: usize = 256;
 
 /// Has an engine keep what a node gives up, and the node try again what the engine kept: given to both before they start, and told of both afterwards. An engine with
 /// [messages](crate::EngineBuilder::messages) does that for its own node.
@@ -61,7 +58,7 @@ fn to_engine(letter: Letter) -> MessageLetter {
             LetterKind::Tell => MessageKind::Tell,
             LetterKind::Frame => MessageKind::Frame,
         },
-        peer: visible(&peer),
+        peer: escaped(&peer, direction),
         request: id,
         tenant: None,
         attempts: failure.attempts.max(1),
@@ -82,7 +79,7 @@ fn from_engine(message: MessageLetter) -> Letter {
             MessageKind::Tell => LetterKind::Tell,
             MessageKind::Frame => LetterKind::Frame,
         },
-        peer,
+        peer: unescaped(peer, direction),
         route,
         id: request,
         payload: payload.bytes,
@@ -90,8 +87,59 @@ fn from_engine(message: MessageLetter) -> Letter {
     }
 }
 
-/// Who sent something may be named by its token, as people like it; a letter is kept all the same.
-fn visible(peer: &str) -> String {
-    let visible: String = peer.chars().map(|c| if c.is_ascii_graphic() { c } else { '_' }).take(PEER_MAX).collect();
-    if visible.is_empty() { "unknown".into() } else { visible }
+/// Who sent something may be named by its token, as people like it, and a letter has visible characters alone: others are bytes in hexadecimal digits after a %. Whom something was
+/// sent to has no others. What is too long is cut, so that the letter is kept all the same.
+fn escaped(peer: &str, direction: Direction) -> String {
+    if direction == Direction::Sent {
+        return peer.into();
+    }
+    let mut escaped = String::with_capacity(peer.len());
+    for byte in peer.bytes() {
+        match byte.is_ascii_graphic() && byte != b'%' {
+            true => escaped.push(char::from(byte)),
+            false => escaped.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    escaped.truncate(PEER_MAX);
+    if escaped.is_empty() { "unknown".into() } else { escaped }
+}
+
+/// What was [escaped]; what never was stays as it is.
+fn unescaped(peer: String, direction: Went) -> String {
+    if direction == Went::Sent || !peer.contains('%') {
+        return peer;
+    }
+    let (mut bytes, mut rest) = (Vec::with_capacity(peer.len()), peer.as_bytes());
+    while let [first, behind @ ..] = rest {
+        let digits = behind.get(..2).filter(|digits| *first == b'%' && digits.iter().all(u8::is_ascii_hexdigit));
+        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &behind[2..] } else { behind };
+    }
+    String::from_utf8(bytes).unwrap_or(peer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_sent_something_is_the_same_after_it_was_kept() {
+        let long = format!("{}@dns:{}", "n".repeat(200), "d".repeat(253));
+        for peer in ["shop", "shop@token:Ann Smith", "shop@token:Ann_Smith", "a%20b@token:Ä %\n", "100%@token:%", &long] {
+            let kept = escaped(peer, Direction::Received);
+            assert!(steadfast_kernel::check_peer(&kept).is_ok(), "{kept}");
+            assert_eq!(unescaped(kept, Went::Received), peer);
+        }
+        assert_eq!(unescaped("100%@token:%4".into(), Went::Received), "100%@token:%4", "as it was kept before");
+        assert_eq!(escaped(&" ".repeat(PEER_MAX), Direction::Received).len(), PEER_MAX, "it is kept all the same");
+    }
+
+    #[test]
+    fn whom_something_was_sent_to_is_kept_as_it_is() {
+        let peer = format!("{}@@http://[fe80::1%25eth0]:7400/{}", "b".repeat(200), "x".repeat(150));
+        assert_eq!(escaped(&peer, Direction::Sent), peer);
+        assert_eq!(unescaped(peer.clone(), Went::Sent), peer);
+        assert!(steadfast_kernel::check_peer(&peer).is_ok());
+    }
 }

@@ -4,8 +4,8 @@ use super::{node, start};
 use crate::support::{engine, until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use steadfast::messages::Incoming;
 use steadfast::messages::memory::Memory as Network;
+use steadfast::messages::{Caller, Incoming, Route};
 use steadfast::{Code, Failure, memory};
 
 #[tokio::test(start_paused = true)]
@@ -92,4 +92,41 @@ async fn a_tell_that_was_taken_and_is_not_done_when_the_engine_shuts_down_is_a_d
     });
     bank.redrive(&letters[0].letter.to_string()).await.unwrap();
     assert!(redelivered.load(Ordering::Relaxed) && bank.letters(None, 10).await.unwrap().items.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_sent_a_dead_letter_is_let_in_and_known_again_whatever_its_token_calls_it() {
+    let (network, store) = (Network::new(4), memory::Memory::new());
+    let bank = engine(&store).messages(node(&network, "bank")).start().await.unwrap();
+    let (mut listener, of_bank) = (network.listen("bank"), bank.node().unwrap().clone());
+    tokio::spawn(async move {
+        while let Some(mut link) = listener.accept().await {
+            link.remote.principal = Some("Ann Smith, 100 %".into());
+            drop(of_bank.accept(link).await);
+        }
+    });
+    let (mended, handled) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let handler = {
+        let (mended, handled) = (Arc::clone(&mended), Arc::clone(&handled));
+        move |_: Incoming| {
+            let mended = mended.load(Ordering::Relaxed);
+            handled.fetch_add(u32::from(mended), Ordering::Relaxed);
+            async move { if mended { Ok("booked") } else { Err(Failure::poison("not understood")) } }
+        }
+    };
+    let only_ann = |caller: &Caller| match caller.principal.as_deref() {
+        Some("Ann Smith, 100 %") => Ok(()),
+        other => Err(Failure::new(Code::PermissionDenied, format!("{other:?} may not"))),
+    };
+    bank.node().unwrap().route_by("book", Route::new(handler).allow(only_ann));
+    let shop = node(&network, "shop").build().unwrap();
+    let failure = shop.call("bank", "book", "7").id("b-1").await.unwrap_err();
+    assert_eq!(failure.message, "not understood");
+    until("it is kept", async || bank.letters(None, 10).await.unwrap().items.len() == 1).await;
+    let letter = bank.letters(None, 10).await.unwrap().items.remove(0).letter.to_string();
+
+    mended.store(true, Ordering::Relaxed);
+    bank.redrive(&letter).await.unwrap();
+    assert_eq!(shop.call("bank", "book", "7").id("b-1").await.unwrap(), "booked");
+    assert_eq!(handled.load(Ordering::Relaxed), 1, "it is known again");
 }
