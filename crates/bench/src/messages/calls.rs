@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{Failure, Policy};
 use steadfast_messaging::wire::memory::{Faults, Memory};
-use steadfast_messaging::{Incoming, Node, Peer};
+use steadfast_messaging::{Incoming, Node, Peer, Route};
 
 /// How many bytes a request has.
 const BYTES: usize = 200;
@@ -30,21 +30,27 @@ pub(super) async fn measure(report: &Report, quick: bool) -> Result<()> {
     answer(&bank);
     let peer = Peer::at(format!("http://{}", bank.addr().ok_or_else(|| anyhow!("it listens"))?));
     while bank.counts().inbox.forgotten_early == 0 {
-        called(&shop, &peer, &payload, None, span).await?;
+        called(&shop, &peer, "echo", &payload, None, span).await?;
     }
-    let (mut calls, mut links, mut unaries) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut calls, mut at_once, mut links, mut unaries) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..slices {
         links.push(echo::echo(payload.clone(), IN_FLIGHT, span.counted).await?);
-        calls.push(called(&shop, &peer, &payload, None, span).await?);
+        calls.push(called(&shop, &peer, "echo", &payload, None, span).await?);
+        at_once.push(called(&shop, &peer, "at-once", &payload, None, span).await?);
         unaries.push(unary::echo(payload.clone(), IN_FLIGHT, span).await?);
     }
     let (link, unary) = (middle(links), middle(unaries));
-    let per_s = median(&calls, |seen| seen.per_s());
-    let took = calls.iter_mut().flat_map(|seen| std::mem::take(&mut seen.took)).collect();
-    report.say(&Measured::rate("call-http2", per_s).concurrency(IN_FLIGHT).percentiles(took).limit(link))?;
-    report.say(&Measured::value("call-cpu", median(&calls, |seen| seen.cpu_us()), "us of processor time per call, both ends"))?;
     report.say(&Measured::rate("unary-grpc", unary).concurrency(IN_FLIGHT))?;
-    report.say(&Measured::value("call-to-unary", per_s / unary, "calls for each unary call of gRPC"))
+    for (calls, [scenario, cpu, ratio]) in
+        [(calls, ["call-http2", "call-cpu", "call-to-unary"]), (at_once, ["call-at-once", "call-at-once-cpu", "call-at-once-to-unary"])]
+    {
+        let (per_s, cpu_us) = (median(&calls, |seen| seen.per_s()), median(&calls, |seen| seen.cpu_us()));
+        let took = calls.into_iter().flat_map(|seen| seen.took).collect();
+        report.say(&Measured::rate(scenario, per_s).concurrency(IN_FLIGHT).percentiles(took).limit(link))?;
+        report.say(&Measured::value(cpu, cpu_us, "us of processor time per call, both ends"))?;
+        report.say(&Measured::value(ratio, per_s / unary, "calls for each unary call of gRPC"))?;
+    }
+    Ok(())
 }
 
 /// Calls over a network in memory that loses so many packets of a hundred.
@@ -67,7 +73,7 @@ pub(super) async fn lossy(report: &Report, scenario: &'static str, percent: u32,
     });
     network.set_everywhere(Faults { drop: f64::from(percent) / 100.0, delay: Some(WAY..=WAY), ..Faults::default() });
     let policy = Policy::constant(WAY).max_attempts(20).attempt_timeout(20 * WAY);
-    let seen = called(&shop, &Peer::at("bank"), &Bytes::from(vec![7; BYTES]), Some(policy), span(quick)).await?;
+    let seen = called(&shop, &Peer::at("bank"), "echo", &Bytes::from(vec![7; BYTES]), Some(policy), span(quick)).await?;
     listening.abort();
     report.say(&Measured::rate(scenario, seen.per_s()).concurrency(IN_FLIGHT).percentiles(seen.took))
 }
@@ -82,14 +88,16 @@ async fn bind() -> Result<Node> {
 }
 
 fn answer(node: &Node) {
-    node.route("echo", |incoming: Incoming| async move { Ok::<Bytes, Failure>(incoming.payload) });
+    let echo = |incoming: Incoming| async move { Ok::<Bytes, Failure>(incoming.payload) };
+    node.route("echo", echo);
+    node.route_by("at-once", Route::new(echo).at_once());
 }
 
 /// By the policy that calls have, unless another one is named.
-async fn called(node: &Node, peer: &Peer, payload: &Bytes, policy: Option<Policy>, span: Span) -> Result<Seen> {
+async fn called(node: &Node, peer: &Peer, route: &'static str, payload: &Bytes, policy: Option<Policy>, span: Span) -> Result<Seen> {
     let (node, peer, payload) = (node.clone(), peer.clone(), payload.clone());
     let call = move || {
-        let call = node.call(&peer, "echo", payload.clone());
+        let call = node.call(&peer, route, payload.clone());
         let call = match &policy {
             Some(policy) => call.policy(policy.clone()),
             None => call,

@@ -26,6 +26,9 @@ const UNREADABLE_MAX: u32 = 16;
 /// How many bytes wait at the wire, unless a single packet is longer: enough for all that a wire takes at once.
 const WIRE_BYTES_MAX: usize = 2 << 20;
 
+/// After so many requests that were run where they are read, others have their turn.
+const RAN_AT_ONCE: u64 = 32;
+
 /// No connection is silent for longer.
 const LONG: Duration = Duration::from_secs(1 << 25);
 
@@ -267,9 +270,9 @@ async fn write(connection: Arc<Connection>, wire: mpsc::Sender<Bytes>) {
 
 async fn read(node: Weak<Inner>, connection: Arc<Connection>, mut wire: mpsc::Receiver<Result<Bytes, Failure>>, rest: Frames) {
     let mut ending = Ending { node: Weak::clone(&node), connection: Arc::clone(&connection), why: None };
-    let mut reader = Reader { node, connection, unreadable: 0, pings: 0 };
+    let mut reader = Reader { node, connection, unreadable: 0, pings: 0, ran: 0 };
     let length = rest.len();
-    ending.why = Some(match reader.take_in(rest, length, Instant::now()) {
+    ending.why = Some(match reader.take_in(rest, length, Instant::now()).await {
         Ok(()) => reader.listen(&mut wire).await,
         Err(why) => why,
     });
@@ -305,6 +308,8 @@ struct Reader {
     connection: Arc<Connection>,
     unreadable: u32,
     pings: u64,
+    /// How many requests were run where they were read.
+    ran: u64,
 }
 
 impl Reader {
@@ -322,7 +327,7 @@ impl Reader {
                     Some(Ok(packet)) => {
                         let now = Instant::now();
                         self.connection.hear(now);
-                        if let Err(why) = self.packet(packet, now) {
+                        if let Err(why) = self.packet(packet, now).await {
                             return why;
                         }
                     }
@@ -344,9 +349,9 @@ impl Reader {
         }
     }
 
-    fn packet(&mut self, packet: Bytes, now: Instant) -> Result<(), Failure> {
+    async fn packet(&mut self, packet: Bytes, now: Instant) -> Result<(), Failure> {
         match envelope::packet(packet.clone()) {
-            Ok(frames) => self.take_in(frames, packet.len(), now),
+            Ok(frames) => self.take_in(frames, packet.len(), now).await,
             Err(error) => Err(self.unreadable(packet, Failure::poison(format!("a packet cannot be read: {error}")))),
         }
     }
@@ -363,7 +368,7 @@ impl Reader {
     ///
     /// # Errors
     /// If the connection is to be cut.
-    fn take_in(&mut self, frames: Frames, length: usize, now: Instant) -> Result<(), Failure> {
+    async fn take_in(&mut self, frames: Frames, length: usize, now: Instant) -> Result<(), Failure> {
         let Some(node) = self.node.upgrade() else { return Err(Failure::transient("the node has ended")) };
         let connection = Arc::clone(&self.connection);
         let mut replies = Replies { connection: &connection, waiting: Vec::new() };
@@ -371,9 +376,16 @@ impl Reader {
             match envelope::frame(bytes.clone()) {
                 Ok(Some(mut body)) => {
                     own(&mut body, length);
-                    match body {
-                        Body::Reply(reply) => replies.waiting.push(reply),
+                    let ran = match body {
+                        Body::Reply(reply) => {
+                            replies.waiting.push(reply);
+                            false
+                        }
                         body => dispatch(&node, &connection, body, now),
+                    };
+                    self.ran += u64::from(ran);
+                    if ran && self.ran.is_multiple_of(RAN_AT_ONCE) {
+                        tokio::task::yield_now().await; // what they have answered goes out while the next are read
                     }
                 }
                 Ok(None) => {} // of a newer version
@@ -418,12 +430,12 @@ impl Drop for Replies<'_> {
     }
 }
 
-/// Does what a frame asks for.
-fn dispatch(node: &Arc<Inner>, connection: &Arc<Connection>, body: Body, now: Instant) {
+/// Does what a frame asks for. True if a handler was begun for it here.
+fn dispatch(node: &Arc<Inner>, connection: &Arc<Connection>, body: Body, now: Instant) -> bool {
     match body {
         Body::Reply(reply) => connection.known.answered(connection.id, vec![reply]),
-        Body::Call(request) => node.receive(connection, crate::inbox::Kind::Call, request, now),
-        Body::Tell(request) => node.receive(connection, crate::inbox::Kind::Tell, request, now),
+        Body::Call(request) => return node.receive(connection, crate::inbox::Kind::Call, request, now),
+        Body::Tell(request) => return node.receive(connection, crate::inbox::Kind::Tell, request, now),
         Body::Cancel(Number { number }) => node.called_off(connection, number),
         Body::Open(open) => node.opened(connection, open),
         Body::Chunk(chunk) => connection.streams.chunk(connection, chunk),
@@ -434,4 +446,5 @@ fn dispatch(node: &Arc<Inner>, connection: &Arc<Connection>, body: Body, now: In
         Body::Pong(_) => {}
         Body::Hello(_) => {} // it was said
     }
+    false
 }

@@ -7,9 +7,11 @@ use super::{Held, RETRY_AFTER};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Waker};
 use steadfast_kernel::{Code, Failure};
 use tokio::time::Instant;
 
@@ -52,8 +54,8 @@ impl Lane {
         Failure::new(Code::ResourceExhausted, message).retry_after(RETRY_AFTER)
     }
 
-    /// Runs a request now, or when its turn comes.
-    pub(crate) fn run(self: Arc<Self>, key: Key, job: Box<Job>) {
+    /// Runs a request now, or when its turn comes. True if that was done here and not by a task of its own.
+    pub(crate) fn run(self: Arc<Self>, key: Key, job: Box<Job>) -> bool {
         let mut line = self.line.lock();
         let owner = job.held.connection();
         let (key, job) = match line.enter(key, owner, job) {
@@ -65,11 +67,21 @@ impl Lane {
                 if called_off.is_some_and(|called_off| called_off.waits(&self, number)) {
                     self.call_off(number);
                 }
-                return;
+                return false;
             }
         };
         drop(line);
-        tokio::spawn(Turn { lane: self, over: false }.work(key, job));
+        let at_once = self.route.at_once && self.waiting.load(Ordering::Relaxed) == 0; // who ends one goes on with those that wait
+        let turn = Turn { lane: self, over: false };
+        if !at_once {
+            tokio::spawn(turn.work(key, job));
+            return false;
+        }
+        let mut work = Box::pin(turn.work(key, job));
+        if work.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            tokio::spawn(work); // which asks it again, so that it knows whom to wake
+        }
+        true
     }
 
     /// A request that waits by that number is called off; it may run by now.

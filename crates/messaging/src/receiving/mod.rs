@@ -57,13 +57,14 @@ pub(crate) struct Cancellable {
 }
 
 impl Inner {
-    /// A request has come.
-    pub(crate) fn receive(self: &Arc<Self>, connection: &Arc<Connection>, kind: Kind, request: Request, now: Instant) {
+    /// A request has come. True if its handler was begun here.
+    pub(crate) fn receive(self: &Arc<Self>, connection: &Arc<Connection>, kind: Kind, request: Request, now: Instant) -> bool {
         self.tally.received(kind == Kind::Call);
         let waiter = Waiter { connection: Arc::clone(connection), number: request.number, attempt: request.attempt };
-        if let Err((waiter, failure)) = self.take_in(connection, kind, request, waiter, now) {
+        self.take_in(connection, kind, request, waiter, now).unwrap_or_else(|(waiter, failure)| {
             waiter.answer(self, Err(failure));
-        }
+            false
+        })
     }
 
     fn take_in(
@@ -73,7 +74,7 @@ impl Inner {
         request: Request,
         waiter: Waiter,
         now: Instant,
-    ) -> Result<(), Refused> {
+    ) -> Result<bool, Refused> {
         let lane = match self.lane(&request) {
             Ok(lane) => lane,
             Err(failure) => return Err((waiter, failure)),
@@ -115,7 +116,7 @@ impl Inner {
             }
             true => match self.look_up(connection, &caller, kind, &request, &id, waiter, called_off.as_ref(), now)? {
                 Some((ticket, taken)) => (Some(ticket), taken),
-                None => return Ok(()),
+                None => return Ok(false),
             },
         };
         let incoming = Incoming {
@@ -133,15 +134,15 @@ impl Inner {
         let mut held = Held { kind, name, ticket, waiter: first, called_off, number: request.number, again: None, taken: None, place };
         if ending {
             held.refuse(&self.is_ending()); // what runs already is waited for, and so is who repeats it
-            return Ok(());
+            return Ok(false);
         }
         match lane.route.key_of(&incoming) {
             Ok(key) if !lane.has_room(&key, connection.id, now) => held.refuse(&lane.is_full()),
             Ok(_) if !lane.route.taken_when_done && !held.taken() => held.refuse(&self.is_ending()),
-            Ok(key) => lane.run(key, Box::new(Job { incoming, held })),
+            Ok(key) => return Ok(lane.run(key, Box::new(Job { incoming, held }))),
             Err(failure) => held.refuse(&failure),
         }
-        Ok(())
+        Ok(false)
     }
 
     pub(crate) fn is_ending(&self) -> Failure {

@@ -101,6 +101,7 @@ pub struct Route {
     pub(crate) handler: Handler,
     pub(crate) once: bool,
     pub(crate) taken_when_done: bool,
+    pub(crate) at_once: bool,
     pub(crate) side_by_side: usize,
     pub(crate) in_line: usize,
     pub(crate) key: Option<KeyOf>,
@@ -123,7 +124,18 @@ impl Route {
         });
         let (timeout, policy) = (Duration::from_secs(60), Policy::transient());
         let (side_by_side, in_line) = (256, IN_LINE);
-        Route { handler, once: true, taken_when_done: false, side_by_side, in_line, key: None, timeout, guard: None, policy }
+        Route {
+            handler,
+            once: true,
+            taken_when_done: false,
+            at_once: false,
+            side_by_side,
+            in_line,
+            key: None,
+            timeout,
+            guard: None,
+            policy,
+        }
     }
 
     /// Runs a request as often as it is delivered: for handlers that do not mind, such as those that only read.
@@ -136,6 +148,13 @@ impl Route {
     /// a request as often as it is delivered, and nothing is tried again here.
     pub fn taken_when_done(mut self) -> Self {
         (self.taken_when_done, self.once) = (true, false);
+        self
+    }
+
+    /// A handler begins where its request is read, without a task of its own, and gets one only when it has to wait for something: for handlers that are short and never block
+    /// the thread. What takes long before it first waits holds up all other requests of its connection.
+    pub fn at_once(mut self) -> Self {
+        self.at_once = true;
         self
     }
 

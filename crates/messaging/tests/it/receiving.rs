@@ -61,6 +61,53 @@ async fn a_trace_travels_and_a_route_that_does_not_mind_runs_every_time() {
     assert_eq!(b.counts().inbox.finished, 1, "only the trace");
 }
 
+/// Handlers that begin where their requests are read: those that wait do not hold up the next ones, and everything else is as it always is.
+#[tokio::test(start_paused = true)]
+async fn handlers_that_begin_at_once_wait_beside_each_other() {
+    let (_network, a, b) = two(1);
+    let (tasks, runs) = (Arc::new(Mutex::new(Vec::new())), Count::default());
+    let (kept, run) = (Arc::clone(&tasks), runs.clone());
+    let handler = move |incoming: steadfast_messaging::Incoming| {
+        run.add();
+        kept.lock().push(tokio::task::id());
+        async move {
+            match &incoming.payload[..] {
+                b"wait" => pass(secs(5)).await,
+                b"hang" => pending().await,
+                b"panic" => panic!("a bug of the handler"),
+                _ => {}
+            }
+            Ok(incoming.payload)
+        }
+    };
+    b.route_by("short", Route::new(handler).at_once().timeout(secs(20)));
+    let began = Instant::now();
+    let waits = tokio::spawn(a.call("b", "short", "wait").into_future());
+    pass(ms(10)).await;
+    let many: Vec<_> = (0..100).map(|number| a.call("b", "short", number.to_string()).into_future()).collect();
+    for (number, answer) in futures_util::future::join_all(many).await.into_iter().enumerate() {
+        assert_eq!(answer.unwrap(), number.to_string());
+    }
+    assert!(began.elapsed() < secs(5), "one that waits holds up nobody");
+    let reader = tasks.lock().first().copied();
+    assert!(tasks.lock().iter().all(|task| Some(*task) == reader), "none has a task of its own when it begins");
+    assert_eq!(waits.await.unwrap().unwrap(), "wait");
+    assert_eq!(
+        (a.call("b", "short", "x").id("once").await.unwrap(), a.call("b", "short", "x").id("once").await.unwrap()),
+        ("x".into(), "x".into())
+    );
+    assert_eq!(runs.get(), 102, "a repeated one runs once");
+    assert_eq!(a.call("b", "short", "panic").await.unwrap_err().code, Code::Internal);
+    let hangs = a
+        .call("b", "short", "hang")
+        .timeout(secs(60))
+        .policy(Policy::constant(ms(1)).max_attempts(1))
+        .await
+        .unwrap_err();
+    assert_eq!(hangs.code, Code::DeadlineExceeded);
+    until("nothing runs any more", || b.counts().requests == 0).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_guard_refuses_by_the_caller_and_one_that_panics_refuses_as_well() {
     let (network, a, b) = two(1);
