@@ -268,29 +268,16 @@ impl Ctx {
 pub struct Step<'a, T> {
     call: Result<StepCall<'a>, CannotAsk>,
     timeout: Option<Duration>,
-    /// Told how long one attempt may take, for those who have to pass it on.
-    #[cfg(feature = "messages")]
-    pub(crate) time: Option<Arc<crate::messages::Time>>,
     output: PhantomData<fn() -> T>,
 }
 
 impl<'a, T> Step<'a, T> {
     pub(crate) fn new(call: Result<StepCall<'a>, CannotAsk>) -> Self {
-        Step {
-            call,
-            timeout: None,
-            #[cfg(feature = "messages")]
-            time: None,
-            output: PhantomData,
-        }
+        Step { call, timeout: None, output: PhantomData }
     }
 
     /// Replaces the policy.
     fn set_policy(&mut self, policy: Policy) {
-        #[cfg(feature = "messages")]
-        if let Some(time) = &self.time {
-            time.set(&policy);
-        }
         if let Ok(call) = &mut self.call {
             call.set_policy(policy);
         }

@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{Failure, Payload, Policy, RunId};
-use steadfast_runtime::host::{CannotAsk, UndoFn, Until};
+use steadfast_runtime::host::{CannotAsk, TimeLeft, UndoFn, Until};
 
 /// The most items of one `foreach`.
 const ITEMS_MAX: usize = 10_000;
@@ -139,7 +139,9 @@ impl Play {
         let attempt = self.context.attempt().unwrap_or(1);
         let idempotency_key = self.context.idempotency_key().unwrap_or_default();
         let traceparent = self.context.span().map(|span| span.to_string());
-        let of = Attempt { run: self.context.run_id().clone(), step: step.into(), attempt, idempotency_key, traceparent, timeout };
+        let usual = timeout.unwrap_or(self.tools.settings.call_timeout);
+        let left = self.context.time_left(usual).unwrap_or(TimeLeft { attempt: usual, whole: usual });
+        let of = Attempt { run: self.context.run_id().clone(), step: step.into(), attempt, idempotency_key, traceparent, timeout, left };
         let (kind, tools, scope) = (Arc::clone(kind), Arc::clone(&self.tools), scope.with("attempt", attempt));
         async move { Ok(encode(&kind.attempt(&scope, &of, &tools).await?)) }.boxed()
     }
@@ -172,10 +174,7 @@ impl Play {
         match kind {
             Kind::Run(_) if !not_repeatable => (None, timeout),
             Kind::Http(_) => (timeout.or(Some(self.tools.settings.http_timeout)), None),
-            Kind::Call(_) => {
-                let timeout = timeout.unwrap_or(self.tools.settings.call_timeout);
-                (Some(timeout), Some(timeout)) // whoever is called is told how much time there is
-            }
+            Kind::Call(_) => (timeout.or(Some(self.tools.settings.call_timeout)), None),
             _ => (timeout, None),
         }
     }

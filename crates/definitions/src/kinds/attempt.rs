@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use steadfast_kernel::{Code, Failure, RunId};
 use steadfast_messaging::Node;
+use steadfast_runtime::host::TimeLeft;
 
 /// One attempt of a step or of its undo.
 #[derive(Clone, Debug)]
@@ -22,8 +23,10 @@ pub(crate) struct Attempt {
     pub(crate) idempotency_key: String,
     /// The span of the attempt, as W3C Trace Context writes it, if somebody follows traces.
     pub(crate) traceparent: Option<String>,
-    /// How long it may take, where the kind itself has to know.
+    /// How long it may take, where the kind itself has to end it.
     pub(crate) timeout: Option<Duration>,
+    /// What is left for it and for those that may follow, where others have to know.
+    pub(crate) left: TimeLeft,
 }
 
 /// What the operator decides about all steps.

@@ -6,15 +6,11 @@ use crate::problem::Report;
 use crate::template::{Place, Scope, Template, invalid};
 use reqwest::Url;
 use serde_json::Value as Json;
-use std::time::Duration;
 use steadfast_kernel::{Failure, Policy, WorkflowName};
-use steadfast_messaging::{Peer, TIMEOUT, request_id};
+use steadfast_messaging::{Peer, Sending, request_id};
 
 /// How an address is written.
 const FORM: &str = "write http://host:port or https://host:port";
-
-/// For how long the other side may work on a request at least: it comes again under the same id, so an attempt that is given up does not end it.
-const WHOLE: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
@@ -69,30 +65,25 @@ impl Call {
         let route = self.route.text(scope, step, "call.route")?;
         let input = self.input.as_ref().map(|input| input.render(scope, step, "call.input")).transpose()?;
         let (node, input) = (tools.node()?, input.unwrap_or_default().to_string());
-        let (id, time) = (request_id(&*of.idempotency_key), of.timeout.unwrap_or(TIMEOUT));
-        let trace = of.traceparent.clone().unwrap_or_default();
         // What follows a failed attempt, the engine decides; what was given up, the step keeps.
         if !self.answer {
-            let tell = node
-                .tell(peer, route, input)
-                .id(id)
-                .timeout(WHOLE.max(time))
-                .policy(Policy::once().attempt_timeout(time))
-                .comes_again()
-                .trace(trace);
-            return tell.unposted().await.map(|()| Json::Null);
+            return on_terms(node.tell(peer, route, input), of).unposted().await.map(|()| Json::Null);
         }
         let shown = peer.to_string();
-        let answer = node
-            .call(peer, route, input)
-            .id(id)
-            .timeout(WHOLE.max(time))
-            .policy(Policy::once().attempt_timeout(time))
-            .comes_again()
-            .trace(trace)
-            .await?;
+        let answer = on_terms(node.call(peer, route, input), of).await?;
         serde_json::from_slice(&answer).map_err(|_| Failure::poison(format!("{shown} answered with something that is not JSON")))
     }
+}
+
+/// One attempt, under the id that all of them have, with the time that is left for this one and those after it. One that is dropped is never called off, not even the last: it is made again if
+/// the server ends meanwhile. Otherwise the other side stops when that time is over.
+fn on_terms<Answer>(sending: Sending<Answer>, of: &Attempt) -> Sending<Answer> {
+    sending
+        .id(request_id(&*of.idempotency_key))
+        .timeout(of.left.whole)
+        .policy(Policy::once().attempt_timeout(of.left.attempt))
+        .comes_again()
+        .trace(of.traceparent.clone().unwrap_or_default())
 }
 
 impl To {

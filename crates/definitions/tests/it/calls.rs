@@ -81,6 +81,25 @@ async fn a_failed_attempt_is_made_again_under_the_same_id() {
 }
 
 #[tokio::test]
+async fn what_is_left_of_the_time_of_the_step_travels_with_each_attempt() {
+    let seconds = Duration::from_secs;
+    for (step, least, most) in [
+        ("    retry: { max_attempts: 1 }\n    timeout: 15s\n", vec![0], vec![15]),
+        ("    retry: { max_attempts: 2, base: 1ms }\n    timeout: 15s\n", vec![15, 0], vec![30, 15]),
+        ("    retry: { max_attempts: 2, base: 1ms, deadline: 40s }\n    timeout: 15s\n", vec![15, 15], vec![40, 40]),
+    ] {
+        let (bank, asked) = bank(vec![Err(Failure::transient("busy"))]).await;
+        let (_, _, result) = pay(&bank, &text("", step), json!(null)).await;
+        assert!(result.unwrap_err().message.ends_with("busy"));
+        let left: Vec<Duration> = asked.lock().iter().map(Incoming::left).collect();
+        assert_eq!(left.len(), most.len());
+        for (left, (least, most)) in left.iter().zip(least.into_iter().zip(most)) {
+            assert!((seconds(least)..=seconds(most)).contains(left), "{left:?} is not between {least} and {most} seconds: {step}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_permanent_failure_is_not_tried_again() {
     let (bank, asked) = bank(vec![Err(Failure::permanent("no such account").code(Code::NotFound))]).await;
     let (_, _, result) = pay(&bank, &text("", ""), json!(null)).await;

@@ -4,11 +4,12 @@ use super::board::{Board, Key};
 use super::branch::Branch;
 use super::signal::SignalCall;
 use super::step::{Attempts, StepCall, bounded};
-use super::{Fork, Heartbeat, Observer, Opening, SleepCall, Span, StartChild, Until};
+use super::{Fork, Heartbeat, Observer, Opening, SleepCall, Span, StartChild, TimeLeft, Until};
 use crate::clock::Clock;
 use crate::commons::Gate;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use steadfast_kernel::{
     Attempt, Checkpoint, Code, Epoch, Event, Failure, InvalidId, Payload, Policy, RunId, StepId, TaskOptions, Timestamp, WorkflowName,
 };
@@ -110,6 +111,14 @@ impl Context {
     /// says nothing about it, and by then this attempt could begin. False outside of a step.
     pub fn redelivered(&self) -> bool {
         self.inner.board.redelivered()
+    }
+
+    /// What is left of the time of the attempt that is being made, and of those that may follow it; nothing outside of a step. `usual` is how long an attempt may take if its policy
+    /// does not say.
+    pub fn time_left(&self, usual: Duration) -> Option<TimeLeft> {
+        let (key, attempt) = self.inner.board.attempt()?;
+        let (policy, asked_at) = self.inner.board.terms(&key)?;
+        Some(TimeLeft::of(&policy, attempt, asked_at, self.inner.clock.now(), usual))
     }
 
     /// The key that is equal for all attempts of this execution of the step or undo, and for no other; nothing outside of a step.

@@ -5,35 +5,10 @@ use crate::means::Means;
 use crate::workflow::{decode, encode};
 use crate::{Ctx, Step};
 use futures_util::FutureExt;
-use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::sync::Arc;
-use std::time::Duration;
-use steadfast_kernel::{Code, Failure, Payload, Policy, Timestamp};
+use steadfast_kernel::{Code, Failure, Payload, Policy};
 use steadfast_messaging::{Sending, TIMEOUT, request_id};
-
-/// How long one attempt may take, and all of them together: the other side may work on a request for as long as it may come again.
-pub(crate) struct Time(Mutex<(Duration, Duration)>);
-
-impl Time {
-    fn of(policy: &Policy) -> Self {
-        let time = Time(Mutex::new((TIMEOUT, TIMEOUT)));
-        time.set(policy);
-        time
-    }
-
-    pub(crate) fn set(&self, policy: &Policy) {
-        let attempt = policy.attempt_timeout_for().unwrap_or(TIMEOUT);
-        let deadline = policy.deadline_at(Timestamp::EPOCH).map(|at| at.saturating_since(Timestamp::EPOCH));
-        let whole = deadline.unwrap_or_else(|| attempt.saturating_mul(policy.attempts_max())).max(attempt);
-        *self.0.lock() = (attempt, whole);
-    }
-
-    fn get(&self) -> (Duration, Duration) {
-        *self.0.lock()
-    }
-}
 
 impl Ctx {
     /// Calls another process, as a step: the answer is recorded, a failed attempt is recorded and tried again by policy, and every attempt has the same request id, so that
@@ -64,12 +39,9 @@ impl Ctx {
         T: Serialize + DeserializeOwned + 'a,
     {
         let policy = Policy::transient().deadline(TIMEOUT).attempt_timeout(TIMEOUT / 3);
-        let time = Arc::new(Time::of(&policy));
-        let outward = Outward { ctx: self.clone(), peer, route: route.to_owned(), request, is_call, time: Arc::clone(&time) };
+        let outward = Outward { ctx: self.clone(), peer, route: route.to_owned(), request, is_call };
         let attempts = Box::new(move || outward.clone().attempt().boxed());
-        let mut step = Step::new(self.context().step(&step_name(route), attempts));
-        step.time = Some(time);
-        step.retry(policy)
+        Step::new(self.context().step(&step_name(route), attempts)).retry(policy)
     }
 }
 
@@ -81,7 +53,6 @@ struct Outward {
     route: String,
     request: Result<Payload, Failure>,
     is_call: bool,
-    time: Arc<Time>,
 }
 
 impl Outward {
@@ -97,15 +68,19 @@ impl Outward {
         Ok(answer)
     }
 
-    /// One attempt, under the id that all of them have, for as long as they have together.
+    /// One attempt, under the id that all of them have, with the time that is left for this one and those after it. One that is dropped is never called off, not even the last: it is made
+    /// again if its process ends meanwhile. Otherwise the other side stops when that time is over.
     fn on_terms<Answer>(&self, sending: Sending<Answer>) -> Sending<Answer> {
-        let key = self.ctx.idempotency_key().unwrap_or_else(|| unreachable!("this is the attempt of a step"));
-        let (attempt, whole) = self.time.get();
-        let trace = self.ctx.context().span().map(|span| span.to_string()).unwrap_or_default();
+        let context = self.ctx.context();
+        let (key, left) = context
+            .idempotency_key()
+            .zip(context.time_left(TIMEOUT))
+            .unwrap_or_else(|| unreachable!("this is the attempt of a step"));
+        let trace = context.span().map(|span| span.to_string()).unwrap_or_default();
         sending
             .id(request_id(key))
-            .timeout(whole)
-            .policy(Policy::once().attempt_timeout(attempt))
+            .timeout(left.whole)
+            .policy(Policy::once().attempt_timeout(left.attempt))
             .trace(trace)
             .on_behalf_of(self.ctx.means.behalf())
             .comes_again()

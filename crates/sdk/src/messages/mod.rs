@@ -36,7 +36,7 @@ mod ctx;
 mod durable;
 mod letters;
 
-pub(crate) use ctx::{Time, step_name};
+pub(crate) use ctx::step_name;
 pub use durable::durable_route;
 pub use letters::Post;
 pub use steadfast_messaging::wire::memory;

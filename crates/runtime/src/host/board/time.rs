@@ -1,13 +1,21 @@
 //! The run's own time: it stands still while the run does, and what the code asked for in an earlier life is asked for when the next one begins.
 
 use super::{Ask, Board, Key, State, record};
-use steadfast_kernel::Timestamp;
+use steadfast_kernel::{Policy, Timestamp};
 
 impl Board {
     /// When a step was asked for, in the run's own time.
     pub(in crate::host) fn asked_at(&self, key: &Key) -> Option<Timestamp> {
         match self.inner.lock().ops.get(key)?.ask {
             Ask::Step { asked_at, .. } => Some(asked_at),
+            Ask::Sleep { .. } | Ask::Signal { .. } | Ask::Child { .. } => None,
+        }
+    }
+
+    /// What a step was asked for with: its policy, and when, in the run's own time.
+    pub(in crate::host) fn terms(&self, key: &Key) -> Option<(Policy, Timestamp)> {
+        match &self.inner.lock().ops.get(key)?.ask {
+            Ask::Step { policy, asked_at, .. } => Some((policy.clone(), *asked_at)),
             Ask::Sleep { .. } | Ask::Signal { .. } | Ask::Child { .. } => None,
         }
     }

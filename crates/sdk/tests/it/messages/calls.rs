@@ -128,6 +128,38 @@ async fn attempts_are_recorded_and_what_is_left_of_their_time_travels() {
     assert_eq!(retries, 1);
 }
 
+#[workflow]
+async fn in_vain(ctx: Ctx, deadline: Option<Duration>) -> Result<String, Failure> {
+    let policy = Policy::constant(SECOND).max_attempts(3);
+    let policy = deadline.iter().fold(policy, |policy, deadline| policy.deadline(*deadline));
+    ctx.call("bank", "busy", &1).retry(policy).timeout(4 * SECOND).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_attempt_says_how_much_is_left_by_then() {
+    let network = Network::new(7);
+    let (bank, _) = bank(&network);
+    let left: Arc<Mutex<Vec<Duration>>> = Arc::default();
+    bank.route("busy", {
+        let left = Arc::clone(&left);
+        move |incoming: Incoming| {
+            left.lock().unwrap().push(incoming.left());
+            async { Err::<String, _>(Failure::transient("busy")) }
+        }
+    });
+    let shop = start(&network, engine(&memory::Memory::new()).register(in_vain).messages(node(&network, "shop"))).await;
+    for (deadline, expected) in [(None, [12, 8, 4]), (Some(10 * SECOND), [10, 9, 8])] {
+        let run = shop.start("in_vain", &deadline).await.unwrap();
+        let Err(Error::Failed { failure, .. }) = run.result::<String>().await else { panic!("it is busy") };
+        assert_eq!(failure.attempts, 3);
+        let left = std::mem::take(&mut *left.lock().unwrap());
+        assert_eq!(left.len(), 3);
+        for (left, expected) in left.into_iter().zip(expected) {
+            assert!(left <= expected * SECOND && left + SECOND > expected * SECOND, "{left:?} instead of {expected} s, {deadline:?}");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn without_a_node_a_call_fails_for_good_and_says_what_to_do() {
     let shop = engine(&memory::Memory::new()).register(order).start().await.unwrap();
