@@ -129,6 +129,40 @@ async fn attempts_are_recorded_and_what_is_left_of_their_time_travels() {
 }
 
 #[workflow]
+async fn once(ctx: Ctx, _: ()) -> Result<String, Failure> {
+    ctx.call("bank", "transfer", &1).retry(Policy::once()).timeout(300 * SECOND).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_attempt_is_not_called_off_by_a_shutdown_and_the_request_runs_once() {
+    let network = Network::new(8);
+    let (bank, asked) = bank(&network);
+    let store = memory::Memory::new();
+    let (reached, go_on) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+    bank.route_by("transfer", {
+        let (asked, reached, go_on) = (Arc::clone(&asked), Arc::clone(&reached), Arc::clone(&go_on));
+        let route = Route::new(move |incoming: Incoming| {
+            asked.lock().unwrap().push(("transfer".into(), incoming.id.to_string()));
+            let (reached, go_on) = (Arc::clone(&reached), Arc::clone(&go_on));
+            async move {
+                reached.notify_one();
+                go_on.notified().await;
+                Ok("\"done\"")
+            }
+        });
+        route.timeout(300 * SECOND)
+    });
+    let first = start(&network, engine(&store).register(once).messages(node(&network, "shop"))).await;
+    first.start("once", &()).id("o").await.unwrap();
+    reached.notified().await;
+    first.shutdown().await;
+    let again = start(&network, engine(&store).register(once).messages(node(&network, "shop"))).await;
+    go_on.notify_one();
+    assert_eq!(again.run("o").unwrap().result::<String>().await.unwrap(), "done");
+    assert_eq!(asked.lock().unwrap().len(), 1, "what is made again after the start has waited for what went on");
+}
+
+#[workflow]
 async fn in_vain(ctx: Ctx, deadline: Option<Duration>) -> Result<String, Failure> {
     let policy = Policy::constant(SECOND).max_attempts(3);
     let policy = deadline.iter().fold(policy, |policy, deadline| policy.deadline(*deadline));
