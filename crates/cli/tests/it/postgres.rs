@@ -103,3 +103,23 @@ fn the_doctor_looks_and_changes_nothing() {
     let _served = serve(dir.path(), &url, "data");
     steadfast(dir.path(), &["doctor", "--postgres", &url]).prints(&["schema version", "64 shards"]);
 }
+
+/// What the page for operators has people ask the tables can be asked.
+#[test]
+fn the_queries_of_the_page_are_answered() {
+    let (dir, postgres) = (tempfile::tempdir().unwrap(), PostgresServer::shared());
+    let database = postgres.database();
+    define(dir.path());
+    let served = serve(dir.path(), &postgres.url(&database), "data");
+    served
+        .call(&["run", "start", "greet", "--id", "order-1", "--input", "{\"name\":\"n\"}"])
+        .ends_with(0);
+    served.until_status("order-1", "COMPLETED");
+    let page = include_str!("../../../../docs/operate/postgres.md");
+    let queries: Vec<_> = page.lines().filter(|line| line.starts_with("SELECT ")).collect();
+    assert_eq!(queries.len(), 2, "{queries:?}");
+    for (query, shown) in queries.iter().zip(["order-1", "RUN_COMPLETED"]) {
+        let answer = postgres.try_psql(&database, query).unwrap_or_else(|error| panic!("{query}: {error}"));
+        assert!(answer.contains(shown), "{query}: {answer}");
+    }
+}
