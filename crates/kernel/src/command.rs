@@ -8,18 +8,22 @@ use crate::{
     Attempt, Envelope, Epoch, Event, Failure, InstanceId, KeyName, Letter, LetterId, Origin, Payload, Policy, Revision, RunId, RunOptions,
     Seq, StepId, TenantId, TimerName, Timestamp, WorkflowName,
 };
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What is asked of an entity.
-#[derive(Clone, Debug, PartialEq)]
+/// What is asked of an entity. What others than its own shard's host, keeper and relay may ask can be carried to the instance that has the shard.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {
     /// Begin a run, or find the one of that id.
     StartRun(StartRun),
     /// Record what a turn of the host delivered and proposed.
+    #[serde(skip)]
     TakeTurn(TakeTurn),
     /// An attempt has failed: again, or enough?
+    #[serde(skip)]
     ReportFailure(ReportFailure),
     /// A timer is due.
+    #[serde(skip)]
     FireTimer(FireTimer),
     /// Tell the code something.
     SendSignal(SendSignal),
@@ -34,8 +38,10 @@ pub enum Command {
     /// Begin another life of the run.
     RetryRun(RetryRun),
     /// The run's process has died.
+    #[serde(skip)]
     InterruptRun,
     /// Keep what an attempt says of how far it has come.
+    #[serde(skip)]
     RecordHeartbeat(RecordHeartbeat),
     /// Undo what a task did.
     RollBackRun(Origin),
@@ -44,10 +50,12 @@ pub enum Command {
     /// Do something with a plan, because a person wants it.
     OperatePlan(OperatePlan),
     /// The plan's process has died.
+    #[serde(skip)]
     InterruptPlan,
     /// Take a lock away from its holder.
     BreakLock(Origin),
     /// A person has taken a lock away from a holder of another instance.
+    #[serde(skip)]
     BreakElsewhere {
         /// Who had it.
         holder: String,
@@ -55,10 +63,13 @@ pub enum Command {
         origin: Origin,
     },
     /// Of a lock: the same, where the commons say who has it.
+    #[serde(skip)]
     Shared(Box<Command>),
     /// The commons say who has a lock.
+    #[serde(skip)]
     SettleClaim(SettleClaim),
     /// The commons say that a holding is over.
+    #[serde(skip)]
     LoseLock {
         /// Of this holding.
         fence: u64,
@@ -66,10 +77,13 @@ pub enum Command {
         origin: Origin,
     },
     /// Take a task up that another instance began.
+    #[serde(skip)]
     AdoptRun(Box<AdoptRun>),
     /// Another instance goes on with a task.
+    #[serde(skip)]
     HandOverRun(HandOver),
     /// The commons are away, or are back: those who watch a plan have to know.
+    #[serde(skip)]
     AlertPlan {
         /// They are away.
         degraded: bool,
@@ -77,6 +91,7 @@ pub enum Command {
         why: String,
     },
     /// Hear what another entity says.
+    #[serde(skip)]
     Hear(Box<Envelope>),
     /// Throw a dead letter away.
     DropLetter(DropLetter),
@@ -93,15 +108,17 @@ pub enum Command {
     /// Remove a key.
     DeleteKey(DeleteKey),
     /// The time of a key is over.
+    #[serde(skip)]
     ExpireKey(ExpireKey),
     /// The directory of a key has ended, and the key with it.
     EndKey(EndKey),
     /// An attempt to tell of an expiry is over.
+    #[serde(skip)]
     ReportCallback(ReportCallback),
 }
 
 /// Begin a run, or find the one of that id.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartRun {
     /// Its id.
     pub run: RunId,
@@ -178,7 +195,7 @@ pub struct FireTimer {
 }
 
 /// Tell the code something. It is kept until the code asks for it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SendSignal {
     /// Its name.
     pub name: String,
@@ -193,7 +210,7 @@ pub struct SendSignal {
 }
 
 /// Call the run off: what it did is undone.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CancelRun {
     /// Who wants it, and why.
     pub origin: Origin,
@@ -202,7 +219,7 @@ pub struct CancelRun {
 }
 
 /// Begin another life of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RetryRun {
     /// Who wants it, and why.
     pub origin: Origin,
@@ -219,7 +236,7 @@ pub struct RetryRun {
 }
 
 /// Where another life of a run begins.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum RetryFrom {
     /// At the step that it failed at, or where it stopped.
     #[default]
@@ -242,16 +259,33 @@ pub enum RetryFrom {
 }
 
 /// Create a plan, or find the one of that id.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CreatePlan {
     /// What it is to be.
+    #[serde(with = "with_input")]
     pub created: Box<PlanCreated>,
     /// Those of its tenants whose lock somebody else has, and who.
     pub locked: Vec<(TenantId, String)>,
 }
 
+/// A plan as it travels: a record has its input as its payload, and a command does not.
+mod with_input {
+    use super::PlanCreated;
+    use crate::Payload;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(created: &PlanCreated, to: S) -> Result<S::Ok, S::Error> {
+        (created, &created.input).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Box<PlanCreated>, D::Error> {
+        let (created, input): (PlanCreated, Payload) = Deserialize::deserialize(from)?;
+        Ok(Box::new(PlanCreated { input, ..created }))
+    }
+}
+
 /// Do something with a plan.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OperatePlan {
     /// What.
     pub verb: Verb,
@@ -333,7 +367,7 @@ pub struct RecordHeartbeat {
 }
 
 /// Throw a dead letter away.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DropLetter {
     /// The sequence of its arrival.
     pub letter: Seq,
@@ -342,7 +376,7 @@ pub struct DropLetter {
 }
 
 /// A letter was tried again, and failed again.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailLetter {
     /// The sequence of its arrival.
     pub letter: Seq,
@@ -351,7 +385,7 @@ pub struct FailLetter {
 }
 
 /// Something that nobody will try again by itself is tried again.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RedriveLetter {
     /// The sequence of its arrival.
     pub letter: Seq,
@@ -360,7 +394,7 @@ pub struct RedriveLetter {
 }
 
 /// Give a key a value, a time to live, and what is to happen at its end.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PutKey {
     /// What number this change has if it happens: higher than that of every change before it, also of a key that is gone.
     pub revision: Revision,
@@ -381,7 +415,7 @@ pub struct PutKey {
 }
 
 /// Give a key another time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RenewKey {
     /// What number this change has if it happens.
     pub revision: Revision,
@@ -394,7 +428,7 @@ pub struct RenewKey {
 }
 
 /// Remove a key. Nobody is called back for that.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeleteKey {
     /// Who asks for it.
     pub owner: Option<String>,
@@ -412,7 +446,7 @@ pub struct ExpireKey {
 }
 
 /// The directory of a key has ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndKey {
     /// The directory.
     pub directory: KeyName,

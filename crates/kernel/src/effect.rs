@@ -92,7 +92,7 @@ pub enum Completion {
 }
 
 /// What the one who asked is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Answer {
     /// The run has begun.
     Created,

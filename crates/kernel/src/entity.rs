@@ -241,12 +241,27 @@ impl fmt::Display for LetterHome {
 }
 
 /// The id of a dead letter: its home, and the place of its arrival in the journal there. Shown as `WORKFLOW.SEQ`, `key:KEY.SEQ` or `route:ROUTE.SEQ`.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct LetterId {
     /// Where it is kept.
     pub home: LetterHome,
     /// The sequence of its arrival.
     pub seq: Seq,
+}
+
+impl From<LetterId> for String {
+    fn from(id: LetterId) -> Self {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for LetterId {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        LetterId::parse(&text).ok_or("no letter has such an id")
+    }
 }
 
 impl LetterId {

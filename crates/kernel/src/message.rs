@@ -189,7 +189,7 @@ pub struct StartChild {
 }
 
 /// A dead letter: what nobody will try again by itself, with its bytes and the reason.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Letter {
     /// What it is about.
     pub about: LetterAbout,
@@ -204,7 +204,7 @@ pub struct Letter {
 }
 
 /// What a dead letter is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LetterAbout {
     /// A step of a run.
     Step {

@@ -2,9 +2,10 @@
 
 use crate::plan::PlanStatus;
 use crate::{KeyName, LetterId, PlanId, Revision, RouteName, RunId, Status, StepId, TaskStatus, TenantId, code};
+use std::borrow::Cow;
 
 /// Why a command was not carried out. Nothing has changed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 pub enum Refusal {
     /// The id is taken by a run that is not the same.
     #[error("run {run} exists with another workflow or input; start it with another id, or ask for the result of this one")]
@@ -48,7 +49,7 @@ pub enum Refusal {
         /// Where it stands.
         status: Status,
         /// What can be done instead.
-        what_to_do: &'static str,
+        what_to_do: Cow<'static, str>,
     },
     /// Not in that status.
     #[error("task {task} is {}; {what_to_do}", status.as_str())]
@@ -58,7 +59,7 @@ pub enum Refusal {
         /// Where it stands.
         status: TaskStatus,
         /// What can be done instead.
-        what_to_do: &'static str,
+        what_to_do: Cow<'static, str>,
     },
     /// There is no record of that step.
     #[error("run {run} has no record of a step {step}; steps are named as in its journal: BRANCH/NAME#OCCURRENCE")]
@@ -146,7 +147,7 @@ pub enum Refusal {
         /// Where it stands.
         status: PlanStatus,
         /// What can be done instead.
-        what_to_do: &'static str,
+        what_to_do: Cow<'static, str>,
     },
     /// Somebody else has the locks of some of its tenants.
     #[error("{}; wait for them, break those locks, leave those tenants out, or use `conflict: skip`", held(locked))]

@@ -4,7 +4,7 @@ use crate::{Attempt, Failure, LimitKey, PlanId, RunId, Seq, StepId, TenantId, Ti
 use std::fmt;
 
 /// Why a run does not move now.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Wait {
     /// A step has failed and is tried again later.
     Backoff {

@@ -9,6 +9,7 @@
 //! - [`Redeliver`] is who can send or handle messages of dead letters again;
 //! - [`host`] polls the futures of workflow code, by turns;
 //! - a [`Worker`] does that in another process, for an engine that it is attached to;
+//! - the lease keeper shares the shards of a store with other instances;
 //! - the commons' worker shares plans, tasks and locks with other instances;
 //! - [`Engine`] is the handle that others ask through.
 //!
@@ -17,6 +18,7 @@
 mod callbacks;
 mod chance;
 pub mod clock;
+mod cluster;
 mod committer;
 mod commons;
 mod config;
@@ -35,6 +37,7 @@ mod shard;
 mod timers;
 
 pub use callbacks::{Call, Callbacks, Caller, Expired, Handler, Handlers};
+pub use cluster::{Carrier, Cluster, ClusterView};
 pub use commons::{Fallback, Sharing, SharingHealth, SharingState};
 pub use config::Config;
 pub use engine::{

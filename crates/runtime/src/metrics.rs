@@ -66,6 +66,8 @@ metrics! {
     DECISIONS_WAITING = "steadfast_decisions_waiting", Unit::Count, &[];
     /// Runs that are in memory with their code.
     RUNS_LIVE = "steadfast_runs_live", Unit::Count, &[];
+    /// Shards that this instance has, of those that it shares with others.
+    SHARDS = "steadfast_shards_held", Unit::Count, &[];
     /// Keys that have expired.
     KEYS_EXPIRED = "steadfast_keys_expired_total", Unit::Count, &[];
     /// How much later than due the expiry of a key was on record.
@@ -313,6 +315,11 @@ impl OfCommons {
 pub(crate) fn callbacks(pending: u64, oldest: Duration) {
     gauge!(CALLBACKS_PENDING).set(pending as f64);
     gauge!(CALLBACKS_OLDEST).set(oldest.as_secs_f64());
+}
+
+/// So many shards are open here.
+pub(crate) fn shards(open: usize) {
+    gauge!(SHARDS).set(open as f64);
 }
 
 /// A follower of the feed was given entries, the last of which is that old.

@@ -173,11 +173,20 @@ impl Sweeper {
         let mut gone = 0;
         for (shard, ended) in by_shard {
             let (reply, answer) = oneshot::channel();
-            let requests = self.ways.upgrade()?.requests_of(shard);
-            match requests {
-                Some(requests) => requests.send(Request::Sweep { ended, reply }).await.ok()?,
+            let ways = self.ways.upgrade()?;
+            match ways.requests_of(shard) {
+                Some(requests) => {
+                    drop(ways);
+                    requests.send(Request::Sweep { ended, reply }).await.ok()?;
+                }
                 None if shard == self.shard => return None,
-                None => return Some(None),
+                None => match ways.sweep_afar(shard, ended).await {
+                    Some(few) => {
+                        gone += few;
+                        continue;
+                    }
+                    None => return Some(None),
+                },
             }
             match answer.await {
                 Ok(few) => gone += few,

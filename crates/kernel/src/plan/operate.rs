@@ -10,7 +10,8 @@ pub(super) fn decide(plan: &Plan, command: OperatePlan, now: Timestamp) -> Resul
     if plan.has_done(verb, &origin) {
         return Ok(Decision::answer(Answer::Operated));
     }
-    let refused = |what_to_do| Err(Refusal::PlanStatus { plan: plan.id.clone(), status: plan.status(), what_to_do });
+    let refused =
+        |what_to_do: &'static str| Err(Refusal::PlanStatus { plan: plan.id.clone(), status: plan.status(), what_to_do: what_to_do.into() });
     let events = match (verb, &plan.phase) {
         (Verb::Start, Phase::New) => {
             may_start(plan, locked)?;

@@ -1,7 +1,7 @@
 //! What is said of a message: whether it came or went, and what it was.
 
 /// Whether a message came or went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Direction {
     /// It came from a peer: to redrive it is to handle it again.
     Received,
@@ -33,7 +33,7 @@ impl Direction {
 }
 
 /// What a message was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub enum MessageKind {
     /// A request with an answer.
     Call,

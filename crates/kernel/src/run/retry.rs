@@ -138,7 +138,7 @@ fn plan(run: &Run, command: RetryRun) -> Result<Retried, Refusal> {
     }
     if in_flight {
         let what_to_do = "an attempt is in flight: retry it when that has ended, or cancel it first";
-        return Err(Refusal::WrongStatus { run: run.id.clone(), status: Status::Running, what_to_do });
+        return Err(Refusal::WrongStatus { run: run.id.clone(), status: Status::Running, what_to_do: what_to_do.into() });
     }
     may_be_retried(run, &from, input.is_some(), blocked)?;
     let records = run.records();

@@ -4,7 +4,7 @@ use super::{Ended, Open, Phase, Run, Stage, Step};
 use crate::{Recovery, Timer, TimerName, Timestamp, Wait};
 
 /// The public status of a run, derived from its state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub enum Status {
     /// It waits for a slot before it begins.
     Ready,

@@ -160,8 +160,8 @@ impl Run {
     /// Why it cannot be done, in the words of what it is.
     pub(super) fn refuse(&self, what_to_do: &'static str) -> Refusal {
         match self.task_status() {
-            Some(status) => Refusal::TaskStatus { task: self.id.clone(), status, what_to_do },
-            None => Refusal::WrongStatus { run: self.id.clone(), status: self.status(), what_to_do },
+            Some(status) => Refusal::TaskStatus { task: self.id.clone(), status, what_to_do: what_to_do.into() },
+            None => Refusal::WrongStatus { run: self.id.clone(), status: self.status(), what_to_do: what_to_do.into() },
         }
     }
 

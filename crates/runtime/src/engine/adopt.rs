@@ -207,11 +207,11 @@ impl Engine {
         match status {
             Some(TaskStatus::Running | TaskStatus::RollingBack | TaskStatus::Waiting) => {
                 let (task, status) = (run, status.unwrap_or(TaskStatus::Running));
-                return Err(Refusal::TaskStatus { task, status, what_to_do: "pause it, and hand it over when it has paused" }.into());
+                return Err(Refusal::TaskStatus { task, status, what_to_do: "pause it, and hand it over when it has paused".into() }.into());
             }
             Some(TaskStatus::Completed | TaskStatus::RolledBack) => {
                 let (task, status) = (run, status.unwrap_or(TaskStatus::Completed));
-                return Err(Refusal::TaskStatus { task, status, what_to_do: "there is nothing to go on with" }.into());
+                return Err(Refusal::TaskStatus { task, status, what_to_do: "there is nothing to go on with".into() }.into());
             }
             _ => {}
         }
@@ -262,7 +262,7 @@ fn may(task: &SharedTask, wanted: Option<Wanted>) -> Result<(), Refusal> {
         }
         _ => return Ok(()),
     };
-    Err(Refusal::TaskStatus { task: task.task.clone(), status: task.status, what_to_do })
+    Err(Refusal::TaskStatus { task: task.task.clone(), status: task.status, what_to_do: what_to_do.into() })
 }
 
 /// How many stages are done: no checkpoint says that of the last one, and none counts that was undone.

@@ -1,10 +1,11 @@
 //! How an engine is put together and started.
 
-use super::open::Opener;
+use super::open::{Opened, Opener};
 use super::{Engine, Parts, Ways, WeakEngine};
 use crate::callbacks::{Caller, Courier, Handlers};
 use crate::chance::Chance;
 use crate::clock::{Clock, SystemClock};
+use crate::cluster::{Cluster, KeeperParts, LeaseKeeper, Others};
 use crate::commons::{self, Common, Gate, Notes, Sharing, SharingHealth, Worker};
 use crate::config::Config;
 use crate::error::Error;
@@ -13,6 +14,7 @@ use crate::host::{Observer, Pool, Registry, Staff};
 use crate::metrics::OfWorkers;
 use crate::redeliver::{Post, Redeliver};
 use crate::timers::Leadership;
+use futures_util::FutureExt;
 use std::sync::Arc;
 use steadfast_kernel::random::Seed;
 use steadfast_store::Store;
@@ -40,6 +42,8 @@ pub struct Builder {
     pub caller: Option<Arc<dyn Caller>>,
     /// How tenants are shared with other instances; with nobody if there is nothing.
     pub sharing: Option<Sharing>,
+    /// How the shards of the store are shared with other instances; all of them are this engine's if there is nothing.
+    pub cluster: Option<Cluster>,
     /// Who can send and handle messages; without one, no dead letter of a message can be redriven.
     pub redeliver: Option<Arc<dyn Redeliver>>,
 }
@@ -58,6 +62,7 @@ impl Builder {
             handlers: Handlers::default(),
             caller: None,
             sharing: None,
+            cluster: None,
             redeliver: None,
         }
     }
@@ -70,9 +75,11 @@ impl Builder {
         let unusable = |why| Error::InvalidSetting(format!("the configuration cannot be used: {why}"));
         self.config.validate().map_err(unusable)?;
         let chance = Chance::new(self.seed)?;
-        let followers = Arc::new(Followers::default());
+        let others = self.cluster.map(|cluster| Arc::new(Others::new(cluster, Arc::clone(&self.clock))));
+        let followers = Arc::new(Followers::new(others.as_ref().map(|others| Arc::clone(&others.leases))));
+        let (keeper, orders) = mpsc::unbounded_channel();
         let shared = self.sharing.map(|sharing| shared(sharing, &self.clock));
-        let ways = Arc::new(Ways::new(self.store.shards()));
+        let ways = Arc::new(Ways::new(self.store.shards(), others.as_ref().map(Arc::clone)));
         let pool = Arc::new(Pool {
             settings: self.config.workers.clone(),
             payload_bytes_max: self.config.payload_bytes_max,
@@ -95,6 +102,7 @@ impl Builder {
             common: shared.as_ref().map(|(common, _, _)| common.clone()),
             post: Post::new(self.redeliver),
             tasks: tokio::sync::Mutex::new(None),
+            keeper: others.is_some().then_some(keeper),
         };
         let engine = Engine { ways: Arc::clone(&ways), parts: Arc::new(parts) };
         let courier = Courier {
@@ -129,22 +137,29 @@ impl Builder {
             ways: Arc::downgrade(&ways),
             store: self.store,
         };
-        let mut shards = Vec::new();
-        for shard in 0..opener.store.shards() {
-            let (way, over) = opener.open(shard).await?;
-            ways.add(shard, way);
-            shards.push(over);
-        }
-        drop(opener);
+        let shards = match others {
+            Some(others) => {
+                let (followers, clock, grace) = (Arc::clone(&opener.followers), Arc::clone(&opener.clock), opener.config.shutdown_grace);
+                let parts = KeeperParts { others, opener, ways: Arc::clone(&ways), followers, clock, grace, orders };
+                LeaseKeeper::start(parts).await?.run().boxed()
+            }
+            None => {
+                let mut shards = Vec::new();
+                for shard in 0..opener.shards() {
+                    let Opened { way, over, .. } = opener.open(shard, true).await?;
+                    ways.add(shard, way);
+                    shards.push(over);
+                }
+                futures_util::future::join_all(shards).map(drop).boxed()
+            }
+        };
         let worker = tokio::spawn(async move {
             if let Some(worker) = worker {
                 worker.run().await;
             }
         });
         let all = tokio::spawn(async move {
-            for shard in shards {
-                let _ended = shard.await;
-            }
+            shards.await;
             let _ended = worker.await;
         });
         *engine.parts.tasks.lock().await = Some(all);

@@ -4,7 +4,7 @@ use super::{Engine, PAGE};
 use crate::callbacks::Handler;
 use crate::error::Error;
 use crate::metrics;
-use crate::shard::{Control, Request};
+use crate::shard::Control;
 use futures_util::{StreamExt, TryStreamExt};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -194,8 +194,7 @@ impl Engine {
     }
 
     async fn tell_key(&self, key: &KeyName, command: Command) -> Result<Answer, Error> {
-        let entity = EntityId::Key(key.clone());
-        self.request(|reply| Request::Tell { entity, command: Box::new(command), reply }).await
+        self.tell_entity(EntityId::Key(key.clone()), command).await
     }
 
     /// Where there is too much to do already, or the store hiccups, it waits.

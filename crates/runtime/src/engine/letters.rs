@@ -3,7 +3,6 @@
 use super::Engine;
 use crate::error::Error;
 use crate::redeliver::{Claim, MessageLetter, Redeliver};
-use crate::shard::Request;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{
@@ -160,7 +159,7 @@ impl Engine {
     }
 
     async fn tell_home(&self, entity: EntityId, command: Command) -> Result<(), Error> {
-        self.request(|reply| Request::Tell { entity, command: Box::new(command), reply }).await.map(drop)
+        self.tell_entity(entity, command).await.map(drop)
     }
 }
 

@@ -16,7 +16,7 @@ impl Engine {
     /// # Errors
     /// If it cannot be read.
     pub async fn limit(&self, key: &LimitKey) -> Result<Option<Limit>, Error> {
-        self.request(|reply| Request::Limit { key: key.clone(), reply }).await
+        self.look(|reply| Request::Limit { key: key.clone(), reply }).await
     }
 
     /// Runs that the filter lets through, newest first, from the one after `after`.
@@ -32,7 +32,7 @@ impl Engine {
     /// # Errors
     /// If there is no such run, or it cannot be read.
     pub async fn view(&self, run: &RunId) -> Result<RunView, Error> {
-        let mut view = self.request(|reply| Request::View { run: run.clone(), reply }).await?;
+        let mut view = self.look(|reply| Request::View { run: run.clone(), reply }).await?;
         for wait in &mut view.waits {
             if let Wait::Slot { key, position } = wait {
                 *position = self.limit(key).await?.and_then(|limit| limit.position(run));

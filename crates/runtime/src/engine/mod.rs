@@ -1,6 +1,7 @@
-//! The engine: the handle that others ask through. `builder.rs` starts it, `look.rs` is what can be seen of runs and limits, `letters.rs` what can be done about dead letters, `redrive.rs` about many of them, `keys.rs` what can be done with keys, `plans.rs` with plans, their tasks and locks, `elsewhere.rs` is what can be seen of those that other instances have, `adopt.rs` how a task goes from one to another, `workers.rs` is about other processes that host runs.
+//! The engine: the handle that others ask through. `builder.rs` starts it, `look.rs` is what can be seen of runs and limits, `letters.rs` what can be done about dead letters, `redrive.rs` about many of them, `keys.rs` what can be done with keys, `plans.rs` with plans, their tasks and locks, `elsewhere.rs` is what can be seen of those that other instances have, `adopt.rs` how a task goes from one to another, `asking.rs` how a shard is asked, here or elsewhere, `workers.rs` is about other processes that host runs.
 
 mod adopt;
+mod asking;
 mod builder;
 mod elsewhere;
 mod keys;
@@ -17,6 +18,7 @@ pub use adopt::Wanted;
 pub use builder::Builder;
 pub use elsewhere::{Elsewhere, ElsewherePlan, Found, FoundPlan};
 pub use keys::Put;
+pub(crate) use open::{Opened, Opener};
 pub use plans::CreatePlan;
 pub use redrive::{RedriveLetters, RedrivenLetters};
 pub(crate) use ways::Ways;
@@ -25,6 +27,7 @@ pub use weak::WeakEngine;
 use crate::callbacks::{Caller, Handlers};
 use crate::chance::Chance;
 use crate::clock::Clock;
+use crate::cluster::Order;
 use crate::commons::{Common, Note};
 use crate::config::Config;
 use crate::error::Error;
@@ -32,17 +35,17 @@ use crate::feed::Followers;
 use crate::health::Health;
 use crate::host::{self, Pool, Registered, Registry, Terms};
 use crate::redeliver::Post;
-use crate::shard::{Control, Reply, Request, RunView, Waiter};
+use crate::shard::{Control, Request};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use steadfast_kernel::run::{Ended, Preview};
+use steadfast_kernel::run::Preview;
 use steadfast_kernel::{
     Answer, CancelRun, Code, Command, EntityId, LimitKey, Limiting, Origin, Payload, RetryRun, RunId, RunOptions, SendSignal, StartRun,
     WorkflowName,
 };
 use steadfast_store::Store;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 /// How many rows or entries are read at once.
 const PAGE: usize = 1000;
@@ -73,6 +76,24 @@ struct Parts {
     /// What is known of letters that are being tried again.
     post: Post,
     tasks: tokio::sync::Mutex<Option<tokio::task::JoinHandle<()>>>,
+    /// The keeper of its leases, if it shares its store with others.
+    keeper: Option<mpsc::UnboundedSender<Order>>,
+}
+
+impl Parts {
+    /// Waits until everything has ended, if it does within that time.
+    async fn ended(&self, within: Duration) {
+        let stopped = async {
+            if let Some(tasks) = self.tasks.lock().await.take() {
+                let _ended = tasks.await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stopped => {}
+            () = self.clock.sleep(within) => tracing::error!("the store did not finish its last commits in time"),
+        }
+    }
 }
 
 /// What is to be started.
@@ -114,7 +135,7 @@ impl Engine {
         };
         let seed = self.parts.chance.seed(&run);
         let command = StartRun { run: run.clone(), workflow, input: start.input, seed, deadline, options };
-        let answer = self.request(|reply| Request::Start { command: Box::new(command), fresh, reply }).await?;
+        let answer = self.start_there(command, fresh).await?;
         Ok((run, answer))
     }
 
@@ -232,7 +253,8 @@ impl Engine {
     /// # Errors
     /// As the retry itself.
     pub async fn preview(&self, run: &RunId, command: RetryRun) -> Result<Preview, Error> {
-        self.request(|reply| Request::Preview { run: run.clone(), command: Box::new(command), reply }).await
+        self.look(|reply| Request::Preview { run: run.clone(), command: Box::new(command.clone()), reply })
+            .await
     }
 
     /// Who, why and the command's id are kept for ever, so they have a bound.
@@ -248,12 +270,7 @@ impl Engine {
     }
 
     async fn tell(&self, run: &RunId, command: Command) -> Result<Answer, Error> {
-        self.request(|reply| Request::Tell { entity: run.into(), command: Box::new(command), reply }).await
-    }
-
-    /// Asks something of any entity.
-    pub(crate) async fn tell_entity(&self, entity: EntityId, command: Command) -> Result<Answer, Error> {
-        self.request(|reply| Request::Tell { entity, command: Box::new(command), reply }).await
+        self.tell_entity(run.into(), command).await
     }
 
     /// Has others know how an entity is.
@@ -306,31 +323,6 @@ impl Engine {
         if bytes > max { Err(Error::PayloadTooLarge { bytes, max }) } else { Ok(()) }
     }
 
-    /// Waits for the end of a run, however long it takes.
-    ///
-    /// # Errors
-    /// If there is no such run, or the engine stops.
-    pub async fn ended(&self, run: &RunId) -> Result<Ended, Error> {
-        self.awaited(run, Waiter::End).await
-    }
-
-    /// Waits for the end of a run, and shows it as it is then: what [`view`](Self::view) would have to read again.
-    ///
-    /// # Errors
-    /// As [`ended`](Self::ended).
-    pub async fn ended_view(&self, run: &RunId) -> Result<RunView, Error> {
-        self.awaited(run, Waiter::View).await
-    }
-
-    async fn awaited<T>(&self, run: &RunId, waiter: impl Fn(Reply<T>) -> Waiter) -> Result<T, Error> {
-        loop {
-            match self.request(|reply| Request::Await { run: run.clone(), waiter: waiter(reply) }).await {
-                Err(Error::Unavailable { retry_after, .. } | Error::Busy { retry_after, .. }) => self.parts.clock.sleep(retry_after).await,
-                answer => return answer,
-            }
-        }
-    }
-
     /// How many durable commits were made since the store was opened; zero once the engine has stopped.
     pub fn commits(&self) -> u64 {
         self.parts.store.upgrade().map_or(0, |store| store.commits())
@@ -350,8 +342,14 @@ impl Engine {
     /// by then is done again after the next start. A store that does not answer is given one grace period more, and is then left to itself.
     pub async fn shutdown(self) {
         let Engine { ways, parts } = self;
-        let Parts { tasks, config, clock, .. } = &*parts;
+        let Parts { config, clock, .. } = &*parts;
+        if let Some(keeper) = &parts.keeper {
+            parts.pool.hold_nothing();
+            let _it_has_ended = keeper.send(Order::Leave);
+            return parts.ended(config.shutdown_grace * 2).await;
+        }
         let drained = ways.drain();
+        parts.pool.hold_nothing();
         tokio::select! {
             biased;
             () = drained => {}
@@ -361,20 +359,14 @@ impl Engine {
             let _it_has_stopped = notes.send(Note::Leaving);
         }
         ways.tell(|| Control::Stop);
-        let stopped = async {
-            if let Some(tasks) = tasks.lock().await.take() {
-                let _ended = tasks.await;
-            }
-        };
-        tokio::select! {
-            biased;
-            () = stopped => {}
-            () = clock.sleep(config.shutdown_grace) => tracing::error!("the store did not finish its last commits in time"),
-        }
+        parts.ended(config.shutdown_grace).await;
     }
 
     /// Stops at once, as a crash would: nothing that is under way is waited for.
     pub fn abort(&self) {
+        if let Some(keeper) = &self.parts.keeper {
+            let _it_has_ended = keeper.send(Order::Abort);
+        }
         self.ways.tell(|| Control::Stop);
     }
 

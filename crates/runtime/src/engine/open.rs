@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 /// What all shards of an instance are opened with.
-pub(super) struct Opener {
+pub(crate) struct Opener {
     pub(super) store: Arc<dyn Store>,
     pub(super) registry: Registry,
     pub(super) config: Config,
@@ -41,15 +41,31 @@ pub(super) struct Opener {
     pub(super) ways: Weak<Ways>,
 }
 
+/// A shard that was opened.
+pub(crate) struct Opened {
+    /// The way to it: it ends when there is none.
+    pub(crate) way: Way,
+    /// Ends when it is over.
+    pub(crate) over: JoinHandle<()>,
+    /// Its term.
+    pub(crate) term: u64,
+}
+
 impl Opener {
-    /// Opens a shard: it goes on with every run that was under way. Gives the way to it, and what ends when it is over.
+    /// How many shards there are.
+    pub(crate) fn shards(&self) -> u32 {
+        self.store.shards()
+    }
+
+    /// Opens a shard: it goes on with every run that was under way. If those were cut off, the ones that do not go on by themselves after that are interrupted.
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub(super) async fn open(&self, id: ShardId) -> Result<(Way, JoinHandle<()>), Error> {
+    pub(crate) async fn open(&self, id: ShardId, cut_off: bool) -> Result<Opened, Error> {
         let committed = self.store.claim(id).await.map_err(Error::from_store)?;
+        let term = committed.term;
         let under_way = under_way(&*self.store, id).await?;
-        let plans = plans::under_way(&*self.store, id).await?;
+        let plans = if cut_off { plans::under_way(&*self.store, id).await? } else { Vec::new() };
         let outbox = unsettled(&*self.store, id).await?;
         let half_swept = self.store.half_swept(id).await.map_err(Error::from_store)?;
 
@@ -103,7 +119,7 @@ impl Opener {
             state: State::new(&self.config, Arc::clone(&self.crowd)),
         };
         shard.finish_sweeping(half_swept);
-        shard.resume(under_way);
+        shard.resume(under_way, cut_off);
         shard.interrupt_all(plans);
         shard.relay_all(outbox);
         shard.change_role();
@@ -121,7 +137,7 @@ impl Opener {
             sweeper.abort();
             let _ended = sweeper.await; // it has let go of the store
         });
-        Ok((Way { control, requests, reports, said, health: health_out }, over))
+        Ok(Opened { way: Way { control, requests, reports, said, health: health_out }, over, term })
     }
 }
 

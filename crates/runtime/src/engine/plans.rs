@@ -136,8 +136,7 @@ impl Engine {
     }
 
     async fn tell_plan(&self, plan: &PlanId, command: Command) -> Result<Answer, Error> {
-        let entity = EntityId::Plan(plan.clone());
-        self.request(|reply| Request::Tell { entity, command: Box::new(command), reply }).await
+        self.tell_entity(EntityId::Plan(plan.clone()), command).await
     }
 
     /// Looks at a plan.
@@ -145,7 +144,7 @@ impl Engine {
     /// # Errors
     /// If there is no such plan, or it cannot be read.
     pub async fn plan(&self, plan: &PlanId) -> Result<Plan, Error> {
-        self.request(|reply| Request::Plan { plan: plan.clone(), reply }).await.map(|plan| *plan)
+        self.look(|reply| Request::Plan { plan: plan.clone(), reply }).await.map(|plan| *plan)
     }
 
     /// Plans that the filter lets through, newest first, from the one after `after`.

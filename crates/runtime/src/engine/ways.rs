@@ -1,14 +1,16 @@
 //! The ways to the shards that this instance has: who asks something of an entity finds the shard that it lives in.
 
+use crate::cluster::{Asked, Others, Told};
 use crate::error::Error;
 use crate::health::Health;
 use crate::host::Report;
 use crate::shard::{Control, Request, Said};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::Arc;
 use steadfast_kernel::{EntityId, WorkflowName};
-use steadfast_store::{ShardId, shard_of};
+use steadfast_store::{ShardId, Sweep, shard_of};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// The ways to the shards of this instance. A shard ends when there is no way to it any more.
@@ -16,6 +18,11 @@ pub(crate) struct Ways {
     /// How many shards there are, here and elsewhere.
     shards: u32,
     here: RwLock<BTreeMap<ShardId, Way>>,
+    /// Those who have the shards that are not here.
+    others: Option<Arc<Others>>,
+    /// Why it is not known for sure which shards are this instance's.
+    unsure: Mutex<Option<Health>>,
+    gone: watch::Sender<()>,
 }
 
 /// The way to one shard.
@@ -30,8 +37,17 @@ pub(crate) struct Way {
 }
 
 impl Ways {
-    pub(crate) fn new(shards: u32) -> Self {
-        Ways { shards, here: RwLock::default() }
+    pub(crate) fn new(shards: u32, others: Option<Arc<Others>>) -> Self {
+        Ways { shards, here: RwLock::default(), others, unsure: Mutex::default(), gone: watch::channel(()).0 }
+    }
+
+    /// Ends when nobody has them any more.
+    pub(crate) fn gone(&self) -> watch::Receiver<()> {
+        self.gone.subscribe()
+    }
+
+    pub(crate) fn others(&self) -> Option<&Arc<Others>> {
+        self.others.as_ref()
     }
 
     /// The shard of an entity.
@@ -41,6 +57,27 @@ impl Ways {
 
     pub(crate) fn add(&self, shard: ShardId, way: Way) {
         self.here.write().insert(shard, way);
+    }
+
+    pub(crate) fn remove(&self, shard: ShardId) -> Option<Way> {
+        self.here.write().remove(&shard)
+    }
+
+    pub(crate) fn is_here(&self, shard: ShardId) -> bool {
+        self.here.read().contains_key(&shard)
+    }
+
+    /// Another instance has written a shard that is here.
+    pub(crate) fn is_over(&self, shard: ShardId) -> bool {
+        self.here.read().get(&shard).is_some_and(|way| matches!(*way.health.borrow(), Health::Over { .. }))
+    }
+
+    /// Whether it is known which shards are this instance's, and if not, why.
+    pub(crate) fn is_sure(&self, trouble: Option<Health>) {
+        let mut unsure = self.unsure.lock();
+        if trouble.is_none() || unsure.is_none() {
+            *unsure = trouble; // the first trouble tells since when
+        }
     }
 
     /// The shards that are here.
@@ -67,10 +104,36 @@ impl Ways {
         self.here.read().get(&shard).map(|way| way.requests.clone())
     }
 
-    /// Tells an entity what one of another shard says. If its shard is not here, nobody hears it.
-    pub(crate) fn say(&self, said: Said) {
-        if let Some(way) = self.here.read().get(&self.shard_of(&said.envelope.to)) {
+    /// Tells an entity what one of another shard says, which has that term. If nobody has its shard, nobody hears it.
+    pub(crate) fn say(&self, said: Said, (shard, term): (ShardId, u64)) {
+        let to = self.shard_of(&said.envelope.to);
+        if let Some(way) = self.here.read().get(&to) {
             let _it_has_stopped = way.said.send(said);
+            return;
+        }
+        let Some(others) = self.others.as_ref().map(Arc::clone) else { return };
+        drop(tokio::spawn(async move {
+            let Some(holder) = others.holder(to) else { return others.out_of_date.notify_one() };
+            let Said { envelope, mut heard } = said;
+            let asked = Asked::Hear { envelope: Box::new(envelope), shard, term };
+            let told = tokio::select! {
+                biased;
+                () = heard.closed() => return,
+                told = others.ask(&holder, asked) => told,
+            };
+            match told {
+                Ok(_) => drop(heard.send(())),
+                Err(_) => others.out_of_date.notify_one(),
+            }
+        }));
+    }
+
+    /// Has another instance remove what has ended, of a shard that it has: how many are gone; nothing if it does not want to now.
+    pub(crate) async fn sweep_afar(&self, shard: ShardId, ended: Vec<Sweep>) -> Option<usize> {
+        let others = self.others.as_ref()?;
+        match others.ask(&*others.holder(shard)?, Asked::Sweep { shard, ended }).await {
+            Ok(Told::Swept(gone)) => Some(gone),
+            _ => None,
         }
     }
 
@@ -109,11 +172,26 @@ impl Ways {
         }
     }
 
+    /// Has one shard begin nothing new; ends when nothing is in flight there.
+    pub(crate) fn drain_one(&self, shard: ShardId) -> impl Future<Output = ()> + use<> {
+        let drained = self.here.read().get(&shard).and_then(Way::drain);
+        async move {
+            if let Some(drained) = drained {
+                let _it_has_stopped = drained.await;
+            }
+        }
+    }
+
+    pub(crate) fn control_of(&self, shard: ShardId) -> Option<mpsc::UnboundedSender<Control>> {
+        self.here.read().get(&shard).map(|way| way.control.clone())
+    }
+
     /// How the shards are: as the one that is worst.
     pub(crate) fn health(&self) -> Health {
         let all: Vec<Health> = self.here.read().values().map(|way| way.health.borrow().clone()).collect();
         let worst = all.iter().find(|health| matches!(health, Health::Over { .. }));
-        worst.or_else(|| all.iter().find(|health| !health.is_well())).cloned().unwrap_or_default()
+        let worst = worst.or_else(|| all.iter().find(|health| !health.is_well())).cloned();
+        worst.or_else(|| self.unsure.lock().clone()).unwrap_or_default()
     }
 }
 
@@ -130,7 +208,7 @@ mod tests {
 
     /// What each of the shards is told to let go, when the first one lacks so many places.
     fn shares(shards: u32, runs: usize) -> Vec<Option<usize>> {
-        let (ways, workflow) = (Ways::new(shards), WorkflowName::new("nap").unwrap());
+        let (ways, workflow) = (Ways::new(shards, None), WorkflowName::new("nap").unwrap());
         let mut told = Vec::new();
         for shard in 0..shards {
             let (control, of_shard) = mpsc::unbounded_channel();

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use steadfast_kernel::EntityId;
+use steadfast_store::Leases;
 use tokio::sync::watch;
 
 /// Who is woken when something was written.
@@ -20,21 +21,22 @@ pub(crate) struct Followers {
     /// How many follow something.
     count: AtomicUsize,
     pub(super) tail: Tail,
+    /// Those who are told that others may have something to read.
+    leases: Option<Arc<dyn Leases>>,
 }
 
-impl Default for Followers {
-    fn default() -> Self {
+impl Followers {
+    pub(crate) fn new(leases: Option<Arc<dyn Leases>>) -> Self {
         Followers {
             all: watch::channel(()).0,
             of: Mutex::default(),
             entities: AtomicUsize::new(0),
             count: AtomicUsize::new(0),
             tail: Tail::default(),
+            leases,
         }
     }
-}
 
-impl Followers {
     /// How many follow something.
     pub(crate) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
@@ -49,10 +51,23 @@ impl Followers {
         }
     }
 
-    /// Something was written.
+    /// Something was written here.
     pub(crate) fn committed(&self) {
         if self.all.receiver_count() > 0 {
             self.all.send_replace(());
+        }
+        if let Some(leases) = &self.leases {
+            leases.committed();
+        }
+    }
+
+    /// Another instance may have written anything.
+    pub(crate) fn stirred(&self) {
+        self.all.send_replace(());
+        if self.entities.load(Ordering::Acquire) > 0 {
+            for sender in self.of.lock().values() {
+                sender.send_replace(());
+            }
         }
     }
 

@@ -243,11 +243,6 @@ impl Host {
         self.pool.iter().for_each(|pool| pool.0.want(workflow));
     }
 
-    /// Nothing is opened any more.
-    pub(crate) fn drain(&self) {
-        self.pool.iter().for_each(|pool| pool.0.hold_nothing());
-    }
-
     /// How many runs of that workflow could be opened now.
     pub(crate) fn room(&self, workflow: &WorkflowName) -> usize {
         match (self.registry.get(workflow), &self.pool) {

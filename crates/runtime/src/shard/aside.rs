@@ -1,14 +1,18 @@
-//! Looking while the store cannot write: who changes nothing is answered from what the store has, beside the shard's own memory.
+//! Looking beside the shard: at what another instance has, and while the store cannot write: who changes nothing is answered from what the store has, beside the shard's own memory.
 //!
 //! What the shard has cached is of no use then: it may be ahead of the store, and whether the store has it will show only when it writes again.
 
 use super::decide::not_found;
 use super::read::Reader;
-use super::{Ask, Done, Memory, Seat, Shard};
+use super::view::Seen;
+use super::{Ask, Done, Memory, Request, Seat, Shard};
+use crate::cluster::Beside;
 use crate::error::Error;
+use crate::host::InFlight;
 use futures_util::FutureExt;
 use std::sync::Arc;
 use steadfast_kernel::{Entity, EntityId};
+use steadfast_store::Store;
 
 /// What was looked for, and what the store has.
 pub(super) struct Aside {
@@ -55,5 +59,22 @@ impl Shard {
             },
             Ask::Command(..) | Ask::Resume | Ask::Tell(..) | Ask::CallBack(..) => {}
         }
+    }
+}
+
+/// Looks at an entity of a shard that is elsewhere: as the store has it, with what its holder knows beside that.
+pub(crate) async fn look_afar(store: &dyn Store, snapshot_every: usize, request: Request, beside: Beside) {
+    let Ok((id, look)) = request.look() else { return };
+    let reader = Reader { store, id: &id, snapshot_every, is_saved: false, to_replay: false };
+    let found = match reader.read().await {
+        Ok(found) => found.map(|found| found.entity),
+        Err(error) => return look.fail(error),
+    };
+    let Beside { blocked, begun, in_flight } = beside;
+    let seat = Seat { memory: Memory::Ready(found), blocked, begun, ..Seat::default() };
+    match look.at(&seat) {
+        Ok(Seen::Run(reply, view, _)) => Seen::Run(reply, view, InFlight::Now(in_flight)).tell(),
+        Ok(seen) => seen.tell(),
+        Err(look) => look.fail(not_found(&id)),
     }
 }

@@ -38,21 +38,24 @@ impl Shard {
         self.state.tasks.push(read.boxed());
     }
 
-    /// Goes on with runs that had work under way when the process ended; those that do not go on by themselves are interrupted.
-    pub(crate) fn resume(&mut self, runs: Vec<RunRow>) {
+    /// Goes on with runs that had work under way when the shard was last closed. If they were cut off then, those that do not go on by themselves are interrupted, and a worker
+    /// may still have one.
+    pub(crate) fn resume(&mut self, runs: Vec<RunRow>, cut_off: bool) {
         self.state.submitted = self.committed.seq;
-        self.take_over();
+        if cut_off {
+            self.take_over();
+        }
         if !runs.is_empty() {
             tracing::info!(shard = self.id, runs = runs.len(), "going on with runs that were under way");
         }
         for RunRow { run, recover, wait, .. } in runs {
             let id = EntityId::Run(run);
             match recover {
-                Some(Recover::Interrupt) => {
+                Some(Recover::Interrupt) if cut_off => {
                     self.state.to_interrupt.insert(id.clone());
                     self.interrupt(id);
                 }
-                Some(Recover::Host) | None => {
+                Some(Recover::Host | Recover::Interrupt) | None => {
                     self.seat(&id).row_says_blocked = wait.is_some(); // a run that has to be hosted waits for nothing else
                     self.ask(id, Ask::Resume);
                 }

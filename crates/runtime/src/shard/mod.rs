@@ -31,6 +31,7 @@ mod sweep;
 mod view;
 mod waiter;
 
+pub(crate) use aside::look_afar;
 pub(crate) use crowd::Crowd;
 use crowd::{Live, Place};
 use done::Done;
@@ -269,6 +270,10 @@ impl Shard {
             seat.tell(ToHost::Close);
         }
         while !self.state.pending.is_empty() && self.committed_next().await {}
+        self.ports.requests.close();
+        while let Ok(request) = self.ports.requests.try_recv() {
+            request.refuse();
+        }
     }
 
     /// Takes in one thing, and begins what may begin after it. False when it is over.
@@ -325,12 +330,8 @@ impl Shard {
                 self.ask(entity, Ask::Command(command, From::Caller(reply, Place::default())))
             }
             Some(Request::Await { run, waiter }) => self.ask(run.into(), Ask::Await(waiter)),
-            Some(Request::View { run, reply }) => self.ask(run.into(), Ask::Look(Look::Run(reply))),
-            Some(Request::Preview { run, command, reply }) => self.ask(run.into(), Ask::Look(Look::Preview(command, reply))),
-            Some(Request::Limit { key, reply }) => self.ask(EntityId::Limit(key), Ask::Look(Look::Limit(reply))),
-            Some(Request::Plan { plan, reply }) => self.ask(EntityId::Plan(plan), Ask::Look(Look::Plan(reply))),
-            Some(Request::Share { entity, reply }) => self.ask(entity, Ask::Look(Look::Share(reply))),
             Some(Request::Sweep { ended, reply }) => self.sweep(ended, reply),
+            Some(request) => drop(request.look().map(|(entity, look)| self.ask(entity, Ask::Look(look)))),
         }
         !self.is_drained()
     }
@@ -392,7 +393,6 @@ impl Shard {
         for seat in self.state.seats.values_mut() {
             seat.tell(ToHost::Drain);
         }
-        self.host.drain();
     }
 
     fn is_drained(&mut self) -> bool {

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::{Command, EntityId, Envelope, LimitKey, Limiting, Message, StartChild};
-use steadfast_store::{Batch, OutboxChange, Store};
+use steadfast_store::{Batch, OutboxChange, ShardId, Store};
 use tokio::sync::oneshot;
 
 /// How many messages are read at once.
@@ -76,14 +76,15 @@ impl Shard {
             From::Relay { from, seq, .. } if !self.state.saying.insert((from.clone(), seq)) => {}
             From::Relay { from, to, seq } => {
                 let (ways, clock) = (Weak::clone(&self.ways), Arc::clone(&self.clock));
-                self.state.tasks.push(say(ways, clock, envelope, Done::Heard { from, to, seq }).boxed());
+                let of = (self.id, self.committed.term);
+                self.state.tasks.push(say(ways, clock, envelope, of, Done::Heard { from, to, seq }).boxed());
             }
             From::Keeper(fired) => {
                 let (heard, hears) = oneshot::channel();
-                ways.say(Said { envelope, heard });
+                ways.say(Said { envelope, heard }, (self.id, self.committed.term));
                 self.state.tasks.push(hears.map(|heard| Done::Asked { fired, heard: heard.is_ok() }).boxed());
             }
-            From::Afar(heard) => ways.say(Said { envelope, heard }),
+            From::Afar(heard) => ways.say(Said { envelope, heard }, (self.id, self.committed.term)),
             _ => tracing::error!(to = %envelope.to, "only messages are carried to other shards"),
         }
     }
@@ -137,11 +138,11 @@ impl Shard {
 }
 
 /// Says something to an entity of another shard until it was heard.
-async fn say(ways: Weak<Ways>, clock: Arc<dyn Clock>, envelope: Envelope, done: Done) -> Done {
+async fn say(ways: Weak<Ways>, clock: Arc<dyn Clock>, envelope: Envelope, of: (ShardId, u64), done: Done) -> Done {
     loop {
         let (heard, hears) = oneshot::channel();
         let Some(way) = ways.upgrade() else { std::future::pending().await };
-        way.say(Said { envelope: envelope.clone(), heard });
+        way.say(Said { envelope: envelope.clone(), heard }, of);
         drop(way);
         if hears.await.is_ok() {
             return done;

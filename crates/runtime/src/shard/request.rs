@@ -1,6 +1,8 @@
 //! What is asked of the shard, by those who use the engine and by its owner.
 
+use super::view::Look;
 use super::{RunView, Waiter};
+use crate::cluster::Beside;
 use crate::error::Error;
 use std::collections::BTreeSet;
 use steadfast_kernel::limit::Limit;
@@ -17,6 +19,8 @@ pub(crate) enum Request {
     Tell { entity: EntityId, command: Box<Command>, reply: Reply<Answer> },
     /// Wait for the end of a run.
     Await { run: RunId, waiter: Waiter },
+    /// Say what is known of a run beside its journal.
+    Beside { run: RunId, reply: Reply<Beside> },
     /// Look at a run.
     View { run: RunId, reply: Reply<RunView> },
     /// Look what a retry would do.
@@ -37,11 +41,36 @@ impl Request {
         Some(match self {
             Request::Start { command, .. } => (&command.run).into(),
             Request::Tell { entity, .. } | Request::Share { entity, .. } => entity.clone(),
-            Request::Await { run, .. } | Request::View { run, .. } | Request::Preview { run, .. } => run.into(),
+            Request::Await { run, .. } | Request::Beside { run, .. } | Request::View { run, .. } | Request::Preview { run, .. } => {
+                run.into()
+            }
             Request::Limit { key, .. } => EntityId::Limit(key.clone()),
             Request::Plan { plan, .. } => EntityId::Plan(plan.clone()),
             Request::Sweep { .. } => return None,
         })
+    }
+
+    /// What it wants to see of which entity, if it only looks.
+    pub(super) fn look(self) -> Result<(EntityId, Look), Self> {
+        Ok(match self {
+            Request::Beside { run, reply } => (run.into(), Look::Beside(reply)),
+            Request::View { run, reply } => (run.into(), Look::Run(reply)),
+            Request::Preview { run, command, reply } => (run.into(), Look::Preview(command, reply)),
+            Request::Limit { key, reply } => (EntityId::Limit(key), Look::Limit(reply)),
+            Request::Plan { plan, reply } => (EntityId::Plan(plan), Look::Plan(reply)),
+            Request::Share { entity, reply } => (entity, Look::Share(reply)),
+            request => return Err(request),
+        })
+    }
+
+    /// It was not taken up.
+    pub(super) fn refuse(self) {
+        match self {
+            Request::Start { reply, .. } | Request::Tell { reply, .. } => drop(reply.send(Err(Error::Stopped))),
+            Request::Await { waiter, .. } => waiter.fail(Error::Stopped),
+            Request::Sweep { .. } => {}
+            request => drop(request.look().map(|(_, look)| look.fail(Error::Stopped))),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::decide::not_found;
 use super::{Follow, From, Memory, Reply, Seat, Shard};
+use crate::cluster::Beside;
 use crate::error::Error;
 use crate::host::InFlight;
 use std::collections::BTreeSet;
@@ -150,6 +151,7 @@ pub(super) fn row(shard: ShardId, run: &Run, blocked: Option<&Wait>) -> RunRow {
 
 /// Something that is only looked at.
 pub(super) enum Look {
+    Beside(Reply<Beside>),
     Run(Reply<RunView>),
     Preview(Box<RetryRun>, Reply<Preview>),
     Limit(Reply<Option<Limit>>),
@@ -159,6 +161,7 @@ pub(super) enum Look {
 
 /// What was seen, and who wants to know.
 pub(super) enum Seen {
+    Beside(Reply<Beside>, Beside, InFlight),
     Run(Reply<RunView>, Box<RunView>, InFlight),
     Preview(Reply<Preview>, Result<Box<Preview>, Refusal>),
     Limit(Reply<Option<Limit>>, Option<Box<Limit>>),
@@ -179,13 +182,23 @@ impl Shard {
     }
 }
 
+impl Seat {
+    /// The attempts that are being made.
+    fn attempts(&self) -> InFlight {
+        self.session.as_ref().map_or(InFlight::Now(Vec::new()), |session| session.line.attempts())
+    }
+}
+
 impl Look {
     /// What is seen there; the look itself if there is nothing to be seen.
     pub(super) fn at(self, seat: &Seat) -> Result<Seen, Look> {
         Ok(match (self, &seat.memory) {
+            (Look::Beside(reply), Memory::Ready(Some(Entity::Run(_)))) => {
+                let beside = Beside { blocked: seat.blocked.clone(), begun: seat.begun.clone(), in_flight: Vec::new() };
+                Seen::Beside(reply, beside, seat.attempts())
+            }
             (Look::Run(reply), Memory::Ready(Some(Entity::Run(run)))) => {
-                let in_flight = seat.session.as_ref().map_or(InFlight::Now(Vec::new()), |session| session.line.attempts());
-                Seen::Run(reply, Box::new(RunView::of(run, seat.blocked.as_ref(), &seat.begun)), in_flight)
+                Seen::Run(reply, Box::new(RunView::of(run, seat.blocked.as_ref(), &seat.begun)), seat.attempts())
             }
             (Look::Preview(mut retry, reply), Memory::Ready(Some(Entity::Run(run)))) => {
                 seat.complete(&mut retry);
@@ -201,6 +214,7 @@ impl Look {
 
     pub(super) fn fail(self, error: Error) {
         match self {
+            Look::Beside(reply) => drop(reply.send(Err(error))),
             Look::Run(reply) => drop(reply.send(Err(error))),
             Look::Preview(_, reply) => drop(reply.send(Err(error))),
             Look::Limit(reply) => drop(reply.send(Err(error))),
@@ -213,6 +227,10 @@ impl Look {
 impl Seen {
     pub(super) fn tell(self) {
         match self {
+            Seen::Beside(reply, beside, InFlight::Now(in_flight)) => drop(reply.send(Ok(Beside { in_flight, ..beside }))),
+            Seen::Beside(reply, beside, InFlight::Later(in_flight)) => {
+                tokio::spawn(async move { reply.send(Ok(Beside { in_flight: in_flight.await, ..beside })) });
+            }
             Seen::Run(reply, view, InFlight::Now(in_flight)) => drop(reply.send(Ok(RunView { in_flight, ..*view }))),
             Seen::Run(reply, view, InFlight::Later(in_flight)) => {
                 tokio::spawn(async move { reply.send(Ok(RunView { in_flight: in_flight.await, ..*view })) });
@@ -226,6 +244,7 @@ impl Seen {
 
     pub(super) fn fail(self, error: Error) {
         match self {
+            Seen::Beside(reply, ..) => drop(reply.send(Err(error))),
             Seen::Run(reply, ..) => drop(reply.send(Err(error))),
             Seen::Preview(reply, _) => drop(reply.send(Err(error))),
             Seen::Limit(reply, _) => drop(reply.send(Err(error))),

@@ -125,7 +125,7 @@ fn every_refusal_has_its_code() {
         (Refusal::Ended { run: run.clone() }, code::RUN_ENDED),
         (Refusal::TooManySignals { run: run.clone(), max: SIGNALS_MAX }, code::TOO_MANY_SIGNALS),
         (Refusal::NotAsked { run: run.clone(), name: "undo:charge#1".into() }, code::NOT_ASKED),
-        (Refusal::WrongStatus { run: run.clone(), status: Status::Ready, what_to_do: "wait" }, code::WRONG_STATUS),
+        (Refusal::WrongStatus { run: run.clone(), status: Status::Ready, what_to_do: "wait".into() }, code::WRONG_STATUS),
         (Refusal::StepNotFound { run: run.clone(), step: id("charge#1") }, code::STEP_NOT_FOUND),
         (Refusal::Stale { run, why: "it is".into() }, code::STALE),
     ];

@@ -57,7 +57,7 @@ fn a_run_that_has_ended_or_never_was_is_not_paused() {
 #[test]
 fn a_run_whose_process_died_is_not_paused() {
     let what_to_do = "its process died: retry it, or cancel it";
-    let refused = || Err(Refusal::WrongStatus { run: run_id(), status: Status::Interrupted, what_to_do });
+    let refused = || Err(Refusal::WrongStatus { run: run_id(), status: Status::Interrupted, what_to_do: what_to_do.into() });
     check(&interrupted(), 70, pause(), refused());
     check(&history([run_started_with(None, manual()), run_paused(), Event::RunInterrupted]), 70, pause(), refused());
 }

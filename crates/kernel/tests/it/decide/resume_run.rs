@@ -109,7 +109,7 @@ fn a_run_that_has_ended_or_never_was_is_not_resumed() {
 #[test]
 fn a_run_whose_process_died_is_not_resumed() {
     let what_to_do = "its process died: retry it, or cancel it";
-    let refused = || Err(Refusal::WrongStatus { run: run_id(), status: Status::Interrupted, what_to_do });
+    let refused = || Err(Refusal::WrongStatus { run: run_id(), status: Status::Interrupted, what_to_do: what_to_do.into() });
     check(&interrupted(), 70, resume(), refused());
     check(&history([run_started_with(None, manual()), run_paused(), Event::RunInterrupted]), 70, resume(), refused());
 }

@@ -411,7 +411,7 @@ fn the_letters_of_steps_that_begin_again_are_settled() {
 
 #[test]
 fn a_run_is_retried_when_it_waits_stands_or_has_ended() {
-    let refused = |status, what_to_do| Err(Refusal::WrongStatus { run: run_id(), status, what_to_do });
+    let refused = |status, what_to_do: &'static str| Err(Refusal::WrongStatus { run: run_id(), status, what_to_do: what_to_do.into() });
     let not_now = "retry it when it waits or has ended, or cancel it first";
     check(&open(), 70, retry_run(), refused(Status::Running, not_now));
     check(&compensating(), 70, retry_run(), refused(Status::Compensating, not_now));
@@ -432,7 +432,12 @@ fn a_run_whose_code_cannot_go_on_counts_as_one_that_waits() {
     let blocked = || Command::RetryRun(RetryRun { blocked: true, ..retry_from(RetryFrom::Failed) });
     retries(&open(), blocked(), retried(None, 2, &[]));
     let not_now = "retry it when it waits or has ended, or cancel it first";
-    check(&compensating(), 70, blocked(), Err(Refusal::WrongStatus { run: run_id(), status: Status::Compensating, what_to_do: not_now }));
+    check(
+        &compensating(),
+        70,
+        blocked(),
+        Err(Refusal::WrongStatus { run: run_id(), status: Status::Compensating, what_to_do: not_now.into() }),
+    );
 }
 
 #[test]
@@ -471,7 +476,7 @@ fn a_run_can_be_retried_again() {
 #[test]
 fn a_run_whose_attempt_has_begun_after_its_delay_is_not_retried() {
     let what_to_do = "an attempt is in flight: retry it when that has ended, or cancel it first";
-    let refused = || Err(Refusal::WrongStatus { run: run_id(), status: Status::Running, what_to_do });
+    let refused = || Err(Refusal::WrongStatus { run: run_id(), status: Status::Running, what_to_do: what_to_do.into() });
     for from in [RetryFrom::Failed, RetryFrom::Start, RetryFrom::Step(id("charge#1"))] {
         check(&in_backoff(), 70, Command::RetryRun(RetryRun { in_flight: true, ..retry_from(from) }), refused());
     }

@@ -48,7 +48,7 @@ impl Pool {
     }
 
     /// Nothing is given to anybody any more, so that nothing need be held back.
-    pub(in crate::host) fn hold_nothing(&self) {
+    pub(crate) fn hold_nothing(&self) {
         let mut inner = self.inner.lock();
         inner.holds_nothing = true;
         std::mem::take(&mut inner.held).iter().for_each(|peer| self.lose(peer));

@@ -1,0 +1,149 @@
+//! The other instances: who has which shard, as far as this one knows, and the way to them.
+
+use super::asked::{self, Asked, Beside, Failed, Told};
+use super::{Carrier, Cluster, ClusterView};
+use crate::clock::Clock;
+use crate::error::Error;
+use futures_util::future::join;
+use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast_kernel::RunId;
+use steadfast_store::{Leases, Member, ShardId};
+use tokio::sync::{Notify, watch};
+
+/// How long an instance may take to answer.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long it may take to say what it knows beside the journal: whoever looks is shown the journal otherwise.
+const BESIDE_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long it is waited for the end of a run at once.
+const AWAITED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Whoever waits for a shard that is on its way looks again after this, if nothing is heard.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// The other instances, as this one knows them.
+pub(crate) struct Others {
+    pub(crate) member: Member,
+    pub(crate) leases: Arc<dyn Leases>,
+    carrier: Arc<dyn Carrier>,
+    clock: Arc<dyn Clock>,
+    /// Who has which shard, those that are here among them.
+    holders: RwLock<BTreeMap<ShardId, Arc<Member>>>,
+    /// Told when that has changed, or a shard was opened here.
+    changed: watch::Sender<()>,
+    /// Told when it seems to be out of date.
+    pub(crate) out_of_date: Notify,
+    /// The highest term of each shard that was heard of: who says something with a lower one is of the past.
+    terms: Mutex<BTreeMap<ShardId, u64>>,
+}
+
+impl Others {
+    pub(crate) fn new(cluster: Cluster, clock: Arc<dyn Clock>) -> Self {
+        let Cluster { leases, member, carrier } = cluster;
+        Others {
+            member,
+            leases,
+            carrier,
+            clock,
+            holders: RwLock::default(),
+            changed: watch::channel(()).0,
+            out_of_date: Notify::new(),
+            terms: Mutex::default(),
+        }
+    }
+
+    /// Reads who has which shard.
+    pub(super) async fn look(&self) -> Result<(), steadfast_store::Error> {
+        let (leases, instances) = join(self.leases.leases(), self.leases.instances()).await;
+        let instances = instances?.into_iter().filter(|instance| instance.lives);
+        let members: BTreeMap<_, _> = instances.map(|instance| (instance.member.id.clone(), Arc::new(instance.member))).collect();
+        let held = leases?.into_iter().filter(|lease| !lease.is_over);
+        let holders = held.filter_map(|lease| Some((lease.shard, Arc::clone(members.get(&lease.holder?)?)))).collect();
+        *self.holders.write() = holders;
+        self.has_changed();
+        Ok(())
+    }
+
+    /// All that is known of the instances.
+    pub(crate) async fn view(&self) -> Result<ClusterView, Error> {
+        let (leases, instances) = join(self.leases.leases(), self.leases.instances()).await;
+        Ok(ClusterView {
+            here: self.member.id.clone(),
+            lease: self.leases.lease(),
+            instances: instances.map_err(Error::from_store)?,
+            leases: leases.map_err(Error::from_store)?,
+        })
+    }
+
+    /// Another instance that has a shard, if one is known.
+    pub(crate) fn holder(&self, shard: ShardId) -> Option<Arc<Member>> {
+        self.holders.read().get(&shard).filter(|holder| holder.id != self.member.id).map(Arc::clone)
+    }
+
+    pub(crate) fn has_changed(&self) {
+        self.changed.send_replace(());
+    }
+
+    /// Whoever waits on this hears of every change after it was made.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// What is known of a shard has turned out to be wrong: ends when more may be known.
+    pub(crate) async fn moved(&self, mut changes: watch::Receiver<()>) {
+        self.out_of_date.notify_one();
+        tokio::select! {
+            biased;
+            _ = changes.changed() => {}
+            () = self.clock.sleep(LOOK_AGAIN) => {}
+        }
+    }
+
+    /// How long somebody waits for a shard that nobody has: if its holder has died, until its lease is over and another one has opened it.
+    pub(crate) fn patience(&self) -> Duration {
+        self.leases.lease() + Duration::from_secs(5)
+    }
+
+    /// Has another instance asked.
+    pub(crate) async fn ask(&self, holder: &Member, asked: Asked) -> Result<Told, Failed> {
+        let within = match asked {
+            Asked::Await { .. } => AWAITED_WITHIN,
+            Asked::Beside { .. } => BESIDE_WITHIN,
+            Asked::Start { .. } | Asked::Tell { .. } | Asked::Hear { .. } | Asked::Sweep { .. } => ANSWERED_WITHIN,
+        };
+        let Some(bytes) = asked.encode(&holder.id) else { return Err(Failed::Unknown) };
+        match self.carrier.carry(holder, bytes, within).await {
+            Ok(answer) => asked::read(&answer),
+            Err(failure) => {
+                tracing::debug!(instance = holder.id, address = holder.address, %failure, "an instance does not answer");
+                Err(Failed::Unavailable)
+            }
+        }
+    }
+
+    /// What the holder of a shard knows of a run beside its journal; nothing if it does not say.
+    pub(crate) async fn beside(&self, shard: ShardId, run: &RunId) -> Beside {
+        let Some(holder) = self.holder(shard) else { return Beside::default() };
+        match self.ask(&holder, Asked::Beside { run: run.clone() }).await {
+            Ok(Told::Beside(beside)) => beside,
+            _ => Beside::default(),
+        }
+    }
+
+    /// A shard has that term now. False if it has had a higher one.
+    pub(crate) fn has_term(&self, shard: ShardId, term: u64) -> bool {
+        let mut terms = self.terms.lock();
+        let highest = terms.entry(shard).or_default();
+        *highest = term.max(*highest);
+        *highest == term
+    }
+}
+
+/// The answer to what another instance asks, for its way.
+pub(crate) fn answered(told: &Result<Told, Failed>) -> bytes::Bytes {
+    asked::write(told)
+}

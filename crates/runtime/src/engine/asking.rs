@@ -1,0 +1,249 @@
+//! How a shard is asked: the one that is here, or through the instance that has it.
+
+use super::{Engine, Ways};
+use crate::cluster::{Asked, ClusterView, Failed, Others, Told, answered};
+use crate::error::{Error, STORE_RETRY_AFTER};
+use crate::shard::{Reply, Request, RunView, Said, Waiter, look_afar};
+use bytes::Bytes;
+use std::sync::Arc;
+use steadfast_kernel::run::Ended;
+use steadfast_kernel::{Answer, Command, EntityId, RunId, StartRun};
+use steadfast_store::ShardId;
+use tokio::sync::oneshot;
+
+/// Why there is no answer.
+enum Missed {
+    /// The shard is not there, and nothing was done.
+    Moved,
+    /// Whether it was done is not known.
+    Unsure,
+    /// It cannot be done.
+    Failed(Error),
+}
+
+impl Engine {
+    /// Begins a run in its shard, wherever that is.
+    pub(super) async fn start_there(&self, command: StartRun, fresh: bool) -> Result<Answer, Error> {
+        let Some(others) = self.ways.others() else {
+            return self.request(|reply| Request::Start { command: Box::new(command), fresh, reply }).await;
+        };
+        let shard = self.ways.shard_of(&(&command.run).into());
+        self.seek(others, shard, &Asked::Start { command: Box::new(command), fresh }).await.and_then(answer)
+    }
+
+    /// Asks something of any entity.
+    pub(crate) async fn tell_entity(&self, entity: EntityId, command: Command) -> Result<Answer, Error> {
+        let Some(others) = self.ways.others() else {
+            return self.request(|reply| Request::Tell { entity, command: Box::new(command), reply }).await;
+        };
+        let shard = self.ways.shard_of(&entity);
+        self.seek(others, shard, &Asked::Tell { entity, command: Box::new(command) }).await.and_then(answer)
+    }
+
+    /// Looks at an entity, wherever it is.
+    pub(super) async fn look<T>(&self, request: impl Fn(Reply<T>) -> Request) -> Result<T, Error> {
+        match (self.request(&request).await, self.ways.others()) {
+            (Err(Error::Stopped | Error::Store(_)), Some(others)) => self.look_afar(others, request).await,
+            (answer, _) => answer,
+        }
+    }
+
+    async fn look_afar<T>(&self, others: &Arc<Others>, request: impl Fn(Reply<T>) -> Request) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        let request = request(reply);
+        let beside = match &request {
+            Request::View { run, .. } | Request::Preview { run, .. } => others.beside(self.ways.shard_of(&run.into()), run).await,
+            _ => crate::cluster::Beside::default(),
+        };
+        look_afar(&*self.store()?, self.parts.config.snapshot_every, request, beside).await;
+        answer.await.unwrap_or(Err(Error::Stopped))
+    }
+
+    /// Waits for the end of a run, however long it takes.
+    ///
+    /// # Errors
+    /// If there is no such run, or the engine stops.
+    pub async fn ended(&self, run: &RunId) -> Result<Ended, Error> {
+        match self.awaited(run, Waiter::End).await? {
+            Some(ended) => Ok(ended),
+            None => self.view(run).await?.ended.ok_or(Error::Stopped),
+        }
+    }
+
+    /// Waits for the end of a run, and shows it as it is then: what [`view`](Self::view) would have to read again.
+    ///
+    /// # Errors
+    /// As [`ended`](Self::ended).
+    pub async fn ended_view(&self, run: &RunId) -> Result<RunView, Error> {
+        match self.awaited(run, Waiter::View).await? {
+            Some(view) => Ok(view),
+            None => self.view(run).await,
+        }
+    }
+
+    /// What a shard of this instance tells of the end of a run; nothing if it has ended elsewhere.
+    async fn awaited<T>(&self, run: &RunId, waiter: impl Fn(Reply<T>) -> Waiter) -> Result<Option<T>, Error> {
+        let shard = self.ways.shard_of(&run.into());
+        loop {
+            let answer = match self.ways.others() {
+                Some(others) if !self.ways.is_here(shard) => {
+                    self.seek(others, shard, &Asked::Await { run: run.clone() }).await.map(|_| None)
+                }
+                _ => self.request(|reply| Request::Await { run: run.clone(), waiter: waiter(reply) }).await.map(Some),
+            };
+            match answer {
+                Err(Error::Unavailable { retry_after, .. } | Error::Busy { retry_after, .. }) => self.parts.clock.sleep(retry_after).await,
+                Err(Error::Stopped | Error::Store(_)) if self.may_have_moved() => self.parts.clock.sleep(STORE_RETRY_AFTER).await,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Shards go from instance to instance, and this one has not stopped.
+    fn may_have_moved(&self) -> bool {
+        self.ways.others().is_some() && self.store().is_ok()
+    }
+
+    /// Asks until somebody answers who has the shard. What may have been done is asked again only if that makes no difference.
+    async fn seek(&self, others: &Arc<Others>, shard: ShardId, asked: &Asked) -> Result<Told, Error> {
+        let until = self.parts.clock.now().saturating_add(others.patience());
+        loop {
+            let changes = others.changes(); // before it is looked where it is
+            let missed = match (self.ways.is_here(shard), others.holder(shard)) {
+                (true, _) => self.here(asked.clone()).await,
+                (false, Some(holder)) => others.ask(&holder, asked.clone()).await.map_err(Missed::from),
+                (false, None) => Err(Missed::Moved),
+            };
+            let unavailable = Error::Unavailable { source: None, retry_after: STORE_RETRY_AFTER };
+            match missed {
+                Ok(told) => return Ok(told),
+                Err(Missed::Failed(error)) => return Err(error),
+                Err(Missed::Unsure) if matches!(asked, Asked::Tell { .. }) => return Err(unavailable),
+                Err(Missed::Moved | Missed::Unsure) => {}
+            }
+            self.store()?; // it has stopped
+            if self.parts.clock.now() >= until {
+                return Err(unavailable);
+            }
+            others.moved(changes).await;
+        }
+    }
+
+    /// Asks a shard of this instance.
+    async fn here(&self, asked: Asked) -> Result<Told, Missed> {
+        match asked {
+            Asked::Start { command, fresh } => self.asked(|reply| Request::Start { command, fresh, reply }).await.map(Told::Answer),
+            Asked::Tell { entity, command } => self.asked(|reply| Request::Tell { entity, command, reply }).await.map(Told::Answer),
+            Asked::Await { run } => {
+                let ended: Ended = self.asked(|reply| Request::Await { run, waiter: Waiter::End(reply) }).await?;
+                drop(ended);
+                Ok(Told::Ended)
+            }
+            Asked::Beside { run } => self.asked(|reply| Request::Beside { run, reply }).await.map(Told::Beside),
+            Asked::Hear { envelope, shard, term } => {
+                let current = self.ways.others().is_some_and(|others| others.has_term(shard, term));
+                let (heard, hears) = oneshot::channel();
+                if !current || !self.ways.hear(Said { envelope: *envelope, heard }) {
+                    return Err(Missed::Moved);
+                }
+                hears.await.map(|()| Told::Heard).map_err(|_| Missed::Unsure)
+            }
+            Asked::Sweep { shard, ended } => {
+                let (reply, gone) = oneshot::channel();
+                let requests = self.ways.requests_of(shard).ok_or(Missed::Moved)?;
+                requests.send(Request::Sweep { ended, reply }).await.map_err(|_| Missed::Moved)?;
+                gone.await.map(Told::Swept).map_err(|_| Missed::Unsure)
+            }
+        }
+    }
+
+    async fn asked<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, Missed> {
+        let (reply, answer) = oneshot::channel();
+        self.ways.ask(request(reply)).map_err(Missed::from)?;
+        answer.await.map_err(|_| Missed::Unsure)?.map_err(Missed::from)
+    }
+
+    /// Answers what another instance asks by its [`Carrier`](crate::Carrier).
+    pub async fn answer(&self, asked: &[u8]) -> Bytes {
+        let told = match (Asked::decode(asked), self.ways.others()) {
+            (Some((to, asked)), Some(others)) if to == others.member.id => self.here(asked).await.map_err(Failed::from),
+            (Some(_), _) => Err(Failed::NotHere),
+            (None, _) => Err(Failed::Unknown),
+        };
+        answered(&told)
+    }
+
+    /// The instances that share the store, and who has which shard; nothing if it is not shared.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn cluster(&self) -> Result<Option<ClusterView>, Error> {
+        match self.ways.others() {
+            Some(others) => others.view().await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Asks an instance to give away all its shards and take no more, or takes that back. False if there is no such instance.
+    ///
+    /// # Errors
+    /// If the store is not shared, or cannot be used.
+    pub async fn drain_instance(&self, id: &str, draining: bool) -> Result<bool, Error> {
+        let alone = || Error::InvalidSetting("this engine does not share its store with others, so there is nothing to give away".into());
+        let others = self.ways.others().ok_or_else(alone)?;
+        others.leases.drain(id, draining).await.map_err(Error::from_store)
+    }
+}
+
+fn answer(told: Told) -> Result<Answer, Error> {
+    match told {
+        Told::Answer(answer) => Ok(answer),
+        other => Err(Error::InvalidSetting(format!("another instance has answered {other:?}; let all of them have the same version"))),
+    }
+}
+
+impl Ways {
+    /// Tells an entity what one of another shard says. False if its shard is not here.
+    fn hear(&self, said: Said) -> bool {
+        let here = self.is_here(self.shard_of(&said.envelope.to));
+        if here {
+            self.say(said, (0, 0));
+        }
+        here
+    }
+}
+
+impl From<Error> for Missed {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Stopped => Missed::Moved,
+            Error::Store(error) if matches!(*error, steadfast_store::Error::Fenced { .. }) => Missed::Moved, // it was refused because somebody else has the shard
+            error => Missed::Failed(error),
+        }
+    }
+}
+
+impl From<Failed> for Missed {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::NotHere => Missed::Moved,
+            Failed::Unavailable => Missed::Unsure,
+            Failed::Refused(refusal) => Missed::Failed(refusal.into()),
+            Failed::Busy => Missed::Failed(Error::busy("requests_max")),
+            Failed::Broken { entity, why } => Missed::Failed(Error::JournalBroken { entity, why }),
+            Failed::Unknown => Missed::Failed(Error::InvalidSetting(
+                "another instance does not know what it was asked; let all of them have the same version".into(),
+            )),
+        }
+    }
+}
+
+impl From<Missed> for Failed {
+    fn from(missed: Missed) -> Self {
+        match missed {
+            Missed::Moved => Failed::NotHere,
+            Missed::Unsure => Failed::Unavailable,
+            Missed::Failed(error) => error.into(),
+        }
+    }
+}
