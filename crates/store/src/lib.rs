@@ -11,6 +11,7 @@ pub mod differential;
 mod error;
 mod feed;
 mod filter;
+mod hearing;
 mod keys;
 mod leases;
 mod letters;
@@ -26,6 +27,7 @@ pub use commons::{
 pub use error::Error;
 pub use feed::{Fed, Place, Position};
 pub use filter::{RunCursor, RunFilter};
+pub use hearing::Hearing;
 pub use keys::{CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, EndedBelow, KeyChange, KeyRow, key_changes};
 pub use leases::{Beat, Claimed, Heard, Held, Instance, Lease, Leases, Member};
 pub use letters::{LetterCursor, LetterFilter, LetterKind};

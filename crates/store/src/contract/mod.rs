@@ -21,6 +21,12 @@
 //! | [`size`] | large batches, long journals, large payloads, long and unusual names |
 //! | [`reopen`] | all of it outlives the handle |
 //!
+//! What instances promise each other that share a store is a suite of its own, [`lease_contract_tests!`], over a [`LeaseHarness`](leases::LeaseHarness):
+//!
+//! | topic | what leases promise |
+//! | --- | --- |
+//! | [`leases`](mod@leases) | one instance has each shard at a time, who has lost one cannot write it, and the others hear of it |
+//!
 //! # For the author of a store
 //! Say how a test gets at data of its own, which is empty at first and the same each time it is opened; a folder, or a schema with a name of its own. Then every case
 //! is a test that can be run by its name, `cargo test contract::fence`:
@@ -56,6 +62,7 @@
 //! cases overlooks, random operations find: compare the store with [`Memory`](crate::memory::Memory), as [`differential`](crate::differential) does.
 //!
 //! [`contract_tests!`]: crate::contract_tests
+//! [`lease_contract_tests!`]: crate::lease_contract_tests
 #![allow(clippy::unwrap_used, reason = "a case is a test: a failed call is a failed case")]
 
 pub mod callbacks;
@@ -68,6 +75,7 @@ mod fixture;
 pub mod forgotten;
 pub mod journal;
 pub mod keys;
+pub mod leases;
 pub mod letters;
 pub mod lists;
 pub mod locks;
@@ -354,6 +362,35 @@ macro_rules! contract_tests {
     };
 }
 
+/// The same for the cases of [`leases`](mod@crate::contract::leases), over a [`LeaseHarness`](crate::contract::leases::LeaseHarness).
+#[macro_export]
+macro_rules! lease_contract_tests {
+    ($harness:expr) => {
+        $crate::contract_tests! { @topics $harness;
+            leases {
+                whoever_has_not_joined_has_nothing,
+                shards_are_shared,
+                what_is_given_back_is_free,
+                what_is_given_away_under_way_is_lost,
+                a_lease_that_is_over_is_lost,
+                a_beat_renews,
+                one_that_drains_gets_none,
+                living_instances_are_counted,
+                one_that_leaves_loses_what_it_has,
+                a_next_life_has_what_the_former_one_had,
+                one_may_join_again,
+                the_long_silent_are_taken_out,
+                a_former_holder_is_fenced,
+                a_claim_of_the_store_needs_the_lease,
+                a_shard_is_never_two_instances,
+                changes_of_leases_are_heard,
+                commits_are_heard_by_the_others,
+                what_is_heard_waits_for_whoever_asks,
+            }
+        }
+    };
+}
+
 #[cfg(test)]
 mod tests {
     /// A topic or case that is not listed would never run.
@@ -370,6 +407,7 @@ mod tests {
             ("forgotten", include_str!("forgotten.rs")),
             ("journal", include_str!("journal.rs")),
             ("keys", include_str!("keys.rs")),
+            ("leases", include_str!("leases.rs")),
             ("letters", include_str!("letters.rs")),
             ("lists", include_str!("lists.rs")),
             ("locks", include_str!("locks.rs")),

@@ -4,10 +4,12 @@
 //! new handle on the same data, as a restart would, and the old one is dead from then on.
 
 mod faults;
+mod leases;
 mod sweep;
 mod tables;
 
 pub use faults::{Fault, Faults, Gate};
+pub use leases::MemoryLeases;
 
 use crate::{
     Batch, CallbackCursor, CallbackFilter, CallbackRow, Commit, Definition, Error, Fed, Head, KeyRow, LetterCursor, LetterFilter,
@@ -50,6 +52,7 @@ struct Life {
     dead: AtomicBool,
     commits: AtomicU64,
     entries_read: AtomicU64,
+    joined: Mutex<Option<leases::Joined>>,
 }
 
 impl Memory {
@@ -77,6 +80,12 @@ impl Memory {
     #[must_use]
     pub fn reopen(&self) -> Self {
         self.crash();
+        self.another()
+    }
+
+    /// What another process has that shares the data: a handle with a life and faults of its own. This one lives on.
+    #[must_use]
+    pub fn another(&self) -> Self {
         Memory { tables: Arc::clone(&self.tables), history: Arc::clone(&self.history), shards: self.shards, ..Memory::default() }
     }
 
@@ -180,7 +189,11 @@ impl Store for Memory {
 
     async fn claim(&self, shard: ShardId) -> Result<Head, Error> {
         self.alive()?;
-        Ok(self.tables.lock().claim(shard))
+        let joined = self.life.joined.lock().clone();
+        match joined {
+            Some(joined) => joined.claim(shard, &self.tables),
+            None => Ok(self.tables.lock().claim(shard)),
+        }
     }
 
     async fn head(&self, shard: ShardId) -> Result<Head, Error> {

@@ -4,4 +4,5 @@
 mod batch;
 mod contract;
 mod keys;
+mod leases;
 mod memory;
