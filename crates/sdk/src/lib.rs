@@ -43,6 +43,7 @@
 
 mod branches;
 mod children;
+pub mod cluster;
 mod ctx;
 mod engine;
 mod error;

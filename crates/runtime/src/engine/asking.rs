@@ -86,9 +86,11 @@ impl Engine {
         let shard = self.ways.shard_of(&run.into());
         loop {
             let answer = match self.ways.others() {
-                Some(others) if !self.ways.is_here(shard) => {
-                    self.seek(others, shard, &Asked::Await { run: run.clone() }).await.map(|_| None)
-                }
+                Some(others) if !self.ways.is_here(shard) => match self.ended_afar(others, shard, run).await {
+                    Ok(true) => Ok(None),
+                    Ok(false) => continue,
+                    Err(error) => Err(error),
+                },
                 _ => self.request(|reply| Request::Await { run: run.clone(), waiter: waiter(reply) }).await.map(Some),
             };
             match answer {
@@ -97,6 +99,25 @@ impl Engine {
                 answer => return answer,
             }
         }
+    }
+
+    /// Waits for a while for the end of a run that another instance has. If that does not answer, what it has written tells.
+    async fn ended_afar(&self, others: &Arc<Others>, shard: ShardId, run: &RunId) -> Result<bool, Error> {
+        let changes = others.changes();
+        let told = match others.holder(shard) {
+            Some(holder) => others.ask(&holder, Asked::Await { run: run.clone() }).await.map_err(Missed::from),
+            None => Err(Missed::Moved),
+        };
+        match told {
+            Ok(_) => return Ok(true),
+            Err(Missed::Failed(error)) => return Err(error),
+            Err(Missed::Moved | Missed::Unsure) => {}
+        }
+        if self.view(run).await?.ended.is_some() {
+            return Ok(true);
+        }
+        others.moved(changes).await;
+        Ok(false)
     }
 
     /// Shards go from instance to instance, and this one has not stopped.

@@ -7,6 +7,7 @@ mod approvals;
 mod branches;
 mod changed;
 mod children;
+mod cluster;
 mod continuing;
 mod crashes;
 mod dead_letters;

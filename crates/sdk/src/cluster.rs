@@ -1,0 +1,115 @@
+//! Several instances that share one store: each works on some of its shards, and any of them can be asked for anything.
+//!
+//! An instance says where the others reach it, and needs a way to them: a [`Carrier`], which with the feature `messages` is a [`Line`] over a node. What is asked of it
+//! the others' way is answered by [`answer`], or by [`Engine::answer_instance`] if the carrier is your own.
+
+use crate::{Engine, EngineBuilder, Error};
+use bytes::Bytes;
+pub use steadfast_runtime::{Carrier, Cluster, ClusterView};
+pub use steadfast_store::{Instance, Lease, Leases, Member};
+
+impl EngineBuilder {
+    /// Shares the shards of the store with other instances. The engine begins with those that nobody has, and gives some of them away when others come.
+    pub fn cluster(mut self, cluster: Cluster) -> Self {
+        self.inner.cluster = Some(cluster);
+        self
+    }
+}
+
+impl Engine {
+    /// The instances that share the store, and who has which shard; nothing if it is not shared.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn cluster(&self) -> Result<Option<ClusterView>, Error> {
+        Ok(self.inner.cluster().await?)
+    }
+
+    /// Asks an instance to give away all its shards and take no more, or takes that back. False if there is no such instance.
+    ///
+    /// # Errors
+    /// If the store is not shared, or cannot be used.
+    pub async fn drain_instance(&self, id: &str, draining: bool) -> Result<bool, Error> {
+        Ok(self.inner.drain_instance(id, draining).await?)
+    }
+
+    /// Answers what another instance asks by a [`Carrier`].
+    pub async fn answer_instance(&self, asked: &[u8]) -> Bytes {
+        self.inner.answer(asked).await
+    }
+}
+
+#[cfg(feature = "messages")]
+pub use line::{INSTANCES, Line, answer, answer_if};
+
+#[cfg(feature = "messages")]
+mod line {
+    use crate::messages::{Caller, Incoming, Node};
+    use bytes::Bytes;
+    use futures_util::FutureExt;
+    use futures_util::future::BoxFuture;
+    use serde_json::json;
+    use std::sync::Arc;
+    use std::time::Duration;
+    use steadfast_kernel::{Failure, Policy};
+    use steadfast_runtime::{Carrier, Engine, WeakEngine};
+    use steadfast_store::Member;
+
+    /// The route by which instances ask each other.
+    const SHARDS: &str = "steadfast.shards";
+
+    /// The route that tells which instances there are, for workers: JSON, `{"instances": [{"id": …, "address": …}]}`.
+    pub const INSTANCES: &str = "steadfast.instances";
+
+    /// An instance that does not answer is asked once more after this; then it is looked who has the shard.
+    const AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+    /// The way to other instances over a node.
+    #[derive(Clone, Debug)]
+    pub struct Line(Node);
+
+    impl Line {
+        /// Over that node, whose wire shows the others what they ask for.
+        pub fn new(node: Node) -> Self {
+            Line(node)
+        }
+    }
+
+    impl Carrier for Line {
+        fn carry(&self, to: &Member, asked: Bytes, within: Duration) -> BoxFuture<'static, Result<Bytes, Failure>> {
+            let policy = Policy::constant(AGAIN_AFTER).max_attempts(2);
+            let call = self.0.call(to.address.as_str(), SHARDS, asked).timeout(within).policy(policy);
+            call.into_future().boxed()
+        }
+    }
+
+    /// Has the engine answer at a node what other instances ask. The node does not keep the engine alive.
+    pub fn answer(node: &Node, engine: &Engine) {
+        answer_if(node, engine, |_| Ok(()));
+    }
+
+    /// The same, if that lets them: an instance may ask for anything.
+    pub fn answer_if(node: &Node, engine: &Engine, allow: impl Fn(&Caller) -> Result<(), Failure> + Send + Sync + 'static) {
+        let (engine, allow) = (WeakEngine::of(engine), Arc::new(allow));
+        let (weak, may) = (engine.clone(), Arc::clone(&allow));
+        node.route(SHARDS, move |incoming: Incoming| {
+            let answered = may(&incoming.caller).and_then(|()| running(&weak));
+            async move { Ok::<_, Failure>(answered?.answer(&incoming.payload).await) }
+        });
+        node.route(INSTANCES, move |incoming: Incoming| {
+            let answered = allow(&incoming.caller).and_then(|()| running(&engine));
+            async move {
+                let view = answered?.cluster().await.map_err(|error| error.to_failure())?;
+                let instances = view.into_iter().flat_map(|view| view.instances).filter(|instance| instance.lives);
+                let instances: Vec<_> = instances
+                    .map(|instance| json!({ "id": instance.member.id, "address": instance.member.address }))
+                    .collect();
+                Ok::<_, Failure>(Bytes::from(json!({ "instances": instances }).to_string()))
+            }
+        });
+    }
+
+    fn running(engine: &WeakEngine) -> Result<Engine, Failure> {
+        engine.upgrade().ok_or_else(|| Failure::transient("the engine has stopped here"))
+    }
+}

@@ -1,0 +1,75 @@
+//! Who has which shard, as instances come and go.
+
+use super::{LEASE, World};
+use crate::support::until;
+use std::time::Duration;
+
+#[tokio::test(start_paused = true)]
+async fn one_alone_has_everything_at_once() {
+    let world = World::new(8);
+    let a = world.start("a", |builder| builder).await;
+    assert_eq!(a.shards().await, (0..8).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_gets_a_fair_share() {
+    let world = World::new(8);
+    let a = world.start("a", |builder| builder).await;
+    let b = world.start("b", |builder| builder).await;
+    until("they share", async || a.has(4).await && b.has(4).await).await;
+    let c = world.start("c", |builder| builder).await;
+    until("three share", async || a.has(3).await && b.has(3).await && c.has(2).await).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_leaves_in_good_order_gives_everything_away_at_once() {
+    let world = World::new(8);
+    let a = world.start("a", |builder| builder).await;
+    let b = world.start("b", |builder| builder).await;
+    until("they share", async || a.has(4).await && b.has(4).await).await;
+    let before = tokio::time::Instant::now();
+    b.stop().await;
+    until("the other has all", async || a.has(8).await).await;
+    assert!(before.elapsed() < LEASE / 4, "nobody has waited for a lease: {:?}", before.elapsed());
+    assert_eq!(a.engine.cluster().await.unwrap().unwrap().instances.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_shards_of_one_that_has_died_are_taken_when_their_time_is_over() {
+    let world = World::new(8);
+    let a = world.start("a", |builder| builder).await;
+    let b = world.start("b", |builder| builder).await;
+    until("they share", async || a.has(4).await && b.has(4).await).await;
+    let before = tokio::time::Instant::now();
+    b.crash();
+    while !a.has(8).await {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(before.elapsed() < LEASE + Duration::from_secs(2), "it takes too long");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_to_drain_has_nothing_until_that_is_taken_back() {
+    let world = World::new(8);
+    let a = world.start("a", |builder| builder).await;
+    let b = world.start("b", |builder| builder).await;
+    until("they share", async || a.has(4).await && b.has(4).await).await;
+    assert!(a.engine.drain_instance("b", true).await.unwrap());
+    until("it has nothing", async || a.has(8).await && b.has(0).await).await;
+    assert!(b.engine.drain_instance("b", false).await.unwrap());
+    until("it has its share", async || a.has(4).await && b.has(4).await).await;
+    assert!(!a.engine.drain_instance("nobody", true).await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_cannot_renew_stops_before_another_may_begin() {
+    let world = World::new(4);
+    let a = world.start("a", |builder| builder).await;
+    a.store.crash(); // its way to the database is cut; the process lives on
+    tokio::time::sleep(LEASE - LEASE / 20).await;
+    assert!(!a.engine.health().is_well());
+    let b = world.start("b", |builder| builder).await;
+    while !b.has(4).await {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}

@@ -1,0 +1,102 @@
+//! Several instances on one store: they share its shards, any of them can be asked for anything, and one that is lost is replaced.
+
+mod feed;
+mod leases;
+mod moves;
+mod one;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use steadfast::cluster::{Carrier, Cluster, Member};
+use steadfast::memory::Memory;
+use steadfast::{Clock, Engine, EngineBuilder, Failure, VirtualClock};
+use steadfast_store::memory::MemoryLeases;
+
+const LEASE: Duration = Duration::from_secs(10);
+
+/// A store, those who share it, and the network between them.
+struct World {
+    clock: VirtualClock,
+    store: Memory,
+    leases: MemoryLeases,
+    network: Network,
+}
+
+/// Instances that can be reached, by id.
+#[derive(Clone, Default)]
+struct Network(Arc<Mutex<BTreeMap<String, Engine>>>);
+
+/// An instance, and the handle of the store that dies with it.
+struct Instance {
+    engine: Engine,
+    store: Memory,
+    id: String,
+    network: Network,
+}
+
+impl World {
+    fn new(shards: u32) -> Self {
+        let (clock, store) = (VirtualClock::start(), Memory::of_shards(shards));
+        let leases = MemoryLeases::new(&store, LEASE, move || clock.now());
+        World { clock, store, leases, network: Network::default() }
+    }
+
+    /// Starts an instance, with the workflows that it is given.
+    async fn start(&self, id: &str, with: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Instance {
+        let store = self.store.another();
+        let member = Member { id: id.into(), name: "machine".into(), address: format!("there:{id}"), version: "1".into() };
+        let leases = Arc::new(self.leases.of_another(&store));
+        let cluster = Cluster { leases, member, carrier: Arc::new(self.network.clone()) };
+        let engine = with(Engine::on(store.clone()).clock(self.clock).cluster(cluster)).start().await.unwrap();
+        self.network.0.lock().unwrap().insert(id.into(), engine.clone());
+        Instance { engine, store, id: id.into(), network: self.network.clone() }
+    }
+}
+
+impl Carrier for Network {
+    fn carry(&self, to: &Member, asked: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, Failure>> {
+        let there = self.0.lock().unwrap().get(&to.id).cloned();
+        async move {
+            let there = there.ok_or_else(|| Failure::transient("nobody is there"))?;
+            Ok(there.answer_instance(&asked).await)
+        }
+        .boxed()
+    }
+}
+
+impl Instance {
+    /// Its process dies: nothing that it does counts any more, and nobody reaches it.
+    fn crash(self) {
+        self.store.crash();
+        self.cut();
+    }
+
+    /// Nobody reaches it any more.
+    fn cut(&self) {
+        self.network.0.lock().unwrap().remove(&self.id);
+    }
+
+    /// It ends in good order.
+    async fn stop(self) {
+        self.cut();
+        self.engine.shutdown().await;
+    }
+
+    /// The shards that it has, by the leases.
+    async fn shards(&self) -> Vec<u32> {
+        let view = self.engine.cluster().await.unwrap().unwrap();
+        let mine = view
+            .leases
+            .into_iter()
+            .filter(|lease| !lease.is_over && lease.holder.as_deref() == Some(self.id.as_str()));
+        mine.map(|lease| lease.shard).collect()
+    }
+
+    async fn has(&self, count: usize) -> bool {
+        self.shards().await.len() == count
+    }
+}

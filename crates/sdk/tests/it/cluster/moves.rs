@@ -1,0 +1,129 @@
+//! What is under way goes on when its shard changes hands: at once and in good order, or after its holder has died.
+
+use super::{LEASE, World};
+use crate::support::{call, calls, until};
+use std::time::Duration;
+use steadfast::{Ctx, EngineBuilder, Failure, Settings, Status, workflow};
+
+/// Ten short steps, one a second.
+#[workflow]
+async fn walk(ctx: Ctx, _nothing: ()) -> Result<u32, Failure> {
+    for number in 0..10 {
+        let name = format!("s{number}");
+        ctx.step(&name, || {
+            call(&ctx, &name);
+            async { Ok::<_, Failure>(()) }
+        })
+        .await?;
+        ctx.sleep(Duration::from_secs(1)).await?;
+    }
+    Ok(10)
+}
+
+/// One long step.
+#[workflow]
+async fn carry(ctx: Ctx, seconds: u64) -> Result<u32, Failure> {
+    ctx.step("carry", || {
+        let tries = call(&ctx, "carry");
+        async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            Ok::<_, Failure>(tries)
+        }
+    })
+    .await
+}
+
+fn all(builder: EngineBuilder) -> EngineBuilder {
+    builder.register(walk).register_with(carry, Settings::new().manual_recovery())
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_of_an_instance_that_has_died_go_on_and_what_is_recorded_is_not_done_again() {
+    let world = World::new(8);
+    let (a, b) = (world.start("a", all).await, world.start("b", all).await);
+    until("they share", async || a.has(4).await && b.has(4).await).await;
+    let ids: Vec<_> = (0..20).map(|number| format!("walk-{number}")).collect();
+    for id in &ids {
+        b.engine.start("walk", &()).id(id).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(3500)).await;
+    b.crash();
+    let died = tokio::time::Instant::now();
+    for id in &ids {
+        assert_eq!(a.engine.run(id).unwrap().result::<u32>().await.unwrap(), 10);
+        assert!((0..10).all(|step| calls(id, &format!("s{step}")) == 1), "{id} has done a step twice");
+    }
+    assert!(died.elapsed() < LEASE + Duration::from_secs(2 + 7), "they went on late: {:?}", died.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_go_on_while_instances_come_and_go_in_good_order() {
+    let world = World::new(8);
+    let mut a = world.start("a0", all).await;
+    let ids: Vec<_> = (0..20).map(|number| format!("stroll-{number}")).collect();
+    for id in &ids {
+        a.engine.start("walk", &()).id(id).await.unwrap();
+    }
+    for number in 1..8 {
+        let next = world.start(&format!("a{number}"), all).await;
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        a.stop().await;
+        a = next;
+    }
+    for id in &ids {
+        assert_eq!(a.engine.run(id).unwrap().result::<u32>().await.unwrap(), 10);
+        assert!((0..10).all(|step| calls(id, &format!("s{step}")) == 1), "{id} has done a step twice");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_lost_lease_interrupts_what_does_not_go_on_by_itself() {
+    let world = World::new(8);
+    let a = world.start("a", all).await;
+    let run = a.engine.start("carry", &5).id("in-good-order").await.unwrap();
+    until("it is under way", async || calls("in-good-order", "carry") == 1).await;
+    let b = world.start("b", all).await;
+    a.stop().await; // waits for the step, because that takes less than the grace period
+    drop(run);
+    assert_eq!(b.engine.run("in-good-order").unwrap().result::<u32>().await.unwrap(), 1);
+
+    b.engine.start("carry", &3600).id("cut-off").await.unwrap();
+    until("it is under way", async || calls("cut-off", "carry") == 1).await;
+    b.crash();
+    let c = world.start("c", all).await;
+    let status = async || c.engine.run("cut-off").unwrap().view().await.unwrap().status;
+    while status().await != Status::Interrupted {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(calls("cut-off", "carry"), 1, "nobody has done it again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_takes_longer_than_the_grace_period_counts_as_cut_off() {
+    let world = World::new(8);
+    let a = world.start("a", all).await;
+    a.engine.start("carry", &3600).id("too-long").await.unwrap();
+    until("it is under way", async || calls("too-long", "carry") == 1).await;
+    let b = world.start("b", all).await;
+    a.stop().await;
+    let status = async || b.engine.run("too-long").unwrap().view().await.unwrap().status;
+    while status().await != Status::Interrupted {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_of_one_that_others_do_not_reach_go_on_and_are_seen() {
+    let world = World::new(8);
+    let (a, b) = (world.start("a", all).await, world.start("b", all).await);
+    until("they share", async || a.has(4).await && b.has(4).await).await;
+    let ids: Vec<_> = (0..10).map(|number| format!("cut-{number}")).collect();
+    for id in &ids {
+        a.engine.start("walk", &()).id(id).await.unwrap();
+    }
+    b.cut(); // others do not reach it, but it reaches the store: it goes on
+    for id in &ids {
+        assert_eq!(a.engine.run(id).unwrap().result::<u32>().await.unwrap(), 10);
+        assert!((0..10).all(|step| calls(id, &format!("s{step}")) == 1), "{id} has done a step twice");
+    }
+}
