@@ -172,7 +172,7 @@ impl Leases for MemoryLeases {
             leases.iter_mut().filter(|row| row.is_of(&known.member.id, now)).for_each(|row| row.lose(now));
         }
         instances.retain(|id, known| {
-            let is_forgotten = now.saturating_since(known.beat_at) > FORGOTTEN_AFTER;
+            let is_forgotten = now.saturating_since(known.beat_at) > FORGOTTEN_AFTER.max(self.lease());
             !is_forgotten || leases.iter().any(|row| row.is_of(id, now))
         });
         let known = Known { member: member.clone(), started_at: now, beat_at: now, draining: false, replaced: false };
