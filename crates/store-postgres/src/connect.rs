@@ -3,13 +3,14 @@
 use crate::error::{CONNECT, Database, said};
 use crate::settings::{Address, Settings};
 use crate::tls;
+use futures_util::future::poll_fn;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use steadfast_store::Error;
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Row, Statement};
+use tokio_postgres::{AsyncMessage, Client, Config, Notification, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// How long somebody may hold up others: in a transaction that it does not go on with, or by waiting for a row with others behind it. A take-over waits for
@@ -44,23 +45,32 @@ impl Connector {
 
     /// A connection of that name. A task of its own speaks to the server until the connection is dropped.
     pub(crate) async fn connect(&self, name: &str) -> Result<Connection, Error> {
-        match tokio::time::timeout(self.settings.connect_timeout, self.dial(name)).await {
+        self.connect_to_hear(name, |_| ()).await
+    }
+
+    /// The same, with what the server says unasked, as it comes. It is dropped when the connection has ended.
+    pub(crate) async fn connect_to_hear(&self, name: &str, hear: impl FnMut(Notification) + Send + 'static) -> Result<Connection, Error> {
+        match tokio::time::timeout(self.settings.connect_timeout, self.dial(name, hear)).await {
             Ok(connected) => connected,
             Err(_) => Err(self.database.too_slow(CONNECT)),
         }
     }
 
-    async fn dial(&self, name: &str) -> Result<Connection, Error> {
+    async fn dial(&self, name: &str, mut hear: impl FnMut(Notification) + Send + 'static) -> Result<Connection, Error> {
         let trouble = |error| self.database.trouble(CONNECT, error);
         // Files are read at each connect, because they change; that may take a while.
         let connector = self.clone();
         let read = tokio::task::spawn_blocking(move || connector.read_files()).await;
         let (mut config, tls) = read.map_err(|error| Error::unavailable("files cannot be read", error))??;
         config.application_name(name);
-        let (client, speaking) = config.connect(tls.clone()).await.map_err(trouble)?;
+        let (client, mut speaking) = config.connect(tls.clone()).await.map_err(trouble)?;
         tokio::spawn(async move {
-            if let Err(error) = speaking.await {
-                tracing::debug!(error = said(&error), "a connection to PostgreSQL has ended");
+            while let Some(message) = poll_fn(|context| speaking.poll_message(context)).await {
+                match message {
+                    Ok(AsyncMessage::Notification(note)) => hear(note),
+                    Ok(_) => {}
+                    Err(error) => return tracing::debug!(error = said(&error), "a connection to PostgreSQL has ended"),
+                }
             }
         });
         client.batch_execute(&self.greeting()).await.map_err(trouble)?;

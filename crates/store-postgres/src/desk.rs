@@ -6,8 +6,11 @@ use crate::line::{Answer, Group};
 use crate::migrate;
 use crate::session::{Name, Session};
 use crate::sweeping::{self, Stopped};
-use crate::tables::{Steps, callbacks, definitions, events, keys, letters, locks, outbox, plans, runs, shards, snapshots, time, timers};
+use crate::tables::{
+    Steps, callbacks, definitions, events, get, keys, letters, locks, outbox, plans, runs, shards, snapshots, time, timers,
+};
 use crate::types::At;
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,6 +37,7 @@ pub(crate) struct Desk {
     known: BTreeSet<ShardId>,
     outage: Option<Outage>,
     commits: Arc<AtomicU64>,
+    member: Arc<Mutex<Option<String>>>,
 }
 
 /// No connection can be made.
@@ -52,10 +56,14 @@ enum Failed {
 }
 
 impl Desk {
-    /// Connects.
-    pub(crate) async fn open(connector: Arc<Connector>, commits: Arc<AtomicU64>) -> Result<Self, Error> {
+    /// Connects. If there is a `member`, shards are claimed only if that instance has a lease on them.
+    pub(crate) async fn open(
+        connector: Arc<Connector>,
+        commits: Arc<AtomicU64>,
+        member: Arc<Mutex<Option<String>>>,
+    ) -> Result<Self, Error> {
         let (name, known) = (Name::new()?, BTreeSet::new());
-        let mut desk = Desk { connector, name, session: None, opened: 0, known, outage: None, commits };
+        let mut desk = Desk { connector, name, session: None, opened: 0, known, outage: None, commits, member };
         desk.connect().await?;
         Ok(desk)
     }
@@ -198,21 +206,25 @@ impl Desk {
     }
 
     /// Takes a shard from whoever has it now. If this arrives when we have given up waiting for it, or when somebody else has claimed the shard meanwhile, it
-    /// does nothing.
+    /// does nothing. So it is if the instance that we are has no lease on it any more: then the shard is another one's, or will be.
     pub(crate) async fn claim(&mut self, shard: ShardId) -> Result<Head, Error> {
         let (what, database) = ("claim a shard", self.connector.database.clone());
         let patience = i64::try_from(self.connector.patience().as_millis()).unwrap_or(i64::MAX);
+        let member = self.member.lock().clone();
         for _ in 0..CLAIMS_MAX {
-            let rows = self.query(what, shards::BEFORE_CLAIM, &[&shard.cast_signed(), &patience]).await?;
+            let rows = self.query(what, shards::BEFORE_CLAIM, &[&shard.cast_signed(), &patience, &member]).await?;
             let Some(row) = rows.first() else {
                 self.query(what, shards::MAKE, &[&shard.cast_signed()]).await?;
                 continue;
             };
-            let found = shards::head(row).and_then(|head| Ok((head.term, time(row, "until")?)));
-            let (term, until) = found.map_err(|wrong| database.corrupt(wrong.0))?;
+            let found = shards::head(row).and_then(|head| Ok((head.term, time(row, "until")?, get::<bool>(row, "is_ours")?)));
+            let (term, until, is_ours) = found.map_err(|wrong| database.corrupt(wrong.0))?;
+            if !is_ours {
+                return Err(Error::Fenced { shard, term });
+            }
             let writer = self.session().await?.writer.clone();
             let rows = self
-                .query(what, shards::CLAIM, &[&writer, &shard.cast_signed(), &term.cast_signed(), &At(until)])
+                .query(what, shards::CLAIM, &[&writer, &shard.cast_signed(), &term.cast_signed(), &At(until), &member])
                 .await?;
             if let Some(row) = rows.first() {
                 self.known.insert(shard);
@@ -319,6 +331,6 @@ fn steps<'a>(batches: &'a [Batch], writer: &'a str, shows_payloads: bool) -> Ste
     clippy::disallowed_methods,
     reason = "a server that is away is another machine's business, which knows nothing of a clock of ours"
 )]
-async fn pause(time: Duration) {
+pub(crate) async fn pause(time: Duration) {
     tokio::time::sleep(time).await;
 }

@@ -31,7 +31,9 @@ pub use settings::{Settings, SettingsError};
 
 use async_trait::async_trait;
 use connect::Connector;
+use parking_lot::Mutex;
 use readers::{For, Readers};
+use session::Name;
 use std::fmt;
 use std::sync::Arc;
 use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, PlanId, Record, RunId, Seq, Snapshot, TenantId, Timer};
@@ -68,6 +70,10 @@ struct Parts {
     writer: Writer,
     readers: Readers,
     shards: u32,
+    /// What tells this store from all others that are open.
+    process: String,
+    /// The id of the instance that has joined by it.
+    member: Arc<Mutex<Option<String>>>,
 }
 
 impl fmt::Debug for Postgres {
@@ -90,9 +96,10 @@ impl Postgres {
     pub async fn open(settings: Settings) -> Result<Postgres, Error> {
         let connector = Arc::new(Connector::new(settings)?);
         let shards = migrate::migrate(&connector).await?;
-        let writer = Writer::start(Arc::clone(&connector)).await?;
+        let (process, member) = (Name::new()?.to_string(), Arc::default());
+        let writer = Writer::start(Arc::clone(&connector), Arc::clone(&member)).await?;
         let readers = Readers::new(Arc::clone(&connector));
-        Ok(Postgres(Arc::new(Parts { connector, writer, readers, shards })))
+        Ok(Postgres(Arc::new(Parts { connector, writer, readers, shards, process, member })))
     }
 
     /// What the node of whoever serves this database is called, unless somebody says otherwise: the first name that was proposed, for ever.

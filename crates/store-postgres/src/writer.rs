@@ -5,6 +5,7 @@ use crate::desk::Desk;
 use crate::error::{again, stopped};
 use crate::line::{Answer, Group};
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,11 +50,11 @@ impl Request {
 }
 
 impl Writer {
-    /// Connects, and starts the task.
-    pub(crate) async fn start(connector: Arc<Connector>) -> Result<Self, Error> {
+    /// Connects, and starts the task. If there is a `member`, shards are claimed only if that instance has a lease on them.
+    pub(crate) async fn start(connector: Arc<Connector>, member: Arc<Mutex<Option<String>>>) -> Result<Self, Error> {
         let commits = Arc::new(AtomicU64::new(0));
         let (line, requests) = mpsc::unbounded_channel();
-        let desk = Desk::open(connector, Arc::clone(&commits)).await?;
+        let desk = Desk::open(connector, Arc::clone(&commits), member).await?;
         tokio::spawn(run(desk, requests));
         Ok(Writer { line, commits })
     }
@@ -198,7 +199,7 @@ mod tests {
         let settings = Settings { connect_timeout: Duration::from_secs(60), ..Settings::new(server.url(&server.database())) };
         let connector = Arc::new(Connector::new(settings).unwrap());
         crate::migrate::migrate(&connector).await.unwrap();
-        let writer = Writer::start(connector).await.unwrap();
+        let writer = Writer::start(connector, Arc::default()).await.unwrap();
         assert_eq!(writer.claim(0).await.unwrap().term, 1);
         assert!(writer.ask(Request::Panic).await.unwrap_err().is_retryable());
         assert_eq!(writer.claim(0).await.unwrap().term, 2);

@@ -1,176 +1,187 @@
 //! Instances that share the database, and the leases by which they share its shards.
 //!
 //! Time is that of the database's clock, and nobody compares it with another one: an instance may work on a shard for the length of the lease, counted by its own
-//! clock from before it sent the [beat](Cluster::beat) or the [claim](Cluster::claim) that gave it. A lease says who works; what keeps everybody else from writing
+//! clock from before it sent the [beat](Leases::beat) or the [claim](Leases::claim) that gave it. A lease says who works; what keeps everybody else from writing
 //! is the term of the shard, which each claim raises. So an instance that was paused for longer than its lease finds it gone, and what it still commits is
-//! refused.
+//! refused. And once an instance has [joined](Leases::join) by a store, that store claims only shards that the instance has a lease on.
 //!
-//! Every change of a holder is told on the channel [`CHANNEL`], with the number of the shard.
+//! What concerns leases is told on the channel `steadfast_leases`: the number of a shard that has changed hands, or nothing for all else. On the channel
+//! `steadfast_commits` instances say who they are when they have committed something, some time after it: a notification is never part of a commit, since
+//! PostgreSQL lets only one transaction at a time commit that has one.
 
+mod ear;
 mod statements;
+mod teller;
 
 use crate::Postgres;
 use crate::readers::For;
-use crate::tables::{Read, count, free, get, parsed_if, small, time};
+use crate::tables::{Read, count, free, get, limit, parsed_if, small, time};
 use crate::types::Free;
+use async_trait::async_trait;
+use ear::Ear;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use steadfast_kernel::Timestamp;
-use steadfast_store::{Error, ShardId};
+use steadfast_store::{Beat, Claimed, Error, Heard, Held, Instance, Lease, Leases, Member, ShardId};
+use teller::Teller;
+use tokio::task::JoinHandle;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
-/// Where changes of holders are told.
-pub const CHANNEL: &str = "steadfast_leases";
+/// The instances of a database, and who has which shard. Every call is one statement. Clones are the same.
+#[derive(Clone)]
+pub struct Cluster(Arc<Parts>);
 
-/// The instances of a database, and who has which shard. Every call is one statement, and may be made again if its outcome is unknown.
-#[derive(Clone, Debug)]
-pub struct Cluster(Postgres);
-
-/// Who takes part.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// What tells it from all others.
-    pub id: String,
-    /// For people.
-    pub name: String,
-    /// Where the others reach it.
-    pub address: String,
-    /// The version of its program.
-    pub version: String,
+struct Parts {
+    store: Postgres,
+    lease: Duration,
+    /// There are others who want to hear of commits, as far as is known.
+    has_others: AtomicBool,
+    ear: OnceLock<Ear>,
+    teller: OnceLock<Teller>,
 }
 
-/// A shard that an instance has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// The shard.
-    pub shard: ShardId,
-    /// How often it has changed hands; another one means that somebody else had it meanwhile.
-    pub epoch: u64,
-    /// By when it has to be renewed.
-    pub until: Timestamp,
-}
-
-/// What an instance hears when it says that it lives.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Beat {
-    /// Somebody wants it to give away what it has.
-    pub draining: bool,
-    /// What it still has, by number; all of it is renewed.
-    pub held: Vec<Held>,
-}
-
-/// An instance, for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Instance {
-    /// Who it is.
-    pub member: Member,
-    /// Since when.
-    pub started_at: Timestamp,
-    /// How long nothing was heard of it.
-    pub silent: Duration,
-    /// It gives away what it has.
-    pub draining: bool,
-}
-
-/// A lease, for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lease {
-    /// The shard.
-    pub shard: ShardId,
-    /// The id of the instance that has it, or had it last if the lease is over.
-    pub holder: Option<String>,
-    /// How often it has changed hands.
-    pub epoch: u64,
-    /// Others may take it.
-    pub is_over: bool,
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster").field("store", &self.0.store).field("lease", &self.0.lease).finish()
+    }
 }
 
 impl Postgres {
-    /// The instances of this database.
-    pub fn cluster(&self) -> Cluster {
-        Cluster(self.clone())
+    /// The instances of this database, with leases of that length. It has a connection of its own from when somebody first waits for what is
+    /// [heard](Leases::heard).
+    pub fn leases(&self, lease: Duration) -> Cluster {
+        let (ear, teller) = (OnceLock::new(), OnceLock::new());
+        Cluster(Arc::new(Parts { store: self.clone(), lease, has_others: AtomicBool::new(false), ear, teller }))
     }
 }
 
 impl Cluster {
-    /// Takes part from now on.
-    pub async fn join(&self, member: &Member) -> Result<(), Error> {
+    async fn ask<T>(&self, what: &str, sql: &str, params: &[&(dyn ToSql + Sync)], row: fn(&Row) -> Read<T>) -> Result<Vec<T>, Error> {
+        self.0.store.list(For::Work, what, sql, params, row).await
+    }
+
+    fn millis(&self) -> i64 {
+        i64::try_from(self.0.lease.as_millis()).unwrap_or(i64::MAX)
+    }
+
+    fn shards(&self) -> i32 {
+        self.0.store.0.shards.cast_signed()
+    }
+
+    fn there_are(&self, others: u64) {
+        self.0.has_others.store(others > 0, Ordering::SeqCst);
+    }
+}
+
+#[async_trait]
+impl Leases for Cluster {
+    fn lease(&self) -> Duration {
+        self.0.lease
+    }
+
+    async fn join(&self, member: &Member) -> Result<(), Error> {
         let Member { id, name, address, version } = member;
-        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 4] = [id, &Free(name), &Free(address), &Free(version)];
-        self.ask("join the other instances", statements::JOIN, &params, |_| Ok(())).await.map(drop)
+        // Before it is known: whatever becomes of it, shards are claimed only as that instance from here on.
+        *self.0.store.0.member.lock() = Some(id.clone());
+        self.0.teller.get_or_init(|| Teller::start(self.0.store.clone()));
+        let params: [&(dyn ToSql + Sync); 5] = [id, &Free(name), &Free(address), &Free(version), &self.millis()];
+        let others = self.ask("join the other instances", statements::JOIN, &params, |row| count(row, "others")).await?;
+        self.there_are(others.into_iter().sum());
+        Ok(())
     }
 
-    /// Says that an instance lives, and renews all leases that it has for that long. Nothing if it has not joined, or was taken out: it has no shard then.
-    pub async fn beat(&self, id: &str, lease: Duration) -> Result<Option<Beat>, Error> {
-        let rows = self.ask("renew leases", statements::BEAT, &[&id, &millis(lease)], beaten).await?;
-        let draining = rows.first().map(|(draining, _)| *draining);
-        let held = rows.into_iter().filter_map(|(_, held)| held).collect();
-        Ok(draining.map(|draining| Beat { draining, held }))
+    async fn beat(&self, id: &str) -> Result<Option<Beat>, Error> {
+        let rows = self.ask("renew leases", statements::BEAT, &[&id, &self.millis()], beaten).await?;
+        let Some(Beaten { draining, others, instances, .. }) = rows.first().copied() else { return Ok(None) };
+        self.there_are(others);
+        let held = rows.into_iter().filter_map(|row| row.held).collect();
+        Ok(Some(Beat { draining, held, instances: usize::try_from(instances).unwrap_or(usize::MAX) }))
     }
 
-    /// Takes shards that nobody has, or whose lease is over, and no more than that. Whoever had them can write them no more. One that drains gets none.
-    pub async fn claim(&self, id: &str, lease: Duration, most: usize) -> Result<Vec<Held>, Error> {
-        let most = crate::tables::limit(most);
-        self.ask("claim leases", statements::CLAIM, &[&id, &millis(lease), &most], held).await
+    async fn claim(&self, id: &str, most: usize) -> Result<Vec<Claimed>, Error> {
+        let params: [&(dyn ToSql + Sync); 4] = [&id, &self.millis(), &limit(most), &self.shards()];
+        self.ask("claim leases", statements::CLAIM, &params, claimed).await
     }
 
-    /// Gives shards away at once; those that it had.
-    pub async fn release(&self, id: &str, shards: &[ShardId]) -> Result<Vec<ShardId>, Error> {
+    async fn release(&self, id: &str, shards: &[ShardId], in_good_order: bool) -> Result<(), Error> {
         let shards: Vec<_> = shards.iter().map(|shard| shard.cast_signed()).collect();
-        self.ask("release leases", statements::RELEASE, &[&id, &shards], |row| small(row, "shard")).await
+        let params: [&(dyn ToSql + Sync); 3] = [&id, &shards, &in_good_order];
+        self.ask("release leases", statements::RELEASE, &params, |_| Ok(())).await.map(drop)
     }
 
-    /// Asks an instance to give away what it has, or takes that back. False if there is none of that id.
-    pub async fn drain(&self, id: &str, draining: bool) -> Result<bool, Error> {
+    async fn drain(&self, id: &str, draining: bool) -> Result<bool, Error> {
         let found = self.ask("drain an instance", statements::DRAIN, &[&id, &draining], |_| Ok(())).await?;
         Ok(!found.is_empty())
     }
 
-    /// Takes an instance out, and gives away what it had.
-    pub async fn leave(&self, id: &str) -> Result<Vec<ShardId>, Error> {
-        self.ask("leave the other instances", statements::LEAVE, &[&id], |row| small(row, "shard")).await
+    async fn leave(&self, id: &str) -> Result<(), Error> {
+        self.ask("leave the other instances", statements::LEAVE, &[&id], |_| Ok(())).await.map(drop)
     }
 
-    /// All instances, those that have been there for longest first.
-    pub async fn instances(&self) -> Result<Vec<Instance>, Error> {
-        self.ask("list instances", statements::INSTANCES, &[], instance).await
+    async fn instances(&self) -> Result<Vec<Instance>, Error> {
+        self.ask("list instances", statements::INSTANCES, &[&self.millis()], instance).await
     }
 
-    /// All leases, by shard.
-    pub async fn leases(&self) -> Result<Vec<Lease>, Error> {
-        self.ask("list leases", statements::LEASES, &[], lease).await
+    async fn leases(&self) -> Result<Vec<Lease>, Error> {
+        self.ask("list leases", statements::LEASES, &[&self.shards()], lease).await
     }
 
-    async fn ask<T>(
-        &self,
-        what: &str,
-        sql: &str,
-        params: &[&(dyn tokio_postgres::types::ToSql + Sync)],
-        row: fn(&Row) -> Read<T>,
-    ) -> Result<Vec<T>, Error> {
-        self.0.list(For::Work, what, sql, params, row).await
+    fn committed(&self) {
+        if self.0.has_others.load(Ordering::SeqCst)
+            && let Some(teller) = self.0.teller.get()
+        {
+            teller.tell();
+        }
+    }
+
+    async fn heard(&self) -> Heard {
+        let Parts { store, lease, .. } = &*self.0;
+        let start = || Ear::start(Arc::clone(&store.0.connector), store.0.process.clone(), *lease);
+        self.0.ear.get_or_init(start).next().await
     }
 }
 
-fn millis(time: Duration) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+/// Something that goes on until it is dropped.
+struct Task(JoinHandle<()>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 fn held(row: &Row) -> Read<Held> {
-    Ok(Held { shard: small(row, "shard")?, epoch: count(row, "epoch")?, until: time(row, "until")? })
+    Ok(Held { shard: small(row, "shard")?, epoch: count(row, "epoch")? })
 }
 
-fn beaten(row: &Row) -> Read<(bool, Option<Held>)> {
+fn claimed(row: &Row) -> Read<Claimed> {
+    Ok(Claimed { held: held(row)?, was_lost: get(row, "was_lost")? })
+}
+
+/// One row for each shard that is held, or one without.
+#[derive(Clone, Copy)]
+struct Beaten {
+    draining: bool,
+    others: u64,
+    instances: u64,
+    held: Option<Held>,
+}
+
+fn beaten(row: &Row) -> Read<Beaten> {
     let has_one = get::<Option<i32>>(row, "shard")?.is_some();
-    Ok((get(row, "draining")?, if has_one { Some(held(row)?) } else { None }))
+    let held = if has_one { Some(held(row)?) } else { None };
+    Ok(Beaten { draining: get(row, "draining")?, others: count(row, "others")?, instances: count(row, "instances")?, held })
 }
 
 fn instance(row: &Row) -> Read<Instance> {
-    let (now, beat_at) = (time(row, "now")?, time(row, "beat_at")?);
     Ok(Instance {
         member: Member { id: get(row, "id")?, name: free(row, "name")?, address: free(row, "address")?, version: free(row, "version")? },
         started_at: time(row, "started_at")?,
-        silent: Duration::from_micros(now.as_micros().saturating_sub(beat_at.as_micros()).try_into().unwrap_or_default()),
+        silent: time(row, "now")?.saturating_since(time(row, "beat_at")?),
         draining: get(row, "draining")?,
+        lives: get(row, "lives")?,
     })
 }
 

@@ -16,15 +16,19 @@ pub(crate) const ADOPT: &str = "WITH ours AS (
 )
 UPDATE steadfast.shards s SET writer = $1 FROM ours WHERE s.id = ours.id";
 
-/// What a claim is based on, and by when it has to be there.
-pub(crate) const BEFORE_CLAIM: &str =
-    "SELECT term, seq, clock_timestamp() + $2::bigint * interval '1 ms' AS until FROM steadfast.shards WHERE id = $1";
+/// What a claim is based on, and by when it has to be there. For an instance the shard is its own only while it has a lease on it.
+pub(crate) const BEFORE_CLAIM: &str = "SELECT term, seq, clock_timestamp() + $2::bigint * interval '1 ms' AS until,
+  $3::text IS NULL OR EXISTS (SELECT FROM steadfast.leases WHERE shard = $1 AND holder = $3 AND until > clock_timestamp()) AS is_ours
+FROM steadfast.shards WHERE id = $1";
 
 /// One that is claimed for the first time and was not made with the database.
 pub(crate) const MAKE: &str = "INSERT INTO steadfast.shards (id) VALUES ($1) ON CONFLICT DO NOTHING";
 
+/// Who takes a lease away raises the term in the same statement. So if the lease that is seen here is gone by the time that the row is locked, the term is another.
 pub(crate) const CLAIM: &str = "UPDATE steadfast.shards SET term = term + 1, writer = $1
-WHERE id = $2 AND term = $3 AND clock_timestamp() <= $4 RETURNING term, seq";
+WHERE id = $2 AND term = $3 AND clock_timestamp() <= $4
+  AND ($5::text IS NULL OR EXISTS (SELECT FROM steadfast.leases WHERE shard = $2 AND holder = $5 AND until > clock_timestamp()))
+RETURNING term, seq";
 
 pub(crate) const HEAD: &str = "SELECT term, seq FROM steadfast.shards WHERE id = $1";
 

@@ -1,107 +1,117 @@
-//! Leases: one holder per shard by the clock of the database, and a former holder that cannot write.
+//! Leases: the suite that all of them pass, by the clock of a real database, and what others hear.
 
 use crate::fixture::{Database, Holder, until};
-use futures_util::future::{join, join_all};
-use futures_util::{StreamExt, stream};
-use std::collections::BTreeSet;
+use async_trait::async_trait;
+use futures_util::{FutureExt, StreamExt, stream};
 use std::time::Duration;
-use steadfast_store::{Error, ShardId};
-use steadfast_store_postgres::cluster::{Cluster, Held, Member};
+use steadfast_store::contract::leases::LeaseHarness;
+use steadfast_store::{Claimed, Error, Heard, Leases, Member, ShardId, Store};
+use steadfast_store_postgres::Postgres;
+use steadfast_store_postgres::cluster::Cluster;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::time::Instant;
+use tokio_postgres::{AsyncMessage, NoTls};
 
 /// Longer than any test takes.
-const LONG: Duration = Duration::from_secs(3600);
+const LONG: Duration = Duration::from_secs(900);
+
+#[async_trait]
+impl LeaseHarness for Database {
+    type Leases = Cluster;
+    type Store = Postgres;
+
+    async fn instance(&self) -> (Cluster, Postgres) {
+        let store = self.open().await;
+        (store.leases(LONG), store)
+    }
+
+    /// Nobody moves the clock of a server; so all that has happened was earlier.
+    async fn pass(&self, time: Duration) {
+        let ago = format!("interval '{} ms'", time.as_millis());
+        self.psql(&format!(
+            "UPDATE steadfast.leases SET until = until - {ago} WHERE holder IS NOT NULL;
+             UPDATE steadfast.instances SET beat_at = beat_at - {ago}, started_at = started_at - {ago}"
+        ));
+    }
+
+    async fn heard(&self, leases: &Cluster) -> Heard {
+        soon(leases.heard()).await
+    }
+}
+
+steadfast_store::lease_contract_tests!(Database::new());
+
+async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), future).await.unwrap()
+}
 
 async fn join_as(cluster: &Cluster, id: &str) {
-    let (name, address, version) = ("a machine".into(), "http://127.0.0.1:7770".into(), "1.0.0".into());
-    cluster.join(&Member { id: id.into(), name, address, version }).await.unwrap();
+    let version = "1.0.0".into();
+    cluster.join(&Member { id: id.into(), name: id.into(), address: id.into(), version }).await.unwrap();
 }
 
-fn shards(held: &[Held]) -> Vec<ShardId> {
-    held.iter().map(|held| held.shard).collect()
+fn shards(claimed: &[Claimed]) -> Vec<ShardId> {
+    claimed.iter().map(|claimed| claimed.held.shard).collect()
 }
 
-/// The time of all leases of an instance is over, as if it had slept.
-fn expire(database: &Database, id: &str) {
-    database.psql(&format!("UPDATE steadfast.leases SET until = clock_timestamp() WHERE holder = '{id}'"));
-}
-
-#[tokio::test]
-async fn shards_are_shared_and_given_back() {
-    let database = Database::new();
-    let store = database.open().await;
-    let cluster = store.cluster();
-    assert_eq!(cluster.claim("a", LONG, 64).await.unwrap(), [], "whoever has not joined gets nothing");
-    assert_eq!(cluster.beat("a", LONG).await.unwrap(), None);
-    join_as(&cluster, "a").await;
-    join_as(&cluster, "b").await;
-    let first = cluster.claim("a", LONG, 40).await.unwrap();
-    assert!(first.iter().map(|held| (held.shard, held.epoch)).eq((0..40).map(|shard| (shard, 1))), "{first:?}");
-    let second = cluster.claim("b", LONG, 64).await.unwrap();
-    assert_eq!(shards(&second), (40..64).collect::<Vec<_>>());
-    assert_eq!(cluster.claim("b", LONG, 64).await.unwrap(), []);
-    assert_eq!(cluster.release("a", &[3, 7, 50]).await.unwrap(), [3, 7], "one that is another's stays");
-    let third = cluster.claim("b", LONG, 1).await.unwrap();
-    assert_eq!((third[0].shard, third[0].epoch), (3, 2));
-    let beat = cluster.beat("a", LONG).await.unwrap().unwrap();
-    assert_eq!((beat.held.len(), beat.draining), (38, false));
-    assert!(
-        beat.held
-            .iter()
-            .zip(first.iter().filter(|held| held.shard != 3 && held.shard != 7))
-            .all(|(now, then)| now.until > then.until)
-    );
-    let leases = cluster.leases().await.unwrap();
-    assert_eq!(leases.iter().filter(|lease| lease.holder.as_deref() == Some("b") && !lease.is_over).count(), 25);
-    assert_eq!((leases[7].holder.as_deref(), leases[7].is_over), (None, true));
-    assert_eq!(cluster.leave("a").await.unwrap().len(), 38);
-    assert_eq!(
-        cluster
-            .instances()
-            .await
-            .unwrap()
-            .iter()
-            .map(|instance| instance.member.id.as_str())
-            .collect::<Vec<_>>(),
-        ["b"]
-    );
-}
-
-/// However many claim at once, nobody gets what another one has.
-#[tokio::test]
-async fn a_shard_is_never_two_instances() {
-    let database = Database::new();
-    let store = database.open().await;
-    let cluster = store.cluster();
-    let ids = ["a", "b", "c", "d"];
-    for id in ids {
-        join_as(&cluster, id).await;
+/// What is told on those channels from now on: each the channel and the text.
+async fn notes(database: &Database, channels: &[&str]) -> UnboundedReceiver<(String, String)> {
+    let (client, mut speaking) = tokio_postgres::connect(&database.server.url(&database.name), NoTls).await.unwrap();
+    let (sender, notes) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut messages = Box::pin(stream::poll_fn(move |context| speaking.poll_message(context)));
+        while let Some(Ok(message)) = messages.next().await {
+            if let AsyncMessage::Notification(note) = message
+                && sender.send((note.channel().to_owned(), note.payload().to_owned())).is_err()
+            {
+                return;
+            }
+        }
+    });
+    for channel in channels {
+        client.batch_execute(&format!("LISTEN {channel}")).await.unwrap();
     }
-    for round in 1..=5 {
-        let claims = join_all(ids.iter().flat_map(|id| [(); 4].map(|()| cluster.claim(id, LONG, 9)))).await;
-        let claims: Vec<_> = claims.into_iter().flat_map(Result::unwrap).collect();
-        assert!(claims.iter().all(|held| held.epoch == round));
-        assert_eq!(claims.iter().map(|held| held.shard).collect::<BTreeSet<_>>().len(), claims.len(), "one was given twice");
-        assert_eq!(claims.len() + cluster.claim("a", LONG, 64).await.unwrap().len(), 64);
-        ids.iter().for_each(|id| expire(&database, id));
+    tokio::spawn(async move {
+        let _it_listens_as_long_as_it_is_there = client;
+        std::future::pending::<()>().await;
+    });
+    notes
+}
+
+/// What was told until now on the channel of commits.
+async fn told(database: &Database, notes: &mut UnboundedReceiver<(String, String)>) -> Vec<String> {
+    database.psql("NOTIFY steadfast_commits, 'until now'");
+    let mut told = vec![];
+    loop {
+        match soon(notes.recv()).await.unwrap() {
+            (_, text) if text == "until now" => return told,
+            (_, text) => told.push(text),
+        }
     }
 }
 
-/// One that was paused finds its leases gone though it beats, and what it commits is refused as soon as somebody else has them.
+/// Until both were heard, as they are when somebody begins to listen.
+async fn listen(cluster: &Cluster) {
+    let both = [soon(cluster.heard()).await, soon(cluster.heard()).await];
+    assert_eq!(both, [Heard::Leases, Heard::Commits]);
+}
+
+/// One that was paused finds its leases gone though it beats; it can write as long as nobody else has them, and no longer.
 #[tokio::test]
 async fn a_paused_holder_is_fenced_with_the_lease() {
     let database = Database::new();
-    let (here, there) = (database.open().await, database.open().await);
-    let (first, second) = (here.cluster(), there.cluster());
-    join(join_as(&first, "a"), join_as(&second, "b")).await;
-    assert_eq!(first.claim("a", LONG, 2).await.unwrap().len(), 2);
+    let ((first, here), (second, there)) = (database.instance().await, database.instance().await);
+    join_as(&first, "a").await;
+    join_as(&second, "b").await;
+    assert_eq!(first.claim("a", 2).await.unwrap().len(), 2);
     let (mut kept, mut lost) = (Holder::claim(&here, 0).await, Holder::claim(&here, 1).await);
     kept.send("kept").await.unwrap();
     lost.send("lost").await.unwrap();
     database.psql("UPDATE steadfast.leases SET until = clock_timestamp() WHERE shard = 1");
-    let beat = first.beat("a", LONG).await.unwrap().unwrap();
-    assert_eq!(shards(&beat.held), [0], "a lease that is over is not renewed");
+    let beat = first.beat("a").await.unwrap().unwrap();
+    assert!(beat.held.iter().map(|held| held.shard).eq([0]), "a lease that is over is not renewed");
     lost.send("lost").await.unwrap();
-    assert_eq!(shards(&second.claim("b", LONG, 1).await.unwrap()), [1]);
+    assert_eq!(shards(&second.claim("b", 1).await.unwrap()), [1]);
     let error = lost.fail("lost").await;
     assert!(matches!(error, Error::Fenced { shard: 1, .. }), "{error:?}");
     let mut taken = Holder::claim(&there, 1).await;
@@ -110,58 +120,116 @@ async fn a_paused_holder_is_fenced_with_the_lease() {
     kept.send("kept").await.unwrap();
 }
 
-/// Time passes by itself, too.
+/// The clock of the database ends leases by itself.
 #[tokio::test]
-async fn a_lease_ends_if_nobody_renews_it() {
+async fn a_lease_ends_without_anybody() {
     let database = Database::new();
     let store = database.open().await;
-    let cluster = store.cluster();
-    join_as(&cluster, "a").await;
-    join_as(&cluster, "b").await;
-    assert_eq!(cluster.claim("a", Duration::from_millis(50), 64).await.unwrap().len(), 64);
-    until("the leases are over", async || !cluster.claim("b", LONG, 64).await.unwrap().is_empty()).await;
-    assert_eq!(cluster.beat("a", LONG).await.unwrap().unwrap().held, []);
+    let (short, long) = (store.leases(Duration::from_millis(50)), store.leases(LONG));
+    join_as(&short, "a").await;
+    join_as(&long, "b").await;
+    assert_eq!(short.claim("a", 64).await.unwrap().len(), 64);
+    until("the leases are over", async || !long.claim("b", 64).await.unwrap().is_empty()).await;
+    assert_eq!(short.beat("a").await.unwrap().unwrap().held, []);
 }
 
+/// A shard that the store does not have is nobody's, whatever stands in the tables.
 #[tokio::test]
-async fn one_that_drains_gets_no_more() {
+async fn shards_beyond_the_store_are_not_claimed() {
     let database = Database::new();
-    let store = database.open().await;
-    let cluster = store.cluster();
+    let (cluster, _store) = database.instance().await;
+    database.psql("INSERT INTO steadfast.shards (id) VALUES (64); INSERT INTO steadfast.leases (shard) VALUES (64)");
     join_as(&cluster, "a").await;
-    cluster.claim("a", LONG, 1).await.unwrap();
-    assert!(cluster.drain("a", true).await.unwrap() && !cluster.drain("nobody", true).await.unwrap());
-    assert_eq!(cluster.claim("a", LONG, 1).await.unwrap(), []);
-    let beat = cluster.beat("a", LONG).await.unwrap().unwrap();
-    assert_eq!((beat.draining, beat.held.len()), (true, 1));
-    assert!(cluster.drain("a", false).await.unwrap());
-    assert_eq!(cluster.claim("a", LONG, 1).await.unwrap().len(), 1);
-    let instances = cluster.instances().await.unwrap();
-    assert_eq!((instances[0].member.name.as_str(), instances[0].draining), ("a machine", false));
+    assert_eq!(shards(&cluster.claim("a", 99).await.unwrap()), (0..64).collect::<Vec<_>>());
+    assert_eq!(cluster.leases().await.unwrap().len(), 64);
 }
 
-/// Whoever listens hears of every shard that changes hands.
+/// A store by which nobody has joined claims what it wants, also while others have leases.
+#[tokio::test]
+async fn a_store_without_an_instance_needs_no_lease() {
+    let database = Database::new();
+    let ((cluster, _store), other) = (database.instance().await, database.open().await);
+    join_as(&cluster, "a").await;
+    cluster.claim("a", 1).await.unwrap();
+    assert_eq!(other.claim(0).await.unwrap().term, 2);
+}
+
+/// Whoever listens hears of every shard that changes hands, and of all else without one.
 #[tokio::test]
 async fn changes_of_holders_are_told() {
     let database = Database::new();
-    let store = database.open().await;
-    let (client, mut speaking) = tokio_postgres::connect(&database.server.url(&database.name), tokio_postgres::NoTls).await.unwrap();
-    let mut messages = Box::pin(stream::poll_fn(move |context| speaking.poll_message(context)));
-    let listening = client.batch_execute("LISTEN steadfast_leases");
-    let (listening, cluster) = (Box::pin(listening), store.cluster());
-    let told = tokio::spawn(async move {
-        let mut told = vec![];
-        while told.len() < 3 {
-            if let Some(Ok(tokio_postgres::AsyncMessage::Notification(note))) = messages.next().await {
-                told.push(note.payload().to_owned());
-            }
-        }
-        told
-    });
-    listening.await.unwrap();
+    let (cluster, _store) = database.instance().await;
+    let mut notes = notes(&database, &["steadfast_leases"]).await;
     join_as(&cluster, "a").await;
-    cluster.claim("a", LONG, 2).await.unwrap();
-    cluster.beat("a", LONG).await.unwrap();
-    cluster.release("a", &[1]).await.unwrap();
-    assert_eq!(told.await.unwrap(), ["0", "1", "1"]);
+    cluster.claim("a", 2).await.unwrap();
+    cluster.beat("a").await.unwrap();
+    cluster.release("a", &[1], true).await.unwrap();
+    cluster.drain("a", true).await.unwrap();
+    cluster.leave("a").await.unwrap();
+    for expected in ["", "0", "1", "1", "", ""] {
+        assert_eq!(soon(notes.recv()).await.unwrap().1, expected);
+    }
+}
+
+/// Who is alone tells nobody of its commits; with others there, many are told at once.
+#[tokio::test]
+async fn commits_are_told_to_others_and_seldom() {
+    let database = Database::new();
+    let ((first, _here), (second, _there)) = (database.instance().await, database.instance().await);
+    let mut notes = notes(&database, &["steadfast_commits"]).await;
+    first.committed();
+    join_as(&first, "a").await;
+    first.beat("a").await.unwrap();
+    for _ in 0..10 {
+        first.committed();
+        tokio::task::yield_now().await;
+    }
+    join_as(&second, "b").await;
+    first.beat("a").await.unwrap();
+    assert_eq!(told(&database, &mut notes).await, [""; 0], "nobody else was there");
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(300) {
+        first.committed();
+        tokio::task::yield_now().await;
+    }
+    let (_, who) = soon(notes.recv()).await.unwrap();
+    let told = told(&database, &mut notes).await;
+    let most = begun.elapsed().as_millis() / 50 + 1;
+    assert!(told.len() as u128 <= most && told.iter().all(|text| *text == who), "{told:?} of at most {most}");
+    assert!(!who.is_empty());
+}
+
+/// A listener whose connection ends makes another one, and says that something may have been missed.
+#[tokio::test]
+async fn a_listener_comes_back() {
+    let database = Database::new();
+    let ((first, _here), (second, _there)) = (database.instance().await, database.instance().await);
+    let listeners = || database.connections("application_name = 'steadfast listener'");
+    assert_eq!(listeners(), 0, "nobody has listened yet");
+    listen(&first).await;
+    assert_eq!((listeners(), first.heard().now_or_never()), (1, None));
+    database.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'steadfast listener' AND datname = current_database()");
+    listen(&first).await;
+    join_as(&second, "b").await;
+    assert_eq!(soon(first.heard()).await, Heard::Leases);
+    drop(first);
+    until("the listener is gone", async || listeners() == 0).await;
+}
+
+/// Somebody who waits in vain is reminded to look after the length of a lease, and the database is not asked for that.
+#[tokio::test]
+async fn a_listener_asks_nothing() {
+    let database = Database::new();
+    let store = database.open().await;
+    let cluster = store.leases(Duration::from_millis(50));
+    cluster.heard().await;
+    let asked =
+        "SELECT query_start || query FROM pg_stat_activity WHERE application_name = 'steadfast listener' AND datname = current_database()";
+    until("it listens", async || database.psql(asked).contains("LISTEN")).await;
+    let (before, mut reminded) = (database.psql(asked), vec![]);
+    while reminded.len() < 8 {
+        reminded.push(soon(cluster.heard()).await);
+    }
+    assert!(reminded.contains(&Heard::Leases) && reminded.contains(&Heard::Commits), "{reminded:?}");
+    assert_eq!(database.psql(asked), before);
 }

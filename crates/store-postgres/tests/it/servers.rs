@@ -2,7 +2,8 @@
 
 use crate::fixture::{Holder, settings};
 use std::fs;
-use steadfast_store::Store;
+use std::time::Duration;
+use steadfast_store::{Heard, Leases, Store};
 use steadfast_store_postgres::{Postgres, Settings};
 use steadfast_test_servers::{Certificates, PostgresOptions, PostgresServer};
 
@@ -16,6 +17,7 @@ async fn tls_is_spoken_as_the_url_says() {
     };
     let store = open("localhost", "verify-full", Some(&ca)).await.unwrap();
     Holder::claim(&store, 0).await.send("a").await.unwrap();
+    assert_eq!(store.leases(Duration::from_secs(900)).heard().await, Heard::Leases, "who listens speaks it, too");
     for (host, mode, with_ca) in [("127.0.0.1", "require", true), ("127.0.0.1", "require", false), ("localhost", "prefer", false)] {
         assert_eq!(open(host, mode, with_ca.then_some(&*ca)).await.unwrap().head(0).await.unwrap().seq, 1, "{host} {mode}");
     }
