@@ -35,6 +35,6 @@ pub use error::Error;
 pub use links::{Links, authorize_by};
 pub use metrics::install_metrics;
 pub use problem::PROBLEM_JSON;
-pub use server::{Parts, Server};
+pub use server::{Parts, Server, Socket};
 pub use steps::Planned;
 pub use traces::{Exporter, Sending};

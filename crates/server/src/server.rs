@@ -43,6 +43,34 @@ pub struct Parts {
     pub node: Option<Node>,
 }
 
+/// An address that was taken, for a server to come. Whoever connects meanwhile waits.
+pub struct Socket {
+    listener: TcpListener,
+    addr: SocketAddr,
+    access: Access,
+}
+
+impl Socket {
+    /// Takes the address.
+    ///
+    /// # Errors
+    /// If others could reach it and there is no token, the token is no good, or the address cannot be taken.
+    pub async fn bind(config: &Config) -> Result<Self, Error> {
+        let mut access = Access::new(config)?;
+        let listen = config.listen;
+        let cannot_listen = |source| Error::CannotListen { listen, source };
+        let listener = TcpListener::bind(listen).await.map_err(cannot_listen)?;
+        let addr = listener.local_addr().map_err(cannot_listen)?;
+        access.listens_on(addr);
+        Ok(Socket { listener, addr, access })
+    }
+
+    /// Where it is.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+}
+
 /// A server that has its address. It answers once it is [served](Server::serve).
 pub struct Server {
     listener: TcpListener,
@@ -57,14 +85,14 @@ impl Server {
     /// Takes the address.
     ///
     /// # Errors
-    /// If others could reach it and there is no token, the token is no good, or the address cannot be taken.
+    /// As [`Socket::bind`].
     pub async fn bind(config: Config, engine: Engine, parts: Parts) -> Result<Self, Error> {
-        let mut access = Access::new(&config)?;
-        let listen = config.listen;
-        let cannot_listen = |source| Error::CannotListen { listen, source };
-        let listener = TcpListener::bind(listen).await.map_err(cannot_listen)?;
-        let addr = listener.local_addr().map_err(cannot_listen)?;
-        access.listens_on(addr);
+        Ok(Server::on(Socket::bind(&config).await?, config, engine, parts))
+    }
+
+    /// A server at that address, which was taken with the same settings.
+    pub fn on(socket: Socket, config: Config, engine: Engine, parts: Parts) -> Self {
+        let Socket { listener, addr, access } = socket;
         let http = Arc::new(http(&config));
         let app = Arc::new(App {
             engine,
@@ -79,7 +107,7 @@ impl Server {
             config,
         });
         let front = Arc::new(Front::new(Arc::clone(&app), api::router(&app)));
-        Ok(Server { listener, addr, front, http, app, links: Links::default() })
+        Server { listener, addr, front, http, app, links: Links::default() }
     }
 
     /// Where it listens.

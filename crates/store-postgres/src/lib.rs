@@ -35,6 +35,7 @@ use parking_lot::Mutex;
 use readers::{For, Readers};
 use session::Name;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, PlanId, Record, RunId, Seq, Snapshot, TenantId, Timer};
 use steadfast_store::{
@@ -108,6 +109,23 @@ impl Postgres {
     /// [`Error::Unavailable`] if the database cannot be reached or written.
     pub async fn node_name(&self, proposed: &str) -> Result<String, Error> {
         migrate::setting(&self.0.connector, "node", proposed).await
+    }
+
+    /// What tells this process from all others.
+    pub fn process(&self) -> &str {
+        self.0.process.trim_end_matches('.')
+    }
+
+    /// The address that the database sees this process at; nothing if it is on the same machine.
+    ///
+    /// # Errors
+    /// If it cannot be asked.
+    pub async fn seen_at(&self) -> Result<Option<IpAddr>, Error> {
+        let seen = |row: &Row| tables::get::<Option<String>>(row, "seen");
+        let seen = self
+            .one("ask where the database sees us", "SELECT host(inet_client_addr()) AS seen", &[], seen)
+            .await?;
+        Ok(seen.flatten().and_then(|seen| seen.parse().ok()))
     }
 
     async fn list<T>(&self, who: For, what: &str, sql: &str, params: &Params<'_>, row: fn(&Row) -> Read<T>) -> Result<Vec<T>, Error> {

@@ -113,6 +113,10 @@ settings! {
         "how long a statement may take";
     POSTGRES_SHARDS = "postgres.shards", "STEADFAST_POSTGRES_SHARDS", None, Kind::Count, "64", false,
         "how many shards a new database gets; one that is there keeps those that it has";
+    CLUSTER_LEASE = "cluster.lease", "STEADFAST_CLUSTER_LEASE", None, Kind::Time, "10s", false,
+        "how long a server on a shared database may be silent before others take over its work; at least 2s, the same for all of them";
+    CLUSTER_ADDRESS = "cluster.address", "STEADFAST_CLUSTER_ADDRESS", None, Kind::Url, "", false,
+        "where the other servers on the same database reach this one: http://host:port; the address it listens at if it is not set";
     REDIS_URL = "redis.url", "STEADFAST_REDIS", Some("--redis"), Kind::Redis, "", false,
         "the Redis through which instances share tenants: redis://…, rediss://… or redis+sentinel://…; nothing is shared if it is not set";
     REDIS_INSTANCE = "redis.instance", "STEADFAST_REDIS_INSTANCE", Some("--instance"), Kind::Instance, "", false,

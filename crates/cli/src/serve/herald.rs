@@ -6,6 +6,7 @@ use std::fmt::Arguments;
 use std::net::SocketAddr;
 use std::path::Path;
 use steadfast_kernel::InstanceId;
+use steadfast_store::Member;
 
 pub(super) struct Herald {
     json: bool,
@@ -42,6 +43,16 @@ impl Herald {
         }
         line("messages", format_args!("{address}, as node {name}"));
         line("stop", format_args!("Ctrl-C"));
+    }
+
+    /// It shares the database with others.
+    pub(super) fn takes_part(&self, member: &Member) {
+        let Member { id, address, .. } = member;
+        if self.json {
+            tracing::info!(instance = id, address, "shares the database with other instances");
+            return;
+        }
+        line("instance", format_args!("{id}, reached at {address}"));
     }
 
     /// It shares tenants with others.

@@ -1,13 +1,13 @@
 //! The node of the server: what it is called, where it listens beside the API, and whom it shows a token.
 
+use super::unusable;
 use crate::config::{Config, settings};
 use crate::error::Error;
 use crate::wires::{self, Wires};
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use steadfast::messages::Post;
-use steadfast_kernel::{Code, Failure, code};
+use steadfast_kernel::{Code, Failure};
 use steadfast_messaging::wire::http2::{ListenSettings, REFUSED_MAX};
 use steadfast_messaging::{Caller, Limits, Node};
 use steadfast_store_postgres::Postgres;
@@ -69,17 +69,12 @@ pub(super) fn may_host(caller: &Caller) -> Result<(), Failure> {
     }
 }
 
-fn limits(config: &Config) -> Limits {
+pub(super) fn limits(config: &Config) -> Limits {
     let mut limits = Limits::default();
     limits.payload_bytes_max = config.number(settings::MESSAGES_PAYLOAD_BYTES_MAX);
     limits.connections_max = config.number(settings::MESSAGES_CONNECTIONS_MAX);
     limits.requests_max = config.number(settings::MESSAGES_REQUESTS_MAX);
     limits
-}
-
-fn unusable(why: impl fmt::Display) -> Error {
-    let code = code::NODE_UNUSABLE;
-    Error::Failed(format!("the server cannot take messages: {why} [{code}]\n  about this error: docs/errors/{code}.md"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `steadfast serve`: the store, the engine, the definitions and the HTTP server in one process.
 
 mod catalogue;
+mod cluster;
 mod definitions;
 mod herald;
 mod limits;
@@ -18,12 +19,14 @@ use crate::error::{Error, chain};
 use definitions::Definitions;
 use herald::Herald;
 use signals::Signals;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use steadfast_kernel::code;
 use steadfast_messaging::Node;
 use steadfast_runtime::{Builder, Engine};
-use steadfast_server::{Links, Parts, Server};
+use steadfast_server::{Links, Parts, Server, Socket};
 use steadfast_store::Store;
 use steadfast_store_embedded::Embedded;
 use steadfast_store_postgres::Postgres;
@@ -49,7 +52,9 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     let caller = Arc::new(limits::of_caller(config)?);
     let mut signals = Signals::new().map_err(|error| Error::failed("cannot listen for signals", &error))?;
     let data = config.path(settings::DATA).unwrap_or_else(|| settings::DATA.default.into());
-    let (store, name) = store(config, &data).await?;
+    let server = limits::of_server(config)?;
+    let socket = Socket::bind(&server).await.map_err(|error| with_code(&error, error.code()))?;
+    let Kept { store, name, database } = store(config, &data).await?;
     let folder = folder(config)?;
     let post = steadfast::messages::Post::default();
     let node = messages::node(config, name, post.clone())?;
@@ -63,20 +68,22 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     builder.redeliver = Some(Arc::new(post.clone()));
     builder.registry = definitions.registry();
     builder.sharing = sharing::of_sharing(config, &data)?;
+    if let Some(database) = &database {
+        builder.cluster = Some(cluster::of_cluster(config, database, socket.addr()).await?);
+    }
+    let member = builder.cluster.as_ref().map(|cluster| cluster.member.clone());
     let instance = builder.sharing.as_ref().map(|sharing| sharing.instance.clone());
     let engine = builder.start().await.map_err(|error| with_code(&error, error.code()))?;
     post.connect(&engine, &node);
     definitions.answer(&engine);
+    cluster::answer(&node, &engine);
     if config.text(settings::WORKERS_ACCEPT) == Some("yes") {
         steadfast::worker::take_workers_if(&node, &engine, messages::may_host);
     }
     let parts = Parts { catalogue: Some(Arc::new(definitions.catalogue())), metrics, node: Some(node.clone()) };
-    let bound = match Server::bind(limits::of_server(config)?, engine.clone(), parts).await {
-        Ok(server) => messages::listen(config, &node).await.map(|own| (server, own)),
-        Err(error) => Err(with_code(&error, error.code())),
-    };
-    let (server, own_port) = match bound {
-        Ok(bound) => bound,
+    let server = Server::on(socket, server, engine.clone(), parts);
+    let own_port = match messages::listen(config, &node).await {
+        Ok(own_port) => own_port,
         Err(error) => {
             engine.shutdown().await;
             return Err(error);
@@ -87,6 +94,9 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     let serving = tokio::spawn(server.serve(async move { drop(stopped.await) }));
     herald.ready(config, addr, &data, (&folder, definitions.count()));
     herald.takes_messages(&own_port.unwrap_or_else(|| format!("http://{addr}")), node.name());
+    if let Some(member) = &member {
+        herald.takes_part(member);
+    }
     if let Some(instance) = &instance {
         herald.shares(config, instance);
     }
@@ -132,16 +142,30 @@ fn with_code(error: &(dyn std::error::Error + 'static), code: &str) -> Error {
     Error::Failed(format!("{} [{code}]\n  about this error: docs/errors/{code}.md", chain(error)))
 }
 
-/// Where everything is kept, the database if there is one and the data folder otherwise, and what the node is called.
-async fn store(config: &Config, data: &Path) -> Result<(Arc<dyn Store>, String), Error> {
+fn unusable(why: impl fmt::Display) -> Error {
+    let code = code::NODE_UNUSABLE;
+    Error::Failed(format!("the server cannot take messages: {why} [{code}]\n  about this error: docs/errors/{code}.md"))
+}
+
+/// Where everything is kept.
+struct Kept {
+    store: Arc<dyn Store>,
+    /// What the node is called.
+    name: String,
+    /// The same if it is a database, which may be shared.
+    database: Option<Postgres>,
+}
+
+/// Where everything is kept: the database if there is one, and the data folder otherwise.
+async fn store(config: &Config, data: &Path) -> Result<Kept, Error> {
     let told = |error: steadfast_store::Error| with_code(&error, error.code());
     let Some(settings) = of_postgres(config) else {
         let store = Embedded::open(data).map_err(told)?;
-        return Ok((Arc::new(store), messages::name(config, data, None).await?));
+        return Ok(Kept { store: Arc::new(store), name: messages::name(config, data, None).await?, database: None });
     };
     let store = Postgres::open(settings).await.map_err(told)?;
     let name = messages::name(config, data, Some(&store)).await?;
-    Ok((Arc::new(store), name))
+    Ok(Kept { store: Arc::new(store.clone()), name, database: Some(store) })
 }
 
 /// The folder of the definitions. The usual one is made if it is not there, so that files can be put into it while the server runs.

@@ -1,0 +1,60 @@
+//! The other servers on the same database: who this one is for them, and the way to them.
+
+use super::{messages, unusable, with_code};
+use crate::config::{Config, settings};
+use crate::error::Error;
+use crate::wires;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use steadfast::cluster::{Cluster, Line, Member, answer_if};
+use steadfast_messaging::Node;
+use steadfast_runtime::Engine;
+use steadfast_store_postgres::Postgres;
+
+/// The shortest lease: a third of it has to be enough for the database to answer.
+pub(super) const LEASE_MIN: Duration = Duration::from_secs(2);
+
+/// How this server shares the database with others.
+///
+/// # Errors
+/// If its settings cannot be, or the database does not say where it sees us.
+pub(super) async fn of_cluster(config: &Config, store: &Postgres, addr: SocketAddr) -> Result<Cluster, Error> {
+    let lease = config.time(settings::CLUSTER_LEASE).unwrap_or(LEASE_MIN).max(LEASE_MIN);
+    let id = store.process().to_owned();
+    let address = match config.text(settings::CLUSTER_ADDRESS) {
+        Some(address) => address.trim_end_matches('/').to_owned(),
+        None => format!("http://{}", SocketAddr::new(reached_at(store, addr.ip()).await?, addr.port())),
+    };
+    let mut wire = wires::http2(config).map_err(unusable)?;
+    if let Some(file) = config.path(settings::TOKEN_FILE) {
+        let token = std::fs::read_to_string(&file).map_err(|error| unusable(format!("cannot read {}: {error}", file.display())))?;
+        wire = wire.token(token.trim()).map_err(|failure| unusable(failure.message))?;
+    }
+    let node = Node::builder().name(format!("instance-{id}")).limits(messages::limits(config)).wire(Arc::new(wire));
+    let carrier = Arc::new(Line::new(node.build().map_err(unusable)?));
+    let member = Member { id, name: machine(), address, version: env!("CARGO_PKG_VERSION").into() };
+    Ok(Cluster { leases: Arc::new(store.leases(lease)), member, carrier })
+}
+
+/// Answers what the others ask, at the address of the API.
+pub(super) fn answer(node: &Node, engine: &Engine) {
+    answer_if(node, engine, messages::may_host);
+}
+
+/// Where others reach a server that listens there: if that is everywhere, it is where the database sees us.
+async fn reached_at(store: &Postgres, listens: IpAddr) -> Result<IpAddr, Error> {
+    if !listens.is_unspecified() {
+        return Ok(listens);
+    }
+    let seen = store.seen_at().await.map_err(|error| with_code(&error, error.code()))?;
+    Ok(seen.unwrap_or(match listens {
+        IpAddr::V4(_) => IpAddr::from([127, 0, 0, 1]),
+        IpAddr::V6(_) => IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
+    }))
+}
+
+/// What this machine is called.
+fn machine() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
