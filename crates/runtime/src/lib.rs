@@ -48,7 +48,7 @@ pub use error::Error;
 pub use feed::{Fed, Feed, Follow, Place, Position};
 pub use health::Health;
 pub use host::{Attempted, Code, Observer, PlanSpec, Registered, Registry, Replayed, RunEnded, Span, Terms};
-pub use host::{Broken, Duplex, Gone, Hello, Offer, Parted, Worker, WorkerView, Workers};
+pub use host::{Broken, Duplex, Gone, Hello, Offer, Parted, Places, Worker, WorkerView, Workers};
 pub use redeliver::{MessageLetter, Redeliver};
 pub use retention::Retention;
 pub use shard::{RunView, TaskView};

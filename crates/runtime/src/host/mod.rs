@@ -42,7 +42,7 @@ pub use sleep::{SleepCall, Until};
 pub use step::{Attempts, Probe, StepCall, UndoFn};
 pub use trace::{Attempted, Observer, RunEnded, Span};
 pub use wire::{Broken, Hello, Offer};
-pub use worker::{Parted, Worker};
+pub use worker::{Parted, Places, Worker};
 
 use crate::clock::Clock;
 use crate::commons::Gate;

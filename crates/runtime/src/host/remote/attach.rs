@@ -90,6 +90,7 @@ impl Pool {
                         peer.report(self, session, says, weight);
                     }
                     Ok(Up::Attempts { question, attempts }) => peer.answer(question, attempts),
+                    Ok(Up::Room { runs }) => self.share(peer, runs as usize),
                     Ok(Up::Beat { number }) => self.beat(peer, number),
                     Ok(Up::Drain) => peer.drain(),
                     Ok(Up::Bye) => return if peer.sessions() == 0 { Gone::Left } else { Gone::GaveUp },
@@ -105,6 +106,15 @@ impl Pool {
         if !peer.is_ready() {
             self.ready(peer);
         }
+        self.leave_room(peer); // those that were needed when it was said may only wait by now
+    }
+
+    /// A worker that hosts runs of others, too, has room for more or for fewer.
+    fn share(&self, peer: &Peer, runs: usize) {
+        if peer.let_have(runs) {
+            self.made_room(peer);
+        }
+        self.leave_room(peer);
     }
 
     async fn write(&self, peer: &Peer, waiting: &mut mpsc::UnboundedReceiver<Waiting>, outgoing: &mpsc::Sender<Bytes>) -> Gone {

@@ -29,6 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::{Timestamp, WorkflowName};
+use steadfast_store::ShardId;
 use tokio::sync::mpsc;
 
 /// How many names of workflows are remembered of workers that were here.
@@ -105,7 +106,7 @@ pub struct WorkerView {
     pub workflows: Vec<WorkflowName>,
     /// How many runs it hosts.
     pub sessions: usize,
-    /// How many it may host.
+    /// How many it may host, of all instances of the server together.
     pub sessions_max: usize,
     /// Since when it is connected.
     pub since: Timestamp,
@@ -203,6 +204,16 @@ impl Pool {
         let offered: BTreeSet<_> = inner.wanted.extract_if(.., |workflow| peer.offers(workflow)).collect();
         if !offered.is_empty() {
             self.tell(offered);
+        }
+    }
+
+    /// Has runs that only wait leave a worker that has more than it may have.
+    fn leave_room(&self, peer: &Peer) {
+        let runs = peer.too_many();
+        if runs > 0
+            && let (Some(ways), Some(workflow)) = (self.ways.upgrade(), peer.workflows().next())
+        {
+            ways.leave_room(ShardId::MAX, workflow, runs); // no shard is left out
         }
     }
 

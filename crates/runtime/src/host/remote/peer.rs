@@ -25,7 +25,10 @@ pub(crate) struct Peer {
     process: u64,
     offers: BTreeMap<WorkflowName, Offer>,
     pub(super) heartbeat: Duration,
+    /// How many runs it hosts, for all servers together.
     sessions_max: usize,
+    /// How many of them may be of this one.
+    may_have: AtomicUsize,
     queued_max: usize,
     since: Timestamp,
     clock: Arc<dyn Clock>,
@@ -66,13 +69,15 @@ struct State {
 impl Peer {
     pub(super) fn new(pool: &Pool, line: u64, hello: Hello, queue: mpsc::UnboundedSender<Waiting>) -> Self {
         let now = pool.clock.now();
+        let sessions_max = (hello.sessions_max as usize).min(pool.settings.sessions_max);
         Peer {
             line,
             name: hello.name,
             process: hello.process,
             offers: hello.offers.into_iter().map(|offer| (offer.workflow.clone(), offer)).collect(),
             heartbeat: hello.heartbeat,
-            sessions_max: (hello.sessions_max as usize).min(pool.settings.sessions_max),
+            sessions_max,
+            may_have: AtomicUsize::new(sessions_max),
             queued_max: pool.settings.queued_bytes_max,
             since: now,
             clock: Arc::clone(&pool.clock),
@@ -135,12 +140,27 @@ impl Peer {
     /// How many more runs it may be given. One that is behind with reading is given none, so that journals do not pile up for it.
     pub(super) fn room(&self) -> usize {
         let behind = self.queued.load(Ordering::Acquire) > self.queued_max / 2;
-        if behind { 0 } else { self.sessions_max.saturating_sub(self.sessions()) }
+        if behind { 0 } else { self.may_have().saturating_sub(self.sessions()) }
+    }
+
+    fn may_have(&self) -> usize {
+        self.may_have.load(Ordering::Acquire)
+    }
+
+    /// It has said that it may have so many runs of this server. True if that is more than before.
+    pub(super) fn let_have(&self, runs: usize) -> bool {
+        let runs = runs.min(self.sessions_max);
+        runs > self.may_have.swap(runs, Ordering::AcqRel)
+    }
+
+    /// How many runs it has beyond those that it may have.
+    pub(super) fn too_many(&self) -> usize {
+        self.sessions().saturating_sub(self.may_have())
     }
 
     /// For how much room it is worth to look for runs that wait for it: not for each place of many.
     pub(super) fn worth_telling(&self) -> usize {
-        self.sessions_max / 16 + 1
+        self.may_have() / 16 + 1
     }
 
     pub(super) fn sessions(&self) -> usize {

@@ -31,7 +31,7 @@ pub(super) enum DownKind {
 /// What a worker says.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct UpBody {
-    #[prost(oneof = "UpKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10")]
+    #[prost(oneof = "UpKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
     pub(super) kind: Option<UpKind>,
 }
 
@@ -60,6 +60,9 @@ pub(super) enum UpKind {
     /// The session.
     #[prost(uint64, tag = "10")]
     GivenBack(u64),
+    /// How many runs.
+    #[prost(uint32, tag = "11")]
+    Room(u32),
 }
 
 /// Who a worker is and what it brings.

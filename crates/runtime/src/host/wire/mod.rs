@@ -4,7 +4,7 @@
 //!   worker: Hello (before the line, by whoever opens it)
 //!   server: Welcome | Bye
 //!   server: Open … More*   Tell   Ask        Beat (answers each beat of the worker)
-//!   worker: Turn  Failed  Heartbeat  Blocked  Closed  GivenBack   Attempts   Beat   Drain   Bye
+//!   worker: Turn  Failed  Heartbeat  Blocked  Closed  GivenBack   Attempts   Room   Beat   Drain   Bye
 //! ```
 //!
 //! Beats pass by all that waits, also in the middle of a long message: who has much to say does not seem dead for it.
@@ -76,6 +76,8 @@ pub(crate) enum Up {
     Report { session: SessionId, says: Says },
     /// These attempts are being made.
     Attempts { question: u64, attempts: Vec<(StepId, Attempt)> },
+    /// It may be given so many runs, those that it has included; it hosts others for other servers.
+    Room { runs: u32 },
     /// It is there.
     Beat { number: u64 },
     /// It is not to be given anything more.

@@ -134,6 +134,7 @@ impl Reader {
             UpKind::Closed(session) => Up::Report { session, says: Says::Closed },
             UpKind::GivenBack(session) => Up::Report { session, says: Says::GivenBack },
             UpKind::Attempts(AttemptsBody { question, attempts }) => Up::Attempts { question, attempts: all(attempts) },
+            UpKind::Room(runs) => Up::Room { runs },
             UpKind::Beat(number) => Up::Beat { number },
             UpKind::Drain(_) => Up::Drain,
             UpKind::Bye(_) => Up::Bye,

@@ -259,6 +259,8 @@ proptest! {
         let Up::Attempts { question, attempts } = up_again(Up::Attempts { question: number, attempts: all.clone() }, 5) else { panic!() };
         prop_assert_eq!((question, attempts), (number, all));
         assert!(matches!(up_again(Up::Beat { number }, 2), Up::Beat { number: again } if again == number));
+        let runs = number as u32;
+        assert!(matches!(up_again(Up::Room { runs }, 2), Up::Room { runs: again } if again == runs));
         assert!(matches!(up_again(Up::Drain, 1), Up::Drain) && matches!(up_again(Up::Bye, 1), Up::Bye));
     }
 

@@ -44,6 +44,7 @@ pub(crate) fn put_up(up: Up, max: usize, outbox: &mut Outbox) -> Result<(), usiz
     let kind = match up {
         Up::Report { session, says } => said(session, says),
         Up::Attempts { question, attempts } => UpKind::Attempts(AttemptsBody { question, attempts: all(&attempts) }),
+        Up::Room { runs } => UpKind::Room(runs),
         Up::Beat { number } => {
             outbox.put_urgent(&UpBody { kind: Some(UpKind::Beat(number)) });
             return Ok(());

@@ -9,10 +9,12 @@
 
 mod lease;
 mod parted;
+mod places;
 mod serve;
 mod time;
 
 pub use parted::Parted;
+pub use places::Places;
 
 use super::wire::Hello;
 use super::{Observer, Registry};
@@ -35,8 +37,10 @@ pub struct Worker {
     pub clock: Arc<dyn Clock>,
     /// Who hears of attempts, for traces.
     pub observer: Option<Arc<dyn Observer>>,
-    /// How many runs it hosts at once.
+    /// How many runs it hosts at once, over all lines that share its [`places`](Self::places).
     pub sessions_max: u32,
+    /// What it hosts over all of its lines: a clone shares them, so that it can serve several servers with one limit.
+    pub places: Places,
     /// How long it may be silent before the server gives its runs to others.
     pub heartbeat: Duration,
     /// How long it waits for attempts in flight when it drains.
@@ -53,6 +57,7 @@ impl Worker {
             clock: Arc::new(SystemClock),
             observer: None,
             sessions_max: 1000,
+            places: Places::default(),
             heartbeat: Duration::from_secs(15),
             patience: Duration::from_secs(30),
         }

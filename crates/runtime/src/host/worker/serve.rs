@@ -1,6 +1,7 @@
 //! The worker's end of a line: sessions are opened and told, and what they say is sent.
 
 use super::lease::{Due, Lease};
+use super::places::Share;
 use super::time::ServerTime;
 use super::{Parted, Worker};
 use crate::host::remote::Duplex;
@@ -34,6 +35,8 @@ struct Serving<'a> {
     host: Option<Host>,
     reports: Option<mpsc::UnboundedSender<Report>>,
     lines: BTreeMap<SessionId, Line>,
+    /// What it has of the places of its process, while the line stands.
+    share: Option<Share>,
     /// What is to be sent.
     outbox: Outbox,
     draining: bool,
@@ -57,6 +60,7 @@ impl Worker {
             host: None,
             reports: Some(reports),
             lines: BTreeMap::new(),
+            share: None,
             outbox: Outbox::default(),
             draining: false,
         };
@@ -93,6 +97,7 @@ impl Serving<'_> {
             if self.draining && self.lines.is_empty() && said.is_empty() {
                 return Parted::Drained;
             }
+            self.share_places();
             let has_room = !self.outbox.is_full();
             tokio::select! {
                 biased;
@@ -113,6 +118,7 @@ impl Serving<'_> {
                 _ = said.recv_many(&mut reports, REPORTS), if has_room => {
                     reports.drain(..).for_each(|report| self.report(report));
                 }
+                () = changed(&mut self.share) => {} // looked at before it waits again
                 () = &mut drain, if !self.draining => {
                     self.drain();
                     patience = self.worker.clock.sleep(self.worker.patience);
@@ -142,12 +148,21 @@ impl Serving<'_> {
 
     /// Every session is over: they end as soon as they are looked at.
     fn let_go(&mut self) {
-        (self.host, self.reports) = (None, None);
+        (self.host, self.reports, self.share) = (None, None, None);
         self.lines.clear();
     }
 
     fn say(&mut self, up: Up) {
         let _it_is_short = put_up(up, usize::MAX, &mut self.outbox);
+    }
+
+    /// Tells the other lines of the process how many runs are hosted over this one, and the server how many there may be.
+    fn share_places(&mut self) {
+        let Some(share) = &mut self.share else { return };
+        share.set(self.lines.len());
+        if let Some(runs) = share.news() {
+            self.say(Up::Room { runs });
+        }
     }
 
     /// Passes on what a session says. A turn that is longer than the server takes cannot be recorded: its run waits.
@@ -213,6 +228,7 @@ impl Serving<'_> {
             sessions: Arc::default(),
         });
         self.welcome = Some(welcome);
+        self.share = Some(self.worker.places.join(self.worker.sessions_max));
     }
 
     fn open(&mut self, session: SessionId, opening: Opening) -> Result<(), Parted> {
@@ -240,6 +256,14 @@ impl Serving<'_> {
         self.draining = true;
         self.say(Up::Drain);
         self.lines.values().for_each(|line| line.tell(ToHost::Drain));
+    }
+}
+
+/// Ends when other lines have taken places, or left them.
+async fn changed(share: &mut Option<Share>) {
+    match share {
+        Some(share) => share.changed().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -4,6 +4,7 @@ mod drain;
 mod lines;
 mod link;
 mod lost;
+mod places;
 mod programs;
 mod rate;
 mod same;
