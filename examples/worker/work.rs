@@ -56,10 +56,14 @@ async fn pack(time: Duration) {
     tokio::time::sleep(time).await;
 }
 
-/// Works for the server at that address until the process is told to end, and then drains: what is in flight ends and is recorded, and all else goes on at
+/// Works for the server at that address, or at the first of several (`http://a:7373,http://b:7373`) that answers, until the process is told to end, and then drains: what is in flight ends and is recorded, and all else goes on at
 /// other workers.
 pub(crate) async fn work(server: &str, name: &str) -> Result<Parted, Failure> {
-    let mut worker = Worker::of(server).name(name).heartbeat(5 * SECOND).register(parcel).step("weigh", weigh);
+    let mut worker = Worker::of_any(server.split(','))
+        .name(name)
+        .heartbeat(5 * SECOND)
+        .register(parcel)
+        .step("weigh", weigh);
     if let Ok(token) = std::env::var("STEADFAST_TOKEN") {
         worker = worker.token(token.trim());
     }

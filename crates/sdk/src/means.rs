@@ -23,8 +23,8 @@ impl Means {
         self.behalf.read().clone()
     }
 
-    /// Runs of that server are hosted.
-    pub(crate) fn set_behalf(&self, server: &str) {
-        server.clone_into(&mut self.behalf.write());
+    /// Runs of that server are hosted. On whose behalf requests were sent before.
+    pub(crate) fn set_behalf(&self, server: &str) -> String {
+        std::mem::replace(&mut self.behalf.write(), server.to_owned())
     }
 }

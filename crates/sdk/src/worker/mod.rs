@@ -20,9 +20,11 @@
 //! A run is the same wherever it is hosted: its journal is the server's. A worker that is lost in the middle of a step is noticed within its heartbeat, and its runs are opened
 //! elsewhere from their journals; it lets go of them by itself before that. While no worker has the code of a run, the run waits with the reason `NO_WORKER`.
 
+mod instances;
 mod line;
 mod serve;
 mod steps;
+mod visit;
 mod wire;
 mod work;
 
@@ -36,17 +38,18 @@ use crate::{Clock, Engine, Settings};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::{Class, Code, Failure};
+use steadfast_kernel::{Code, Failure};
 use steadfast_runtime as runtime;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
+use visit::Hosting;
 use work::Work;
 
 /// A worker that is being put together.
 #[must_use = "a worker does nothing until it is started"]
 pub struct WorkerBuilder {
-    server: Peer,
+    servers: Vec<Peer>,
     node: NodeBuilder,
     worker: runtime::host::Worker,
     means: Means,
@@ -64,10 +67,16 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker of the server at that address, which is where its API is.
+    /// A worker of the server at that address, which is where its API is. If the server has several instances on one database, the worker finds them by it, and hosts runs of all of them.
     pub fn of(server: impl Into<Peer>) -> WorkerBuilder {
+        Worker::of_any([server])
+    }
+
+    /// The same, for a server that has several addresses: the first one that answers is gone to. Once the worker has found the instances of the server it knows their addresses itself; so several are
+    /// of use when it starts while one of them is down.
+    pub fn of_any(servers: impl IntoIterator<Item = impl Into<Peer>>) -> WorkerBuilder {
         WorkerBuilder {
-            server: server.into(),
+            servers: servers.into_iter().map(Into::into).collect(),
             node: Node::builder(),
             worker: runtime::host::Worker::new(String::new(), runtime::Registry::default()),
             means: Means::default(),
@@ -137,7 +146,11 @@ impl WorkerBuilder {
         self.add(W::NAME, code, settings)
     }
 
-    /// How many runs it hosts at once; 1,000 unless said otherwise.
+    /// How many runs it hosts at once, of all instances of its server together; 1,000 unless said otherwise.
+    ///
+    /// The instances do not know of each other's runs, so each is told how many it may give: an equal part of what is free, and at least one. That way none waits while there is room, and what is not
+    /// refused need not be opened twice. In return the limit may be exceeded for a while, by about a sixteenth and one run for each instance: what must never happen more often at once needs a lock
+    /// of its own.
     pub fn runs_max(mut self, runs: u32) -> Self {
         self.worker.sessions_max = runs;
         self
@@ -169,7 +182,7 @@ impl WorkerBuilder {
         self
     }
 
-    /// The token of the server's API, if it asks for one. It is shown to that server alone, and to nobody whom workflows call; a worker with a
+    /// The token of the server's API, if it asks for one. It is shown to that server and its instances alone, and to nobody whom workflows call; a worker with a
     /// [wire](Self::wire) of its own has it there.
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());
@@ -201,7 +214,8 @@ impl WorkerBuilder {
         self
     }
 
-    /// Connects, and hosts what the server gives it. It connects again by itself whenever the line is lost, until the server says that it does not want it.
+    /// Connects, and hosts what the server gives it, or each of its instances. It connects again by itself whenever a line is lost, until the server says that it does not want it: if one instance
+    /// says so, it leaves the others in good order, and ends.
     ///
     /// # Errors
     /// If something about it cannot be, or the server does not want it.
@@ -209,8 +223,13 @@ impl WorkerBuilder {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
+        if self.servers.is_empty() {
+            return Err(wrong("a worker needs the address of its server, and was given none".into()));
+        }
+        let shown = wire::Shown::default();
+        shown.set(&self.servers);
         if !self.node.has_wire() {
-            self.node = self.node.wire(Arc::new(wire::Usual::new(self.server.clone(), self.token.as_deref())?));
+            self.node = self.node.wire(Arc::new(wire::Usual::new(shown.clone(), self.token.as_deref())?));
         } else if self.token.is_some() {
             return Err(wrong("a worker with a wire of its own has its token there: leave out one of the two".into()));
         }
@@ -221,14 +240,9 @@ impl WorkerBuilder {
         self.worker.hello().check().map_err(|broken| wrong(broken.to_string()))?;
         let _it_is_the_first = self.means.node.set(node.clone());
         let (drain, drained) = watch::channel(false);
-        let stream = node.stream(self.server.clone(), line::ROUTE, self.worker.hello().encode()).await;
-        let first = match stream {
-            Err(failure) if failure.class != Class::Transient => return Err(failure),
-            stream => stream,
-        };
         let patience = self.worker.patience;
-        let work = Work { server: self.server, node: node.clone(), worker: self.worker, means: self.means, drained };
-        let working = tokio::spawn(work.run(first));
+        let hosting = Hosting { node: node.clone(), worker: self.worker, means: self.means, drained };
+        let working = tokio::spawn(Work::begin(hosting, self.servers, shown).await?.run());
         Ok(Worker { node, drain, working, patience })
     }
 }

@@ -4,33 +4,47 @@ use crate::messages::Peer;
 use crate::messages::wire::http2::{Http2, Settings};
 use crate::messages::wire::{Link, Wire};
 use futures_util::future::BoxFuture;
+use parking_lot::RwLock;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use steadfast_kernel::Failure;
+
+/// The addresses of the server and its instances, to whom the token is shown.
+#[derive(Clone, Default)]
+pub(super) struct Shown(Arc<RwLock<BTreeSet<Peer>>>);
+
+impl Shown {
+    /// It is shown to these, and to nobody else from now on.
+    pub(super) fn set<'a>(&self, servers: impl IntoIterator<Item = &'a Peer>) {
+        *self.0.write() = servers.into_iter().cloned().collect();
+    }
+
+    fn has(&self, address: &str) -> bool {
+        self.0.read().contains(&Peer::at(address))
+    }
+}
 
 /// Shows the token to the server, and to nobody else: a workflow may call any address.
 pub(super) struct Usual {
-    server: Peer,
+    shown: Shown,
     known: Http2,
     plain: Http2,
 }
 
 impl Usual {
-    pub(super) fn new(server: Peer, token: Option<&str>) -> Result<Self, Failure> {
+    pub(super) fn new(shown: Shown, token: Option<&str>) -> Result<Self, Failure> {
         let plain = Http2::new(Settings::default());
         let known = match token {
             Some(token) => plain.clone().token(token)?,
             None => plain.clone(),
         };
-        Ok(Usual { server, known, plain })
-    }
-
-    fn is_server(&self, address: &str) -> bool {
-        self.server == Peer::at(address)
+        Ok(Usual { shown, known, plain })
     }
 }
 
 impl Wire for Usual {
     fn connect(&self, address: &str) -> BoxFuture<'static, Result<Link, Failure>> {
-        if self.is_server(address) { self.known.connect(address) } else { self.plain.connect(address) }
+        if self.shown.has(address) { self.known.connect(address) } else { self.plain.connect(address) }
     }
 }
 
@@ -39,12 +53,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_token_is_for_the_server_alone() {
-        let usual = Usual::new(Peer::at("http://10.0.0.7:7373"), Some("stf_x")).unwrap();
-        assert!(usual.is_server("http://10.0.0.7:7373"));
-        for other in ["http://10.0.0.7:7374", "http://10.0.0.7:73731", "https://10.0.0.7:7373", "http://evil"] {
-            assert!(!usual.is_server(other), "{other}");
-        }
-        assert!(Usual::new(Peer::at("http://10.0.0.7:7373"), Some("two\nlines")).is_err());
+    fn the_token_is_for_the_server_and_its_instances_alone() {
+        let shown = Shown::default();
+        let usual = Usual::new(shown.clone(), Some("stf_x")).unwrap();
+        let others = ["http://10.0.0.7:7374", "http://10.0.0.7:73731", "https://10.0.0.7:7373", "http://evil"];
+        shown.set(&[Peer::at("http://10.0.0.7:7373")]);
+        assert!(usual.shown.has("http://10.0.0.7:7373") && !others.iter().any(|other| usual.shown.has(other)));
+        shown.set(&[Peer::at("http://10.0.0.7:7374")]);
+        assert!(usual.shown.has("http://10.0.0.7:7374") && !usual.shown.has("http://10.0.0.7:7373"));
+        assert!(Usual::new(shown, Some("two\nlines")).is_err());
     }
 }

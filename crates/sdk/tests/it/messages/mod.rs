@@ -2,6 +2,7 @@
 
 mod calls;
 mod durable;
+mod instances;
 mod leaving;
 mod letters;
 mod random;
