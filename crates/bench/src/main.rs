@@ -51,15 +51,20 @@ cargo xtask bench messages [SCENARIO] [--json] [--quick]
 cargo xtask bench postgres [SCENARIO] [--json] [--quick]
     steps, transactions-per-step           steps per second of 256 runs on PostgreSQL, with a transaction for each step beside it, and how many there are
     idle-queries                           what runs that sleep ask of the database
+    three-instances                        steps per second of three instances, beside one alone on the same machine
+    take-over                              how soon the runs of a killed instance go on at another one
 docs/performance.md says how to read them.
 ";
 
 /// Benchmarks of the engine have no network, and no driver for one: whoever waits for it wakes up by a call of the system, which would be measured with the rest.
 fn main() -> Result<()> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    let has_sockets = std::env::args()
-        .nth(1)
-        .is_some_and(|name| ["http", "plans", "messages", "postgres"].contains(&&*name));
+    let words: Vec<String> = std::env::args().skip(1).take(2).collect();
+    let has_sockets = match &*words {
+        [child, kind] if child == restart::CHILD => kind == "instance",
+        [bench, ..] => ["http", "plans", "messages", "postgres"].contains(&bench.as_str()),
+        [] => false,
+    };
     let runtime = if has_sockets { runtime.enable_all() } else { runtime.enable_time() };
     runtime.build()?.block_on(Box::pin(bench()))
 }

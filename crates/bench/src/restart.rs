@@ -42,6 +42,7 @@ struct Opened {
 
 pub(crate) async fn child(arguments: &[&str]) -> Result<()> {
     match arguments {
+        ["instance", of_postgres @ ..] => crate::postgres::child(of_postgres).await,
         ["build", folder, runs] => build::build(Path::new(folder), runs.parse()?).await,
         ["copies", folder, runs] => copies::build(Path::new(folder), runs.parse()?).await,
         ["open", folder, due, started_us] => reopen::open(Path::new(folder), due.parse()?, started_us.parse()?).await,

@@ -33,6 +33,12 @@ impl Engine {
         Ok(self.inner.drain_instance(id, draining).await?)
     }
 
+    /// Has a node answer what other instances ask: see [`answer`].
+    #[cfg(feature = "messages")]
+    pub fn answer_instances(&self, node: &crate::messages::Node) {
+        answer(node, &self.inner);
+    }
+
     /// Answers what another instance asks by a [`Carrier`].
     pub async fn answer_instance(&self, asked: &[u8]) -> Bytes {
         self.inner.answer(asked).await
@@ -44,19 +50,30 @@ pub use line::{INSTANCES, Line, answer, answer_if};
 
 #[cfg(feature = "messages")]
 mod line {
-    use crate::messages::{Caller, Incoming, Node};
-    use bytes::Bytes;
+    use crate::messages::{Caller, Incoming, Node, Stream};
+    use bytes::{Bytes, BytesMut};
     use futures_util::FutureExt;
     use futures_util::future::BoxFuture;
     use serde_json::json;
     use std::sync::Arc;
     use std::time::Duration;
-    use steadfast_kernel::{Failure, Policy};
+    use steadfast_kernel::{Code, Failure, Policy};
     use steadfast_runtime::{Carrier, Engine, WeakEngine};
     use steadfast_store::Member;
 
     /// The route by which instances ask each other.
     const SHARDS: &str = "steadfast.shards";
+
+    /// The same for what is long, by streams.
+    const SHARDS_LONG: &str = "steadfast.shards.long";
+
+    /// What is longer than that goes by a stream: a message has a limit that others set.
+    const LONG: usize = 64 << 10;
+
+    const PIECE: usize = 32 << 10;
+
+    /// Nothing is longer: a payload that has as many bytes as it may have, and all of them as numbers.
+    const LONGEST: usize = 256 << 20;
 
     /// The route that tells which instances there are, for workers: JSON, `{"instances": [{"id": …, "address": …}]}`.
     pub const INSTANCES: &str = "steadfast.instances";
@@ -77,10 +94,41 @@ mod line {
 
     impl Carrier for Line {
         fn carry(&self, to: &Member, asked: Bytes, within: Duration) -> BoxFuture<'static, Result<Bytes, Failure>> {
+            if asked.len() > LONG {
+                return long(self.0.clone(), to.address.clone(), asked, within).boxed();
+            }
             let policy = Policy::constant(AGAIN_AFTER).max_attempts(2);
             let call = self.0.call(to.address.as_str(), SHARDS, asked).timeout(within).policy(policy);
             call.into_future().boxed()
         }
+    }
+
+    /// Asks by a stream what is too long for a message.
+    async fn long(node: Node, address: String, asked: Bytes, within: Duration) -> Result<Bytes, Failure> {
+        let answer = async {
+            let mut stream = node.stream(address.as_str(), SHARDS_LONG, Bytes::new()).await?;
+            for from in (0..asked.len()).step_by(PIECE) {
+                stream.send(asked.slice(from..asked.len().min(from + PIECE))).await?;
+            }
+            stream.finish();
+            stream.next().await?.ok_or_else(|| Failure::transient("the instance has said nothing"))
+        };
+        tokio::time::timeout(within, answer)
+            .await
+            .unwrap_or_else(|_| Err(Failure::transient(format!("the instance has not answered within {within:?}"))))
+    }
+
+    /// Answers what has come by a stream.
+    async fn answer_long(mut stream: Stream, engine: Result<Engine, Failure>) -> Result<(), Failure> {
+        let (engine, mut asked) = (engine?, BytesMut::new());
+        while let Some(piece) = stream.next().await? {
+            asked.extend_from_slice(&piece);
+            if asked.len() > LONGEST {
+                return Err(Failure::new(Code::ResourceExhausted, format!("what is asked has more than {LONGEST} bytes")));
+            }
+        }
+        let answer = engine.answer(&asked).await;
+        stream.send(answer).await
     }
 
     /// Has the engine answer at a node what other instances ask. The node does not keep the engine alive.
@@ -95,6 +143,11 @@ mod line {
         node.route(SHARDS, move |incoming: Incoming| {
             let answered = may(&incoming.caller).and_then(|()| running(&weak));
             async move { Ok::<_, Failure>(answered?.answer(&incoming.payload).await) }
+        });
+        let (weak, may) = (engine.clone(), Arc::clone(&allow));
+        node.route_streams(SHARDS_LONG, move |stream: Stream, incoming| {
+            let answered = may(&incoming.caller).and_then(|()| running(&weak));
+            answer_long(stream, answered)
         });
         node.route(INSTANCES, move |incoming: Incoming| {
             let answered = allow(&incoming.caller).and_then(|()| running(&engine));

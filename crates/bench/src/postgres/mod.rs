@@ -2,17 +2,18 @@
 
 mod baseline;
 mod idle;
+mod instances;
 mod steps;
 
 use crate::report::Report;
 use anyhow::{Context, Result};
+pub(crate) use instances::child;
 use std::time::Duration;
-use steadfast::{Clock, Ctx, Engine, Failure, SystemClock, workflow};
-use steadfast_store_postgres::{Postgres, Settings};
+use steadfast::{Clock, Ctx, Failure, SystemClock, workflow};
 use steadfast_test_servers::{PostgresOptions, PostgresServer};
 
 /// What there is to measure.
-pub(crate) const SCENARIOS: [&str; 3] = ["steps", "transactions-per-step", "idle-queries"];
+pub(crate) const SCENARIOS: [&str; 5] = ["steps", "transactions-per-step", "idle-queries", "three-instances", "take-over"];
 
 pub(crate) async fn run(report: &Report, only: Option<&str>, quick: bool) -> Result<()> {
     let wanted = |scenario: &str| only.is_none_or(|only| only == scenario);
@@ -24,13 +25,13 @@ pub(crate) async fn run(report: &Report, only: Option<&str>, quick: bool) -> Res
     if wanted("idle-queries") {
         idle::measure(report, &server, quick).await?;
     }
+    if wanted("three-instances") {
+        instances::three(report, &server, quick)?;
+    }
+    if wanted("take-over") {
+        instances::take_over(report, &server).await?;
+    }
     Ok(())
-}
-
-/// An engine on a database of its own.
-async fn engine(server: &PostgresServer, database: &str) -> Result<Engine> {
-    let store = Postgres::open(Settings::new(server.url(database))).await?;
-    Ok(Engine::on(store).register(crate::runs::steps).register(sleeps).start().await?)
 }
 
 /// How many transactions the database has seen since its start, once those who count them have said so.

@@ -1,6 +1,7 @@
 //! Steps per second, how many transactions each of them takes, and how many there are if each has one of its own.
 
-use super::{baseline, engine, transactions};
+use super::instances::Instance;
+use super::{baseline, transactions};
 use crate::load::{Seen, Span, median, slice};
 use crate::report::{Measured, Report};
 use anyhow::Result;
@@ -20,7 +21,8 @@ const ALLOWED: f64 = 0.05;
 
 pub(super) async fn measure(report: &Report, server: &PostgresServer, quick: bool) -> Result<()> {
     let database = server.database();
-    let engine = engine(server, &database).await?;
+    let here = Instance::start(&server.url(&database)).await?;
+    let engine = here.engine.clone();
     let one = engine.start("steps", &STEPS).await?;
     one.result::<u32>().await?;
     let counted = Duration::from_secs(if quick { 2 } else { 4 });
@@ -54,6 +56,7 @@ pub(super) async fn measure(report: &Report, server: &PostgresServer, quick: boo
         ratio: Some((per_step / ALLOWED * 100.0).round() / 100.0),
         ..Measured::value("transactions-per-step", per_step, format!("transactions per step, of {ALLOWED} that are allowed"))
     })?;
-    engine.shutdown().await;
+    drop(engine);
+    here.stop().await;
     Ok(())
 }

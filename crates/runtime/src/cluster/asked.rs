@@ -102,6 +102,21 @@ struct Frame {
 }
 
 impl Asked {
+    /// The same to be asked again: a run that was to be fresh may be there then.
+    pub(crate) fn again(&mut self) -> Asked {
+        drop(self.for_once());
+        self.clone()
+    }
+
+    /// What is asked now, for the first time or again.
+    pub(crate) fn for_once(&mut self) -> Asked {
+        let asked = self.clone();
+        if let Asked::Start { fresh, .. } = self {
+            *fresh = false;
+        }
+        asked
+    }
+
     /// The bytes, for the instance of that id; nothing if it is what only a shard itself asks.
     pub(crate) fn encode(self, to: &str) -> Option<Bytes> {
         let mut said = Bytes::new();

@@ -28,6 +28,9 @@ const BEATS: u32 = 3;
 /// Between two rounds at least, however much is heard.
 const ROUND_GAP: Duration = Duration::from_millis(50);
 
+/// After a round that has failed.
+const UNSURE_GAP: Duration = Duration::from_millis(300);
+
 /// Followers are woken so often at most by what others write.
 const STIR_GAP: Duration = Duration::from_millis(100);
 
@@ -139,7 +142,13 @@ impl LeaseKeeper {
         keeper.sure_until = asked_at + keeper.others.leases.lease();
         let opened = join_all(claimed.iter().map(|claimed| keeper.opener.open(claimed.held.shard, claimed.was_lost))).await;
         for (claimed, opened) in claimed.into_iter().zip(opened) {
-            keeper.add(claimed.held, opened?, &ways);
+            match opened {
+                Ok(opened) => keeper.add(claimed.held, opened, &ways),
+                Err(error) => {
+                    let _it_ends_by_itself = keeper.others.leases.leave(&keeper.others.member.id).await;
+                    return Err(error);
+                }
+            }
         }
         let (instance, shards) = (&keeper.others.member.id, keeper.open.len());
         tracing::info!(instance, shards, "taking part in the work on the database");
@@ -174,7 +183,10 @@ impl LeaseKeeper {
                     round = None;
                     match done {
                         Ok(done) => self.compare(done),
-                        Err(error) => self.unsure(error),
+                        Err(error) => {
+                            self.unsure(error);
+                            next = next.min(Instant::now() + UNSURE_GAP);
+                        }
                     }
                 }
                 () = until(next), if round.is_none() => {

@@ -28,7 +28,11 @@ impl Engine {
             return self.request(|reply| Request::Start { command: Box::new(command), fresh, reply }).await;
         };
         let shard = self.ways.shard_of(&(&command.run).into());
-        self.seek(others, shard, &Asked::Start { command: Box::new(command), fresh }).await.and_then(answer)
+        let asked = Asked::Start { command: Box::new(command), fresh };
+        match self.seek(others, shard, asked).await.and_then(answer)? {
+            Answer::Exists if fresh => Ok(Answer::Created), // nobody else knows the id: it was this start, asked again
+            answer => Ok(answer),
+        }
     }
 
     /// Asks something of any entity.
@@ -37,7 +41,7 @@ impl Engine {
             return self.request(|reply| Request::Tell { entity, command: Box::new(command), reply }).await;
         };
         let shard = self.ways.shard_of(&entity);
-        self.seek(others, shard, &Asked::Tell { entity, command: Box::new(command) }).await.and_then(answer)
+        self.seek(others, shard, Asked::Tell { entity, command: Box::new(command) }).await.and_then(answer)
     }
 
     /// Looks at an entity, wherever it is.
@@ -126,13 +130,13 @@ impl Engine {
     }
 
     /// Asks until somebody answers who has the shard. What may have been done is asked again only if that makes no difference.
-    async fn seek(&self, others: &Arc<Others>, shard: ShardId, asked: &Asked) -> Result<Told, Error> {
+    async fn seek(&self, others: &Arc<Others>, shard: ShardId, mut asked: Asked) -> Result<Told, Error> {
         let until = self.parts.clock.now().saturating_add(others.patience());
         loop {
             let changes = others.changes(); // before it is looked where it is
             let missed = match (self.ways.is_here(shard), others.holder(shard)) {
-                (true, _) => self.here(asked.clone()).await,
-                (false, Some(holder)) => others.ask(&holder, asked.clone()).await.map_err(Missed::from),
+                (true, _) => self.here(asked.for_once()).await,
+                (false, Some(holder)) => others.ask(&holder, asked.again()).await.map_err(Missed::from),
                 (false, None) => Err(Missed::Moved),
             };
             let unavailable = Error::Unavailable { source: None, retry_after: STORE_RETRY_AFTER };

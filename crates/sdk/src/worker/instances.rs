@@ -1,14 +1,12 @@
 //! Which instances a server has. Each of them has runs of its own, so a worker goes to all of them.
 
+use crate::cluster::INSTANCES;
 use crate::messages::{Node, Peer};
 use bytes::Bytes;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use steadfast_kernel::{Class, Failure, Policy};
-
-/// The route by which a server says which instances it has.
-const ROUTE: &str = "steadfast/instances";
 
 /// An instance that has not answered by then is not waited for: another one may know.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
@@ -33,7 +31,7 @@ struct Instance {
 /// If it cannot be reached, or has no time. One that does not have the route, or does not let this worker use it, has no others as far as is known: if it does not want this worker, it says so when
 /// that comes.
 pub(super) async fn ask(node: &Node, server: &Peer) -> Result<Instances, Failure> {
-    let call = node.call(server.clone(), ROUTE, Bytes::new());
+    let call = node.call(server.clone(), INSTANCES, Bytes::new());
     match call.timeout(ANSWERS_WITHIN).policy(Policy::once()).await {
         Ok(answer) => Ok(read(&answer).unwrap_or_else(|error| {
             tracing::warn!(%server, %error, "what the server says of its instances cannot be read");

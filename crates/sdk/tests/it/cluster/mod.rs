@@ -2,6 +2,7 @@
 
 mod feed;
 mod leases;
+mod line;
 mod moves;
 mod one;
 
@@ -98,5 +99,18 @@ impl Instance {
 
     async fn has(&self, count: usize) -> bool {
         self.shards().await.len() == count
+    }
+}
+
+/// Waits until that many instances have an even share of the shards each.
+async fn all_shared(engine: &Engine, instances: usize) {
+    loop {
+        let view = engine.cluster().await.unwrap().unwrap();
+        let held = |id: &str| view.leases.iter().filter(|lease| !lease.is_over && lease.holder.as_deref() == Some(id)).count();
+        let share = view.leases.len() / instances;
+        if view.instances.len() == instances && view.instances.iter().all(|instance| held(&instance.member.id) >= share) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

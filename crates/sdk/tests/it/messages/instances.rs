@@ -63,7 +63,7 @@ impl List {
     /// Has a node answer with it.
     fn answer_at(&self, node: &Node) {
         let list = self.clone();
-        node.route("steadfast/instances", move |_: Incoming| {
+        node.route("steadfast.instances", move |_: Incoming| {
             list.1.fetch_add(1, Ordering::SeqCst);
             let one = |address: &String| format!(r#"{{"id":"id of {address}","address":"{address}"}}"#);
             let all: Vec<_> = list.0.lock().unwrap().iter().map(one).collect();
