@@ -4,6 +4,7 @@ use super::{listen, node};
 use crate::support::{call, calls, engine, until};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use steadfast::cluster::INSTANCES;
 use steadfast::messages::memory::Memory as Network;
 use steadfast::messages::wire::http2::ListenSettings;
 use steadfast::messages::{Incoming, Node, wire};
@@ -63,7 +64,7 @@ impl List {
     /// Has a node answer with it.
     fn answer_at(&self, node: &Node) {
         let list = self.clone();
-        node.route("steadfast.instances", move |_: Incoming| {
+        node.route(INSTANCES, move |_: Incoming| {
             list.1.fetch_add(1, Ordering::SeqCst);
             let one = |address: &String| format!(r#"{{"id":"id of {address}","address":"{address}"}}"#);
             let all: Vec<_> = list.0.lock().unwrap().iter().map(one).collect();

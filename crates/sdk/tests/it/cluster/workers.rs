@@ -1,0 +1,95 @@
+//! Workers of several instances: whichever instance has a run, a worker that was pointed at one of them hosts it.
+
+use super::{Instance, World};
+use crate::messages::node;
+use crate::support::{call, calls, until};
+use std::sync::Arc;
+use steadfast::cluster::INSTANCES;
+use steadfast::messages::Incoming;
+use steadfast::messages::memory::Memory as Wires;
+use steadfast::worker::{Parted, Worker};
+use steadfast::{Code, Ctx, Engine, Failure, MINUTE, SECOND, workflow};
+use tokio::sync::Semaphore;
+
+#[workflow]
+async fn carry(ctx: Ctx, _: ()) -> Result<u32, Failure> {
+    ctx.step("load", || async { Ok::<_, Failure>(call(&ctx, "load")) }).await?;
+    ctx.step("drive", || async {
+        call(&ctx, "drive");
+        drop(DRIVES.acquire().await);
+        Ok::<_, Failure>(())
+    })
+    .await?;
+    ctx.step("unload", || async { Ok::<_, Failure>(call(&ctx, "unload")) }).await
+}
+
+static DRIVES: Semaphore = Semaphore::const_new(0);
+
+/// Has workers find the instances at the node of one, which listens where that says.
+fn open(wires: &Wires, instance: &Instance) {
+    let (node, engine) = (instance.engine.node().unwrap().clone(), instance.engine.clone());
+    node.route(INSTANCES, move |_: Incoming| {
+        let engine: Engine = engine.clone();
+        async move {
+            let view = engine.cluster().await.map_err(|error| Failure::new(Code::Unavailable, error.to_string()))?;
+            let lives = view.into_iter().flat_map(|view| view.instances).filter(|instance| instance.lives);
+            let one = |instance: steadfast::cluster::Instance| {
+                format!(r#"{{"id":"{}","address":"{}"}}"#, instance.member.id, instance.member.address)
+            };
+            Ok(format!(r#"{{"instances":[{}]}}"#, lives.map(one).collect::<Vec<_>>().join(",")))
+        }
+    });
+    let mut listener = wires.listen(&format!("there:{}", instance.id));
+    tokio::spawn(async move {
+        while let Some(link) = listener.accept().await {
+            drop(node.accept(link).await);
+        }
+    });
+}
+
+async fn start(world: &World, wires: &Wires, id: &str) -> Instance {
+    let with_node = |builder: steadfast::EngineBuilder| builder.messages(node(wires, "server")).workers().brought_by_workers("carry");
+    let instance = world.start(id, with_node).await;
+    open(wires, &instance);
+    instance
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_goes_on_with_runs_that_another_instance_has_taken_over() {
+    let (world, wires) = (World::new(8), Wires::new(41));
+    let (a, b) = (start(&world, &wires, "a").await, start(&world, &wires, "b").await);
+    until("they share", async || a.has(4).await && b.has(4).await).await;
+    let worker = Worker::of("there:a").name("w1").wire(Arc::new(wires.wire_of("w1"))).clock(world.clock);
+    let worker = worker.register(carry).start().await.unwrap();
+    let ids: Vec<_> = (0..24).map(|number| format!("carried-{number}")).collect();
+    let mut runs = Vec::new();
+    for id in &ids {
+        runs.push(a.engine.start("carry", &()).id(id).await.unwrap());
+    }
+    let drive = |ids: &[String]| ids.iter().map(|id| calls(id, "drive")).sum::<u32>();
+    tokio::time::timeout(MINUTE, async {
+        while drive(&ids) < 24 {
+            tokio::time::sleep(SECOND).await;
+        }
+    })
+    .await
+    .expect("all are on their way, of both instances");
+    assert!(b.engine.workers()[0].sessions > 0 && a.engine.workers()[0].sessions > 0);
+
+    b.crash();
+    wires.cut_off("there:b");
+    drop(wires.listen("there:b")); // nobody is there any more
+    tokio::time::timeout(MINUTE * 5, async {
+        while a.engine.workers().first().is_none_or(|worker| worker.sessions < 24) {
+            tokio::time::sleep(SECOND).await;
+        }
+    })
+    .await
+    .expect("it has all of them");
+    DRIVES.add_permits(1000);
+    for (run, id) in runs.iter().zip(&ids) {
+        assert_eq!(run.result::<u32>().await.unwrap(), 1, "{id}");
+        assert_eq!((calls(id, "load"), calls(id, "unload")), (1, 1), "what is on record is not done again");
+    }
+    assert_eq!(worker.drain().await, Parted::Drained);
+}
