@@ -35,7 +35,7 @@ async fn short_and_long_inputs_reach_the_shard_of_their_run() {
     let (b, _other) = start(&leases, &store, "b").await;
     all_shared(&a, 2).await;
     for number in 0..8 {
-        for (size, engine, other) in [(10, &a, &b), (3 << 20, &b, &a)] {
+        for (size, engine, other) in [(10, &a, &b), (3 << 19, &b, &a)] {
             let id = format!("length-{number}-{size}");
             engine.start("length", &"\"".repeat(size)).id(&id).await.unwrap();
             assert_eq!(other.run(&id).unwrap().result::<usize>().await.unwrap(), size);
