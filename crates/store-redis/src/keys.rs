@@ -121,6 +121,7 @@ pub(crate) fn task_field(field: TaskField) -> &'static str {
 
 pub(crate) const OWNER: &str = "owner";
 pub(crate) const FENCE: &str = "fence";
+pub(crate) const AS_OF: &str = "asOf";
 
 #[cfg(test)]
 mod tests {

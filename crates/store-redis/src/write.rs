@@ -2,13 +2,13 @@
 
 use crate::checkpoint;
 use crate::fault;
-use crate::keys::{FENCE, Keys, OWNER, PLAN_FIELDS, TASK_FIELDS, plan_field, task_field};
+use crate::keys::{AS_OF, FENCE, Keys, OWNER, PLAN_FIELDS, TASK_FIELDS, plan_field, task_field};
 use crate::scripts::{self, Lua};
 use crate::settings::Settings;
 use redis::{Cmd, Value};
 use std::time::Duration;
 use steadfast_kernel::InstanceId;
-use steadfast_store::{CommonsError, LockHolder, PlanField, SharedCheckpoint, TaskField, Write, Wrote};
+use steadfast_store::{AsOf, CommonsError, LockHolder, PlanField, SharedCheckpoint, TaskField, Write, Wrote};
 
 /// A write, ready to be sent.
 pub(crate) struct Command {
@@ -91,8 +91,10 @@ impl Maker<'_> {
                 let call = Call::of(&scripts::LEAVE, self.keys.instance(instance)).arg(says);
                 Command { means: Means::Life(instance.clone()), ..call.done() }
             }
-            Write::Plan { plan, owner, fields, whole } => self.plan(self.keys.plan(plan), owner, fields, *whole),
-            Write::Task { task, owner, fence, fields, whole } => self.task(self.keys.task(task), (owner, *fence), fields, *whole),
+            Write::Plan { plan, owner, fields, whole, as_of } => self.plan(self.keys.plan(plan), owner, fields, (*whole, *as_of)),
+            Write::Task { task, owner, fence, fields, whole, as_of } => {
+                self.task(self.keys.task(task), (owner, *fence), fields, (*whole, *as_of))
+            }
             Write::Adopt { task, from, to, fence } => Call::of(&scripts::ADOPT, self.keys.task(task))
                 .arg(text(from.0.as_ref()))
                 .arg(self.ttl())
@@ -126,33 +128,46 @@ impl Maker<'_> {
         Command { cmd, key, means: Means::Before }
     }
 
-    fn plan(&self, key: String, owner: &InstanceId, fields: &[(PlanField, String)], whole: bool) -> Command {
+    fn plan(&self, key: String, owner: &InstanceId, fields: &[(PlanField, String)], (whole, as_of): (bool, Option<AsOf>)) -> Command {
         let gone = PLAN_FIELDS
             .into_iter()
             .filter(|field| whole && fields.iter().all(|(given, _)| given != field))
             .map(plan_field);
         let there = fields.iter().map(|(field, value)| (plan_field(*field), value.as_str()));
+        let as_of = as_of.map(|as_of| as_of.to_string());
         Call::of(&scripts::PLAN, key)
             .arg(owner.as_str())
             .arg(self.ttl())
             .arg(u8::from(whole))
-            .fields(&gone.collect::<Vec<_>>(), there.chain([(OWNER, owner.as_str())]))
+            .arg(as_of.as_deref().unwrap_or_default())
+            .fields(
+                &gone.collect::<Vec<_>>(),
+                there.chain([(OWNER, owner.as_str())]).chain(as_of.iter().map(|text| (AS_OF, text.as_str()))),
+            )
             .done()
     }
 
-    fn task(&self, key: String, (owner, fence): (&InstanceId, u64), fields: &[(TaskField, String)], whole: bool) -> Command {
+    fn task(
+        &self,
+        key: String,
+        (owner, fence): (&InstanceId, u64),
+        fields: &[(TaskField, String)],
+        (whole, as_of): (bool, Option<AsOf>),
+    ) -> Command {
         let gone = TASK_FIELDS
             .into_iter()
             .filter(|field| whole && fields.iter().all(|(given, _)| given != field))
             .map(task_field);
         let there = fields.iter().map(|(field, value)| (task_field(*field), value.as_str()));
-        let fence = fence.to_string();
+        let (fence, as_of) = (fence.to_string(), as_of.map(|as_of| as_of.to_string()));
+        let ours = [(OWNER, owner.as_str()), (FENCE, fence.as_str())];
         Call::of(&scripts::TASK, key)
             .arg(owner.as_str())
             .arg(self.ttl())
             .arg(u8::from(whole))
             .arg(&fence)
-            .fields(&gone.collect::<Vec<_>>(), there.chain([(OWNER, owner.as_str()), (FENCE, &fence)]))
+            .arg(as_of.as_deref().unwrap_or_default())
+            .fields(&gone.collect::<Vec<_>>(), there.chain(ours).chain(as_of.iter().map(|text| (AS_OF, text.as_str()))))
             .done()
     }
 

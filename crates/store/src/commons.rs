@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use std::fmt;
 use std::time::Duration;
-use steadfast_kernel::{InstanceId, Payload, PlanId, PlanStatus, RunId, TaskStatus, TenantId, Timestamp};
+use steadfast_kernel::{InstanceId, Payload, PlanId, PlanStatus, RunId, Seq, TaskStatus, TenantId, Timestamp};
 
 /// The place that instances share. It is the truth for owners, locks and fences, and a mirror of the rest.
 ///
@@ -61,7 +61,7 @@ pub enum Write {
         /// As it said when it lived: another life of it is left alone.
         says: String,
     },
-    /// Fields of a plan. Refused if another instance owns it, [`Wrote::Missing`] if it is not there and these are not all.
+    /// Fields of a plan. Refused if another instance owns it or what is there is of a later state, [`Wrote::Missing`] if it is not there and these are not all.
     Plan {
         /// Which.
         plan: PlanId,
@@ -71,9 +71,11 @@ pub enum Write {
         fields: Vec<(PlanField, String)>,
         /// These are all fields that it has.
         whole: bool,
+        /// Of which state they are, if several may write under one name.
+        as_of: Option<AsOf>,
     },
     /// Fields of a task. Refused if another instance owns it with this fence or a higher one, or the fence there is higher; [`Wrote::Missing`] if it is not there
-    /// and these are not all.
+    /// and these are not all. Where it is known of which states both are, it is refused if another instance owns it or what is there is of a later one.
     Task {
         /// Which.
         task: RunId,
@@ -85,6 +87,8 @@ pub enum Write {
         fields: Vec<(TaskField, String)>,
         /// These are all fields that it has.
         whole: bool,
+        /// Of which state they are, if several may write under one name.
+        as_of: Option<AsOf>,
     },
     /// A task goes to another owner, if it is still that owner's with that fence; to nobody, if there is no new owner.
     Adopt {
@@ -161,6 +165,21 @@ pub enum Write {
         /// Who had it; a fence of 0 stands for any.
         holder: LockHolder,
     },
+}
+
+/// Which state of an entity something tells of: `MADE:SEQUENCE` as text. A later one has been made later, or has a higher sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AsOf {
+    /// When the entity was made: after it was removed, another one may have its id.
+    pub made: Timestamp,
+    /// The sequence of the last entry of its journal.
+    pub seq: Seq,
+}
+
+impl fmt::Display for AsOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.made.as_micros(), self.seq)
+    }
 }
 
 /// What became of a write.

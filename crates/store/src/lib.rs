@@ -22,7 +22,7 @@ mod sweep;
 
 pub use batch::{Append, Batch, Definition, Fence, Forgotten, LetterChange, LetterRow, OutboxChange, RunRow, TimerChange};
 pub use commons::{
-    Commons, CommonsError, LockHolder, PlanField, SharedCheckpoint, SharedLock, SharedPlan, SharedTask, TaskField, Write, Wrote,
+    AsOf, Commons, CommonsError, LockHolder, PlanField, SharedCheckpoint, SharedLock, SharedPlan, SharedTask, TaskField, Write, Wrote,
 };
 pub use error::Error;
 pub use feed::{Fed, Place, Position};

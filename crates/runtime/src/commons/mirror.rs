@@ -2,13 +2,17 @@
 //!
 //! The tasks of a plan that is being made wait for the plan, so that a plan with all of its tasks is one round trip.
 
+mod moves;
+mod writes;
+
 use super::image::{PlanImage, TaskImage};
 use super::is_over;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use steadfast_kernel::{InstanceId, PlanId, PlanStatus, RunId, Seq, TaskStatus, Timestamp};
-use steadfast_store::{PlanField, TaskField, Write, Wrote};
+use steadfast_store::{Write, Wrote};
+use writes::{index, of_plan, of_task};
 
 /// How many plans and tasks are remembered, unless more are open. Beyond that those that have ended are forgotten, and read again when all is looked at anew.
 pub(crate) const REMEMBERED_MAX: usize = 200_000;
@@ -34,6 +38,8 @@ pub(crate) struct Mirror {
     room: usize,
     /// What was sent and not answered may still arrive, after what is sent later: what has ended is remembered until it was looked at once more.
     pub(crate) lingers: bool,
+    /// Several write under one name, each what is its own at the time: a write says of which state it is, and who is refused as older has it no more.
+    among_many: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,9 +67,17 @@ struct Place<T> {
     unindexed: bool,
     /// Since when it differs from what others know.
     since: Timestamp,
+    /// It is not this instance's any more: once others know the last of it that is known here, it is forgotten.
+    leaves: bool,
 }
 
 impl<T> Place<T> {
+    /// It is not there. True if it was told of before.
+    fn is_missing(&mut self) -> bool {
+        self.missing = true;
+        self.told.take().is_some()
+    }
+
     /// It counts as not told, if that is due. True if it was.
     fn ask_again(&mut self, now: Timestamp, is_due: impl Fn(Timestamp) -> bool) -> bool {
         let is_due = is_due(self.told_at);
@@ -145,8 +159,9 @@ impl Mirror {
 
     /// A plan that has ended is forgotten once others know, and nobody can take up a task of it that is known here.
     fn let_go(&mut self, plan: &PlanId) {
-        let has_ended = |place: &Place<PlanImage>| place.is.status.is_final() && place.told.as_ref() == Some(&place.is);
-        if !self.lingers && !self.members.contains_key(plan) && self.plans.get(plan).is_some_and(has_ended) {
+        let Some(place) = self.plans.get(plan).filter(|place| place.told.as_ref() == Some(&place.is)) else { return };
+        let has_ended = place.is.status.is_final() && !self.lingers && !self.members.contains_key(plan);
+        if has_ended || place.leaves {
             self.plans.remove(plan);
         }
     }
@@ -257,10 +272,10 @@ impl Mirror {
             }
             bytes += self.size_of(name);
             match name {
-                Name::Plan(plan) => writes.extend(self.plans.get(plan).map(|place| of_plan(me, place))),
+                Name::Plan(plan) => writes.extend(self.plans.get(plan).map(|place| of_plan(me, place, self.among_many))),
                 Name::Task(task) => {
                     let Some(place) = self.tasks.get(task) else { continue };
-                    writes.extend(of_task(me, place));
+                    writes.extend(of_task(me, place, self.among_many));
                     if place.told.is_none() || place.unindexed {
                         let before = last.entry(&place.is.tenant).or_insert(place);
                         *before = if before.is.created_at <= place.is.created_at { place } else { *before };
@@ -285,6 +300,10 @@ impl Mirror {
 
     /// What became of one of them.
     pub(crate) fn wrote(&mut self, about: About, wrote: &Wrote, now: Timestamp) -> Then {
+        let wrote = match (&about, wrote) {
+            (About::Checkpoint(..), Wrote::NotYours { .. }) if self.among_many => &Wrote::Done, // who has the task now has told of a later one
+            _ => wrote,
+        };
         match (about, wrote) {
             (about, Wrote::Foreign { key }) => {
                 match about {
@@ -314,12 +333,12 @@ impl Mirror {
                 Then::NotYours(task, owner.clone(), *fence)
             }
             (About::Plan(plan, _), Wrote::Missing) => {
-                self.plans.entry(plan).and_modify(|place| (place.missing, place.told) = (true, None));
-                Then::Lost
+                let was_there = self.plans.get_mut(&plan).is_some_and(Place::is_missing);
+                if was_there || !self.among_many { Then::Lost } else { Then::Nothing }
             }
             (About::Task(task, _), Wrote::Missing) => {
-                self.tasks.entry(task).and_modify(|place| (place.missing, place.told) = (true, None));
-                Then::Lost
+                let was_there = self.tasks.get_mut(&task).is_some_and(Place::is_missing);
+                if was_there || !self.among_many { Then::Lost } else { Then::Nothing }
             }
             (About::Plan(plan, sent), _) => {
                 let Some(place) = self.plans.get_mut(&plan) else { return Then::Nothing };
@@ -358,7 +377,7 @@ impl Mirror {
         if let Some(place) = self.tasks.get(task)
             && place.told.as_ref() == Some(&place.is)
         {
-            let is_over = is_over(place.is.status) && !self.lingers && !place.unindexed;
+            let is_over = (is_over(place.is.status) && !self.lingers && !place.unindexed) || place.leaves;
             self.dirty.remove(&Name::Task(task.clone()));
             if is_over {
                 self.forget(task);
@@ -381,88 +400,22 @@ fn put<K: Ord, T: PartialEq>(places: &mut BTreeMap<K, Place<T>>, name: K, is: T,
         None => {
             places.insert(
                 name,
-                Place { seq, is, told: None, fresh, missing: false, blocked: false, unindexed: false, told_at: now, since: now },
+                Place {
+                    seq,
+                    is,
+                    told: None,
+                    fresh,
+                    missing: false,
+                    blocked: false,
+                    unindexed: false,
+                    told_at: now,
+                    since: now,
+                    leaves: false,
+                },
             );
             true
         }
     }
-}
-
-fn of_plan(me: &InstanceId, place: &Place<PlanImage>) -> (About, Write) {
-    let Place { is, told, fresh, missing, .. } = place;
-    let whole = *missing || (*fresh && told.is_none());
-    let mut fields = Vec::new();
-    let mut add = |changed: bool, field: PlanField, value: &dyn Fn() -> String| {
-        if whole || changed {
-            fields.push((field, value()));
-        }
-    };
-    let before = told.as_ref();
-    add(false, PlanField::PlanId, &|| is.plan.to_string());
-    add(before.is_none_or(|told| told.status != is.status), PlanField::Status, &|| is.status.as_str().into());
-    add(false, PlanField::TaskIds, &|| serde_json::to_string(&is.tasks).unwrap_or_default());
-    add(false, PlanField::MaxConcurrency, &|| is.max_concurrency.to_string());
-    add(false, PlanField::CreatedAt, &|| is.created_at.to_string());
-    if let Some(started_at) = is.started_at {
-        add(before.is_none_or(|told| told.started_at != is.started_at), PlanField::StartedAt, &|| started_at.to_string());
-    }
-    add(false, PlanField::Definition, &|| is.definition.clone());
-    add(false, PlanField::DefinitionHash, &|| is.hash.clone());
-    add(false, PlanField::Vars, &|| String::from_utf8_lossy(&is.vars.bytes).into_owned());
-    let write = Write::Plan { plan: is.plan.clone(), owner: me.clone(), fields, whole };
-    (About::Plan(is.plan.clone(), Box::new(is.clone())), write)
-}
-
-fn of_task(me: &InstanceId, place: &Place<TaskImage>) -> Vec<(About, Write)> {
-    let Place { is, told, fresh, missing, .. } = place;
-    let (before, whole) = (told.as_ref(), *missing || (*fresh && told.is_none()));
-    let name = || (is.task.clone(), Box::new(is.clone()));
-    let mut writes = Vec::new();
-    let checkpoint = |image: &TaskImage| image.checkpoint.as_ref().map(|checkpoint| (checkpoint.fence, checkpoint.version));
-    let (task, of) = name();
-    match &is.checkpoint {
-        Some(now) if before.is_none_or(|told| checkpoint(told) != checkpoint(is)) => {
-            writes.push((About::Checkpoint(task, of), Write::Checkpoint { task: is.task.clone(), checkpoint: Box::new(now.clone()) }));
-        }
-        // What is there of a task that began anew meanwhile would lead another instance to leave stages out.
-        None if before.map_or(*missing || !*fresh, |told| told.checkpoint.is_some()) => {
-            writes.push((About::Checkpoint(task, of), Write::DropCheckpoint { task: is.task.clone(), fence: is.fence }));
-        }
-        _ => {}
-    }
-    let mut fields = Vec::new();
-    let mut add = |changed: bool, field: TaskField, value: &dyn Fn() -> String| {
-        if whole || changed {
-            fields.push((field, value()));
-        }
-    };
-    add(false, TaskField::TaskId, &|| is.task.to_string());
-    add(false, TaskField::TenantId, &|| is.tenant.to_string());
-    add(false, TaskField::PlanId, &|| is.plan.to_string());
-    add(before.is_none_or(|told| told.status != is.status), TaskField::Status, &|| is.status.as_str().into());
-    let pause_requested = before.is_none_or(|told| told.pause_requested != is.pause_requested);
-    add(pause_requested, TaskField::PauseRequested, &|| is.pause_requested.to_string());
-    add(false, TaskField::CreatedAt, &|| is.created_at.to_string());
-    if let Some(started_at) = is.started_at {
-        add(before.is_none_or(|told| told.started_at != is.started_at), TaskField::StartedAt, &|| started_at.to_string());
-    }
-    add(false, TaskField::Definition, &|| is.definition.clone());
-    add(false, TaskField::DefinitionHash, &|| is.hash.clone());
-    if fields.is_empty() && before.is_some_and(|told| told.fence == is.fence) {
-        return writes; // the checkpoint is all that has changed
-    }
-    let (task, of) = name();
-    let write = Write::Task { task: is.task.clone(), owner: me.clone(), fence: is.fence, fields, whole };
-    writes.insert(0, (About::Task(task, of), write));
-    writes
-}
-
-/// Of all tasks of a tenant that are told anew, the one that was made last is what it had last; others may have told of a later one.
-fn index(place: &Place<TaskImage>) -> (About, Write) {
-    let Place { is, fresh, missing, .. } = place;
-    let has_the_lock = is.started_at.is_some() && !is.status.is_final(); // nobody else has come later
-    let unless_there = (*missing || !*fresh) && !has_the_lock;
-    (About::Index(is.task.clone()), Write::Index { tenant: is.tenant.clone(), task: is.task.clone(), unless_there })
 }
 
 #[cfg(test)]

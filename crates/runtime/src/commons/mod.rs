@@ -6,26 +6,35 @@
 //!   a stage waits at the gate until its checkpoint is shared; the worker opens it
 //! ```
 //!
+//! Where instances share one store, that says who has what, and the commons are a mirror only: `scribe.rs` writes it, `copies.rs` has the locks in it.
+//!
 //! `image.rs` is what others may know, `mirror.rs` what they were told of plans and tasks, `locks.rs` what is claimed, renewed and given back, `alone.rs` whether there is
 //! anybody else, `gate.rs` what a stage waits for. `worker.rs` is the only one who writes; `walk.rs` finds what was left by an earlier life of this instance.
 
 mod alone;
+mod copies;
 mod gate;
 mod image;
 mod locks;
 mod mirror;
+mod scribe;
 mod walk;
 mod worker;
 
 pub use alone::Fallback;
 pub(crate) use gate::Gate;
 pub(crate) use image::{Image, definition_hash};
-pub(crate) use worker::{BLIP, Ports, Worker};
+pub(crate) use worker::{BLIP, Ports};
 
+use crate::clock::Clock;
+use crate::engine::WeakEngine;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{Entity, EntityId, Entry, Event, InstanceId, RunId, TaskEvent, TaskStatus, TenantId, Timestamp};
-use steadfast_store::{Commons, CommonsError, LockHolder, SharedLock, SharedTask};
+use steadfast_store::{Commons, CommonsError, LockHolder, ShardId, SharedLock, SharedTask};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// How an instance shares tenants with others.
@@ -45,6 +54,9 @@ pub struct Sharing {
     pub lease: Duration,
     /// How long a stage waits for its checkpoint to be shared before it has failed.
     pub patience: Duration,
+    /// The instances have one store, and that says who has what: the commons are written for people to see, and nothing waits for them. All instances of a store have the same name
+    /// there then, and the three settings before this one mean nothing.
+    pub mirror_only: bool,
 }
 
 impl Sharing {
@@ -58,6 +70,7 @@ impl Sharing {
             fallback: Fallback::Auto,
             lease: steadfast_kernel::plan::Settings::LEASE,
             patience: Duration::from_secs(10),
+            mirror_only: false,
         }
     }
 }
@@ -67,6 +80,8 @@ impl Sharing {
 pub struct SharingHealth {
     /// Who this is.
     pub instance: InstanceId,
+    /// What is shared is a mirror only: nothing waits for it, whatever its state.
+    pub mirror_only: bool,
     /// How it is.
     pub state: SharingState,
     /// Another instance, and when it was last seen.
@@ -80,15 +95,24 @@ pub struct SharingHealth {
 }
 
 impl SharingHealth {
-    pub(crate) fn starting(instance: InstanceId) -> Self {
-        SharingHealth { instance, state: SharingState::Starting, seen: None, pending: 0, behind_since: None, foreign: Vec::new() }
+    pub(crate) fn starting(sharing: &Sharing) -> Self {
+        let (instance, mirror_only) = (sharing.instance.clone(), sharing.mirror_only);
+        SharingHealth {
+            instance,
+            mirror_only,
+            state: SharingState::Starting,
+            seen: None,
+            pending: 0,
+            behind_since: None,
+            foreign: Vec::new(),
+        }
     }
 }
 
 /// Whether the commons can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SharingState {
-    /// They were not reached since the start.
+    /// They were not reached since the start, or it is not known yet what they know.
     Starting,
     /// They can.
     Up,
@@ -158,13 +182,32 @@ pub(crate) enum Note {
     Look,
     /// The engine ends in good order.
     Leaving,
+    /// A shard is here from now on, with that term.
+    Opened(ShardId, u64),
+    /// It is not any more; it may be here again with another one.
+    Closed(ShardId, u64),
+    /// What is open in these could not be compared with what the commons know.
+    Unwalked(BTreeSet<ShardId>),
+}
+
+/// Speaks with the commons until the shards have ended. `life` is different each time the engine is started.
+pub(crate) fn speak(
+    sharing: Sharing,
+    clock: Arc<dyn Clock>,
+    engine: WeakEngine,
+    (life, shards): (String, u32),
+    ports: Ports,
+) -> BoxFuture<'static, ()> {
+    match sharing.mirror_only {
+        true => scribe::Scribe::new(sharing, clock, engine, shards, ports).run().boxed(),
+        false => worker::Worker::new(sharing, clock, engine, life, ports).run().boxed(),
+    }
 }
 
 /// The shard's and the engine's way to the worker.
 #[derive(Clone)]
 pub(crate) struct Common {
     pub(crate) sharing: Sharing,
-    pub(crate) gate: Arc<Gate>,
     pub(crate) health: watch::Receiver<SharingHealth>,
     pub(crate) notes: mpsc::WeakUnboundedSender<Note>,
     /// Tasks of others are taken up one after the other.
@@ -175,19 +218,35 @@ pub(crate) struct Common {
 #[derive(Clone)]
 pub(crate) struct Notes {
     pub(crate) sender: mpsc::UnboundedSender<Note>,
-    pub(crate) gate: Arc<Gate>,
+    /// Where stages wait; nothing if the commons are a mirror only.
+    pub(crate) gate: Option<Arc<Gate>>,
 }
 
 impl Notes {
+    /// Whether it is the commons who say who has a lock.
+    pub(crate) fn ask_for_locks(&self) -> bool {
+        self.gate.is_some()
+    }
+
+    /// A shard was opened: what is open in it is told from now on by this instance.
+    pub(crate) fn opened(&self, shard: ShardId, term: u64) {
+        let _it_has_stopped = self.sender.send(Note::Opened(shard, term));
+    }
+
+    /// A shard has ended here.
+    pub(crate) fn closed(&self, shard: ShardId, term: u64) {
+        let _it_has_stopped = self.sender.send(Note::Closed(shard, term));
+    }
+
     /// Entries of an entity are durable: before anything follows from them, a stage knows what it has to wait for.
     pub(crate) fn require(&self, id: &EntityId, entries: &[Entry]) {
-        let EntityId::Run(run) = id else { return };
+        let (EntityId::Run(run), Some(gate)) = (id, &self.gate) else { return };
         let saved = entries.iter().rev().find(|entry| match &entry.event {
             Event::Task(event) => matches!(**event, TaskEvent::CheckpointSaved { .. }),
             _ => false,
         });
         if let Some(saved) = saved {
-            self.gate.require(run, saved.seq);
+            gate.require(run, saved.seq);
         }
     }
 

@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub(crate) const BLIP: Duration = Duration::from_secs(1);
 
 /// How soon the commons are tried again: first, and at the latest.
-const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+pub(super) const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 /// How long it takes others at the most to find out that the commons are back: the longest pause between two tries, and between two connections.
 const COME_BACK: Duration = Duration::from_secs(7);
@@ -233,6 +233,7 @@ impl Worker {
             Note::Settled(reply) => self.waiting.push(reply),
             Note::Look => self.beat_at = self.beat_at.min(now),
             Note::Leaving => self.leaving = true,
+            Note::Opened(..) | Note::Closed(..) | Note::Unwalked(_) => {} // its shards are its own for as long as it lives
         }
     }
 

@@ -63,7 +63,7 @@ impl Engine {
     }
 
     async fn take_up(&self, tenant: &TenantId, wanted: Option<Wanted>, origin: Origin) -> Result<RunId, Error> {
-        let Some(common) = &self.parts.common else { return Err(Error::TaskNotFound { tenant: tenant.clone() }) };
+        let Some(common) = self.in_common() else { return Err(Error::TaskNotFound { tenant: tenant.clone() }) };
         let _one_after_the_other = common.adopting.lock().await;
         match self.find_task(tenant).await? {
             Found::Elsewhere(there) if !there.owner_lives => self.adopt(common, *there, wanted, origin).await,
@@ -199,7 +199,7 @@ impl Engine {
             Found::Elsewhere(there) if there.task.owner.is_none() => return Ok(there.task.task), // it is given up already
             found => found.here()?,
         };
-        let Some(common) = &self.parts.common else {
+        let Some(common) = self.in_common() else {
             return Err(Error::InvalidSetting("there is nobody to hand a task over to: no instance shares tenants with this one".into()));
         };
         let view = self.view(&run).await?;
@@ -232,7 +232,7 @@ impl Engine {
         match self.sharing().map(|health| health.state) {
             Some(SharingState::Away { why, .. }) => Err(Error::SharingAway { why }),
             Some(_) => {
-                let patience = self.parts.common.as_ref().map_or(Duration::ZERO, |common| common.sharing.patience);
+                let patience = self.in_common().map_or(Duration::ZERO, |common| common.sharing.patience);
                 tokio::select! {
                     biased;
                     () = self.shared() => Ok(()),

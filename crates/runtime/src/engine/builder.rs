@@ -6,7 +6,7 @@ use crate::callbacks::{Caller, Courier, Handlers};
 use crate::chance::Chance;
 use crate::clock::{Clock, SystemClock};
 use crate::cluster::{Cluster, KeeperParts, LeaseKeeper, Others};
-use crate::commons::{self, Common, Gate, Notes, Sharing, SharingHealth, Worker};
+use crate::commons::{self, Common, Gate, Notes, Sharing, SharingHealth};
 use crate::config::Config;
 use crate::error::Error;
 use crate::feed::Followers;
@@ -113,10 +113,11 @@ impl Builder {
             settings: self.config.callbacks.clone(),
         };
         let says = engine.parts.chance.id(self.clock.now())?.to_string();
-        let gate = shared.as_ref().map(|(common, _, _)| Arc::clone(&common.gate));
+        let gate = shared.as_ref().and_then(|(_, notes, _)| notes.gate.clone());
         let (notes, worker) = match shared {
             Some((common, notes, ports)) => {
-                let worker = Worker::new(common.sharing, Arc::clone(&self.clock), WeakEngine::of(&engine), says, ports);
+                let (clock, weak, life) = (Arc::clone(&self.clock), WeakEngine::of(&engine), (says, self.store.shards()));
+                let worker = commons::speak(common.sharing, clock, weak, life, ports);
                 (Some(notes), Some(worker))
             }
             None => (None, None),
@@ -155,7 +156,7 @@ impl Builder {
         };
         let worker = tokio::spawn(async move {
             if let Some(worker) = worker {
-                worker.run().await;
+                worker.await;
             }
         });
         let all = tokio::spawn(async move {
@@ -179,8 +180,9 @@ fn per_shard(mut config: Config, shards: u32) -> Config {
 fn shared(sharing: Sharing, clock: &Arc<dyn Clock>) -> (Common, Notes, commons::Ports) {
     let (sender, notes) = mpsc::unbounded_channel();
     let gate = Arc::new(Gate::new(Arc::clone(clock), sharing.patience));
-    let (health, health_out) = watch::channel(SharingHealth::starting(sharing.instance.clone()));
+    let (health, health_out) = watch::channel(SharingHealth::starting(&sharing));
     let own = sender.downgrade();
-    let common = Common { sharing, gate: Arc::clone(&gate), health: health_out, notes: own.clone(), adopting: Arc::default() };
-    (common, Notes { sender, gate: Arc::clone(&gate) }, commons::Ports { notes, own, gate, health })
+    let asked = (!sharing.mirror_only).then(|| Arc::clone(&gate));
+    let common = Common { sharing, health: health_out, notes: own.clone(), adopting: Arc::default() };
+    (common, Notes { sender, gate: asked }, commons::Ports { notes, own, gate, health })
 }

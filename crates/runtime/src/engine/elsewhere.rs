@@ -10,7 +10,7 @@ use std::time::Duration;
 use steadfast_kernel::{
     Command, EntityId, InstanceId, Origin, Plan, PlanId, PlanStatus, Refusal, RunId, TaskStatus, TenantId, Timestamp, WorkflowName,
 };
-use steadfast_store::{CommonsError, LockHolder, RunRow, SharedCheckpoint, SharedLock, SharedPlan, SharedTask, Write};
+use steadfast_store::{CommonsError, LockHolder, RunRow, ShardId, SharedCheckpoint, SharedLock, SharedPlan, SharedTask, Write};
 
 /// How long a look at what is shared is tried again at the most: until it is known whether that is away.
 const INTERRUPTED: Duration = Duration::from_secs(3);
@@ -102,6 +102,16 @@ impl Engine {
         self.parts.common.as_ref().map(|common| common.health.borrow().clone())
     }
 
+    /// Where it is asked what other instances have; nothing if they have what this one has, or there are none.
+    pub(super) fn in_common(&self) -> Option<&Common> {
+        self.parts.common.as_ref().filter(|common| !common.sharing.mirror_only)
+    }
+
+    /// Whether a shard is here and can be asked.
+    pub(crate) fn has_way_to(&self, shard: ShardId) -> bool {
+        self.ways.is_here(shard)
+    }
+
     /// Waits until other instances could know everything that is known here now.
     pub async fn shared(&self) {
         let Some(notes) = self.parts.common.as_ref().and_then(|common| common.notes.upgrade()) else { return };
@@ -118,7 +128,7 @@ impl Engine {
     /// If it has none, or that cannot be found out.
     pub async fn find_task(&self, tenant: &TenantId) -> Result<Found, Error> {
         let here = self.store()?.latest_task(tenant).await.map_err(Error::from_store)?;
-        let Some(common) = &self.parts.common else { return self.latest_task(tenant).await.map(Found::Here) };
+        let Some(common) = self.in_common() else { return self.latest_task(tenant).await.map(Found::Here) };
         let is_open = |row: &RunRow| row.task.as_ref().is_some_and(|task| !task.status.is_final());
         let has_begun = |row: &RunRow| row.task.as_ref().is_some_and(|task| task.started_at.is_some());
         if let Some(row) = here.as_ref().filter(|row| is_open(row)) {
@@ -205,7 +215,7 @@ impl Engine {
             Err(Error::Refused(refusal @ Refusal::PlanNotFound { .. })) => Error::Refused(refusal),
             Err(error) => return Err(error),
         };
-        let Some(common) = &self.parts.common else { return Err(not_here) };
+        let Some(common) = self.in_common() else { return Err(not_here) };
         let commons = &common.sharing.commons;
         let Some(plan) = commons.plan(plan).await? else { return Err(not_here) };
         let tasks = tasks_of(&**commons, &plan.tasks).await?;
@@ -224,7 +234,7 @@ impl Engine {
         tenants: &[TenantId],
         is_own: impl Fn(&LockHolder) -> bool,
     ) -> Result<Vec<SharedLock>, Error> {
-        let Some(common) = &self.parts.common else { return Ok(Vec::new()) };
+        let Some(common) = self.in_common() else { return Ok(Vec::new()) };
         let (me, mut waited) = (&common.sharing.instance, false);
         loop {
             let locks = self.unless_alone(common, || common.sharing.commons.locks(tenants)).await?.unwrap_or_default();
@@ -246,7 +256,7 @@ impl Engine {
 
     /// Who has a tenant's lock, as far as that can be seen now.
     pub(super) async fn seen_elsewhere(&self, tenant: &TenantId) -> Option<String> {
-        let common = self.parts.common.as_ref()?;
+        let common = self.in_common()?;
         let lock = common.sharing.commons.locks(std::slice::from_ref(tenant)).await.ok()?.pop()?;
         (lock.holder.instance != common.sharing.instance).then(|| lock.holder.to_string())
     }
@@ -292,7 +302,7 @@ impl Engine {
 
     /// Refuses a plan whose id another instance's plan has.
     pub(super) async fn is_free(&self, plan: &PlanId) -> Result<(), Error> {
-        let Some(common) = &self.parts.common else { return Ok(()) };
+        let Some(common) = self.in_common() else { return Ok(()) };
         let there = self.unless_alone(common, || common.sharing.commons.plan(plan)).await?.flatten();
         match there.filter(|there| there.owner != common.sharing.instance) {
             Some(other) => Err(Error::Elsewhere { what: format!("plan {plan}"), instance: Some(other.owner) }),
@@ -302,7 +312,7 @@ impl Engine {
 
     /// Refuses what is wanted of a plan that another instance has.
     pub(super) async fn not_here(&self, plan: &PlanId, refusal: Error) -> Error {
-        let Some(common) = &self.parts.common else { return refusal };
+        let Some(common) = self.in_common() else { return refusal };
         match common.sharing.commons.plan(plan).await {
             Ok(Some(there)) => Error::Elsewhere { what: format!("plan {plan}"), instance: Some(there.owner) },
             _ => refusal,
@@ -312,7 +322,7 @@ impl Engine {
     /// Takes a lock away from a task of an instance that is gone.
     pub(super) async fn break_elsewhere(&self, tenant: &TenantId, origin: Origin) -> Result<(), Error> {
         let missing = || Error::Refused(Refusal::LockNotFound { tenant: tenant.clone() });
-        let common = self.parts.common.as_ref().ok_or_else(missing)?;
+        let common = self.in_common().ok_or_else(missing)?;
         let commons = Arc::clone(&common.sharing.commons);
         let lock = commons.locks(std::slice::from_ref(tenant)).await?.pop().ok_or_else(missing)?;
         let instance = &lock.holder.instance;

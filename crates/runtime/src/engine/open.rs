@@ -129,11 +129,13 @@ impl Opener {
         let keeper = tokio::spawn(keeper.run());
         let commit = measured(Arc::clone(&self.store), Arc::clone(&self.clock));
         let committer = tokio::spawn(Committer { commit, batches: batches_in, outcomes }.run());
+        let notes = self.notes.clone().inspect(|notes| notes.opened(id, term));
         let shard = tokio::spawn(shard.run());
         let (retention, clock, store) = (self.config.retention, Arc::clone(&self.clock), Arc::clone(&self.store));
         let sweeper = tokio::spawn(Sweeper { retention, clock, store, shard: id, ways: Weak::clone(&self.ways) }.run());
         let over = tokio::spawn(async move {
             let _ended = (shard.await, committer.await, keeper.await);
+            notes.inspect(|notes| notes.closed(id, term));
             sweeper.abort();
             let _ended = sweeper.await; // it has let go of the store
         });

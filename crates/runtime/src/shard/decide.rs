@@ -3,6 +3,7 @@
 use super::keys::{retired, shortened};
 use super::view::row;
 use super::{Ask, Follow, From, Health, Memory, Pending, Shard, Then};
+use crate::commons::Notes;
 use crate::error::Error;
 use crate::timers::{Fired, Order, Role};
 use std::sync::Arc;
@@ -61,7 +62,7 @@ impl Shard {
         if let EntityId::Key(key) = id {
             self.complete_for(key, &mut command);
         }
-        let shares = self.notes.is_some();
+        let shares = self.notes.as_ref().is_some_and(Notes::ask_for_locks);
         let seat = self.seat(id);
         match &mut command {
             Command::CancelRun(cancel) => cancel.blocked = seat.blocked.is_some(),

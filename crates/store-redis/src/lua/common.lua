@@ -7,6 +7,14 @@ local function less(a, b)
   if #a ~= #b then return #a < #b end
   return a < b
 end
+-- Whether MADE:SEQUENCE is of an earlier state than another; nothing is known of what is none.
+local function older(a, b)
+  local made, seq = string.match(a, '^(%d+):(%d+)$')
+  local made_there, seq_there = string.match(b or '', '^(%d+):(%d+)$')
+  if not made or not made_there then return false end
+  if made ~= made_there then return less(made, made_there) end
+  return less(seq, seq_there)
+end
 local function kind()
   return redis.call('TYPE', KEYS[1]).ok
 end

@@ -162,7 +162,13 @@ async fn a_task_that_another_has_changed_by_hand_goes_on() {
     let redis = open(&server);
     send(&redis, whole_task("a", 7)).await;
     server.cli(&["HSET", &format!("executor:task:{}", task()), "fence", "007"]);
-    let write =
-        Write::Task { task: task(), owner: instance("a"), fence: 7, fields: vec![(TaskField::Status, "RUNNING".into())], whole: false };
+    let write = Write::Task {
+        task: task(),
+        owner: instance("a"),
+        fence: 7,
+        fields: vec![(TaskField::Status, "RUNNING".into())],
+        whole: false,
+        as_of: None,
+    };
     assert_eq!(send(&redis, write).await, Wrote::Done, "007 is 7");
 }

@@ -69,7 +69,7 @@ pub(crate) fn plan_fields() -> Vec<(PlanField, String)> {
 }
 
 pub(crate) fn whole_plan(owner: &str) -> Write {
-    Write::Plan { plan: plan(), owner: instance(owner), fields: plan_fields(), whole: true }
+    Write::Plan { plan: plan(), owner: instance(owner), fields: plan_fields(), whole: true, as_of: None }
 }
 
 pub(crate) fn task_fields(task: &RunId) -> Vec<(TaskField, String)> {
@@ -86,11 +86,11 @@ pub(crate) fn task_fields(task: &RunId) -> Vec<(TaskField, String)> {
 }
 
 pub(crate) fn whole_task(owner: &str, fence: u64) -> Write {
-    Write::Task { task: task(), owner: instance(owner), fence, fields: task_fields(&task()), whole: true }
+    Write::Task { task: task(), owner: instance(owner), fence, fields: task_fields(&task()), whole: true, as_of: None }
 }
 
 pub(crate) fn status(owner: &str, fence: u64, status: &str) -> Write {
-    Write::Task { task: task(), owner: instance(owner), fence, fields: vec![(TaskField::Status, status.into())], whole: false }
+    Write::Task { task: task(), owner: instance(owner), fence, fields: vec![(TaskField::Status, status.into())], whole: false, as_of: None }
 }
 
 pub(crate) fn checkpoint(fence: u64, version: u64) -> SharedCheckpoint {

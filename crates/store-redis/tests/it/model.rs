@@ -79,7 +79,7 @@ fn write(by: &str, op: Op) -> Write {
             let mut fields = if whole { task_fields(&task) } else { Vec::new() };
             fields.retain(|(field, _)| *field != TaskField::Status);
             fields.push((TaskField::Status, status.into()));
-            Write::Task { task, owner: instance(by), fence, fields, whole }
+            Write::Task { task, owner: instance(by), fence, fields, whole, as_of: None }
         }
         Op::Adopt { from, fence, to, new } => Write::Adopt { task, from: (from.map(instance), fence), to: to.map(instance), fence: new },
         Op::Index { other, unless_there } => Write::Index { tenant, task: index_of(other), unless_there },

@@ -2,12 +2,12 @@
 
 use crate::help::*;
 use steadfast_kernel::{Payload, PlanStatus};
-use steadfast_store::{Commons, PlanField, SharedPlan, Write, Wrote};
+use steadfast_store::{AsOf, Commons, PlanField, SharedPlan, Write, Wrote};
 use steadfast_test_servers::{RedisServer, Reply};
 
 fn some(owner: &str, fields: &[(PlanField, &str)]) -> Write {
     let fields = fields.iter().map(|(field, value)| (*field, (*value).to_owned())).collect();
-    Write::Plan { plan: plan(), owner: instance(owner), fields, whole: false }
+    Write::Plan { plan: plan(), owner: instance(owner), fields, whole: false, as_of: None }
 }
 
 fn stored() -> SharedPlan {
@@ -140,4 +140,28 @@ async fn instances_are_found_piece_by_piece_among_many_other_keys() {
     }
     assert_eq!(found.into_iter().collect::<Vec<_>>(), names);
     assert!((3..50).contains(&pieces), "{pieces}");
+}
+
+#[tokio::test]
+async fn what_is_older_than_what_is_there_is_refused_where_several_write_under_one_name() {
+    let server = RedisServer::start();
+    let redis = open(&server);
+    let told = |made: i64, seq: u64, status: &str| {
+        let fields = vec![(PlanField::Status, status.to_owned())];
+        Write::Plan { plan: plan(), owner: instance("a"), fields, whole: false, as_of: Some(AsOf { made: at(made), seq }) }
+    };
+    let refused = Wrote::NotYours { owner: Some(instance("a")), fence: 0 };
+    assert_eq!(send(&redis, told(1, 9, "RUNNING")).await, Wrote::Missing);
+    send(&redis, whole_plan("a")).await;
+    for (made, seq, status, outcome) in [
+        (1, 9, "RUNNING", Wrote::Done),
+        (1, 9, "RUNNING", Wrote::Done),
+        (1, 8, "CREATED", refused.clone()),
+        (1, 10, "COMPLETED", Wrote::Done),
+        (2, 1, "CREATED", Wrote::Done), // another plan of that id, which is made later
+        (1, 11, "FAILED", refused),
+    ] {
+        assert_eq!(send(&redis, told(made, seq, status)).await, outcome, "{made}:{seq}");
+    }
+    assert_eq!(server.cli(&["HGET", &format!("executor:plan:{}", plan()), "status"]), Reply::Text("CREATED".into()));
 }

@@ -10,7 +10,7 @@ use steadfast_test_servers::{Proxy, RedisServer, wait_until};
 fn tasks_of_a_plan(count: usize) -> Vec<Write> {
     let tasks = (0..count).map(|number| {
         let task = task_of(&format!("t{number}"));
-        Write::Task { owner: instance("a"), fence: 0, fields: task_fields(&task), whole: true, task }
+        Write::Task { owner: instance("a"), fence: 0, fields: task_fields(&task), whole: true, as_of: None, task }
     });
     std::iter::once(whole_plan("a")).chain(tasks).collect()
 }
@@ -149,7 +149,8 @@ async fn more_writes_than_fit_into_one_round_trip_are_all_carried_out_in_order()
     assert!(wrote.iter().enumerate().all(|(index, wrote)| *wrote == Wrote::Fence(index as u64 + 1)));
     assert_eq!(wrote.len(), 20_005);
     let task = |number: usize| task_of(&format!("t{number}"));
-    let write = Write::Task { task: task(20_004), owner: instance("a"), fence: 0, fields: task_fields(&task(20_004)), whole: true };
+    let write =
+        Write::Task { task: task(20_004), owner: instance("a"), fence: 0, fields: task_fields(&task(20_004)), whole: true, as_of: None };
     send(&redis, write).await;
     let found = redis.tasks(&(0..20_005).map(task).collect::<Vec<_>>()).await.unwrap();
     assert_eq!(found.iter().map(|found| &found.task).collect::<Vec<_>>(), [&task(20_004)]);
@@ -163,6 +164,6 @@ async fn a_large_text_in_a_field_is_kept() {
     send(&redis, whole_task("a", 0)).await;
     let text = "d".repeat(1 << 20);
     let fields = vec![(TaskField::Definition, text.clone())];
-    send(&redis, Write::Task { task: task(), owner: instance("a"), fence: 0, fields, whole: false }).await;
+    send(&redis, Write::Task { task: task(), owner: instance("a"), fence: 0, fields, whole: false, as_of: None }).await;
     assert_eq!(redis.tasks(&[task()]).await.unwrap()[0].definition, text);
 }

@@ -2,7 +2,7 @@
 
 use crate::help::*;
 use steadfast_kernel::TaskStatus;
-use steadfast_store::{Commons, SharedTask, TaskField, Write, Wrote};
+use steadfast_store::{AsOf, Commons, SharedTask, TaskField, Write, Wrote};
 use steadfast_store_redis::Redis;
 use steadfast_test_servers::RedisServer;
 
@@ -55,7 +55,7 @@ async fn an_update_of_a_task_touches_its_own_fields_only() {
         (TaskField::PauseRequested, "true".into()),
         (TaskField::StartedAt, at(130).to_string()),
     ];
-    let update = Write::Task { task: task(), owner: instance("a"), fence: 3, fields, whole: false };
+    let update = Write::Task { task: task(), owner: instance("a"), fence: 3, fields, whole: false, as_of: None };
     assert_eq!(send(&redis, update).await, Wrote::Done);
     let expected = SharedTask {
         status: TaskStatus::Running,
@@ -142,11 +142,35 @@ async fn those_tasks_that_are_there_come_in_order() {
     let redis = open(&server);
     for name in ["x", "y"] {
         let task = task_of(name);
-        let write = Write::Task { owner: instance("a"), fence: 0, fields: task_fields(&task), whole: true, task };
+        let write = Write::Task { owner: instance("a"), fence: 0, fields: task_fields(&task), whole: true, as_of: None, task };
         send(&redis, write).await;
     }
     let found = redis.tasks(&["y", "none", "x", "y"].map(task_of)).await.unwrap();
     let names: Vec<_> = found.into_iter().map(|found| found.task).collect();
     assert_eq!(names, ["y", "x", "y"].map(task_of));
     assert_eq!(redis.tasks(&[]).await.unwrap(), []);
+}
+
+/// Its fence says nothing of two states within one holding, nor of a task that was removed and made again.
+#[tokio::test]
+async fn a_late_write_of_a_former_writer_of_the_same_name_is_refused() {
+    let server = RedisServer::start();
+    let redis = open(&server);
+    let told = |owner: &str, fence, made: i64, seq| {
+        let fields = vec![(TaskField::PauseRequested, "true".to_owned())];
+        Write::Task { task: task(), owner: instance(owner), fence, fields, whole: false, as_of: Some(AsOf { made: at(made), seq }) }
+    };
+    send(&redis, whole_task("a", 3)).await;
+    let refused = |fence| Wrote::NotYours { owner: Some(instance("a")), fence };
+    for (owner, fence, made, seq, outcome) in [
+        ("a", 2, 1, 9, refused(3)), // what is there says nothing of its state: the fence counts
+        ("a", 3, 1, 10, Wrote::Done),
+        ("a", 3, 1, 9, refused(3)),
+        ("a", 3, 1, 100, Wrote::Done),
+        ("b", 4, 1, 101, refused(3)),
+        ("a", 0, 2, 1, Wrote::Done),
+        ("a", 3, 1, 102, refused(0)),
+    ] {
+        assert_eq!(send(&redis, told(owner, fence, made, seq)).await, outcome, "{owner} {made}:{seq}");
+    }
 }

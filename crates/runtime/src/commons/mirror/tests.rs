@@ -340,3 +340,85 @@ fn however_much_is_open_is_remembered_and_not_looked_at_again_and_again() {
     assert_eq!((mirror.tasks.len(), mirror.overflowed), (REMEMBERED_MAX + 1, false));
     assert!(mirror.room > REMEMBERED_MAX);
 }
+
+/// Of which state a write says that it is.
+fn as_of(mirror: &Mirror) -> Vec<String> {
+    let writes = mirror.writes(&me()).into_iter();
+    let texts = writes.filter_map(|(_, write)| match write {
+        Write::Plan { as_of, .. } | Write::Task { as_of, .. } => Some(as_of.map_or_else(String::new, |as_of| as_of.to_string())),
+        _ => None,
+    });
+    texts.collect()
+}
+
+/// The same plan and a task of it, where others write under this name, too.
+fn known_among_many() -> Mirror {
+    let mut mirror = Mirror::among_many();
+    mirror.plan(plan(4, PlanStatus::Running), true, at(1));
+    mirror.task(task(0, 7, TaskStatus::Running), true, at(1));
+    assert_eq!(as_of(&mirror), ["1000000:4", "1000000:7"]);
+    send(&mut mirror);
+    mirror
+}
+
+#[test]
+fn who_is_alone_says_nothing_of_states() {
+    let mut mirror = Mirror::default();
+    mirror.plan(plan(1, PlanStatus::Ready), true, at(1));
+    assert_eq!(as_of(&mirror), [""]);
+}
+
+#[test]
+fn what_another_has_gone_on_with_is_forgotten() {
+    let mut mirror = known_among_many();
+    mirror.task(TaskImage { checkpoint: checkpoint(0, 8), ..task(0, 8, TaskStatus::Completed) }, false, at(2));
+    mirror.plan(plan(5, PlanStatus::Completed), false, at(2));
+    let later = |line: &str| {
+        if line.starts_with("checkpoint") {
+            Wrote::NotYours { owner: None, fence: 2 }
+        } else {
+            Wrote::NotYours { owner: Some(me()), fence: 2 }
+        }
+    };
+    let (_, thens) = send_with(&mut mirror, later);
+    let expected = [
+        Then::PlanNotYours(plan(1, PlanStatus::Ready).plan, Some(me())),
+        Then::NotYours(task_id("night", 0), Some(me()), 2),
+        Then::Reached(task_id("night", 0), 8),
+    ];
+    assert_eq!(thens, expected);
+    assert_eq!((mirror.plans.len(), mirror.tasks.len(), mirror.lag()), (0, 0, (0, None)));
+}
+
+#[test]
+fn what_goes_elsewhere_is_told_once_more_if_it_was_not_and_forgotten() {
+    let mut mirror = known_among_many();
+    mirror.task(task(0, 8, TaskStatus::Failed), false, at(2));
+    mirror.leave(|_| true);
+    assert_eq!((mirror.plans.len(), mirror.tasks.len()), (0, 1));
+    assert_eq!(send(&mut mirror), ["night/t0 1 part"]);
+    assert_eq!((mirror.tasks.len(), mirror.members.len()), (0, 0));
+}
+
+#[test]
+fn what_comes_back_counts_as_untold() {
+    let mut mirror = known_among_many();
+    mirror.enter(|entity| matches!(entity, steadfast_kernel::EntityId::Run(_)), at(3));
+    assert_eq!(send(&mut mirror), ["night/t0 2 part", "no checkpoint night/t0", "index night/t0 unless there"]);
+}
+
+#[test]
+fn that_all_is_lost_is_seen_by_what_was_told() {
+    let mut mirror = known_among_many();
+    assert!(matches!(mirror.probe(&me()), Some(Write::Task { whole: false, .. })));
+    mirror.task(task(0, 8, TaskStatus::Paused), false, at(2));
+    assert!(matches!(mirror.probe(&me()), Some(Write::Plan { whole: false, .. })), "what is told anyway says it by itself");
+    let missing = |line: &str| if line.ends_with("part") { Wrote::Missing } else { Wrote::Done };
+    assert_eq!(send_with(&mut mirror, missing).1, [Then::Lost]);
+    let mut mirror = Mirror::among_many();
+    mirror.task(task(0, 8, TaskStatus::Paused), false, at(2));
+    let thens = send_with(&mut mirror, missing).1;
+    assert!(!thens.contains(&Then::Lost), "nobody has told of it before: {thens:?}");
+    assert_eq!(send(&mut mirror), ["night/t0 8 whole", "no checkpoint night/t0", "index night/t0 unless there"]);
+    assert!(Mirror::among_many().probe(&me()).is_none());
+}

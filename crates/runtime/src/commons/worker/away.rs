@@ -111,6 +111,7 @@ impl Worker {
         let foreign = self.foreign.keys().cloned().collect();
         let health = SharingHealth {
             instance: self.sharing.instance.clone(),
+            mirror_only: false,
             state,
             seen: self.others.seen().cloned(),
             pending,
