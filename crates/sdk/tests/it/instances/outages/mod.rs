@@ -4,6 +4,7 @@ mod alone;
 mod blips;
 mod lost;
 mod measured;
+mod mirror_only;
 mod random;
 mod reconciled;
 mod scene;
