@@ -18,9 +18,9 @@ impl App {
         SystemClock.now()
     }
 
-    /// Who this is, if tenants are shared.
+    /// Who this is, if tenants are shared. Where Redis is a mirror only, nobody else has any.
     pub(crate) fn instance(&self) -> Option<InstanceId> {
-        self.engine.sharing().map(|health| health.instance)
+        self.engine.sharing().filter(|health| !health.mirror_only).map(|health| health.instance)
     }
 
     /// A lock that a task of this instance has.

@@ -64,6 +64,10 @@ fn engine(app: &App) -> Dependency {
 fn redis(health: &SharingHealth) -> Dependency {
     let (status, how) = match &health.state {
         SharingState::Up => (UP, "it can be used".into()),
+        SharingState::Starting if health.mirror_only => ("starting", "it is brought up to date; nothing waits for that".into()),
+        SharingState::Away { since, why, .. } if health.mirror_only => {
+            ("degraded", format!("away since {since}: {why}; only what it mirrors is behind, and nothing waits for that"))
+        }
         SharingState::Starting => ("starting", "it was not reached since the start; no stage and no lock begins before that".into()),
         SharingState::Away { since, why, refuses } => {
             let follows = match refuses {
@@ -73,9 +77,10 @@ fn redis(health: &SharingHealth) -> Dependency {
             ("degraded", format!("away since {since}: {why}; {follows}"))
         }
     };
+    let (who, behind) = if health.mirror_only { ("a mirror only, as ", "it does") } else { ("", "others do") };
     let detail = [
-        Some(format!("instance {}: {how}", health.instance)),
-        (health.pending > 0).then(|| format!("others do not know the latest of {} plans and tasks", health.pending)),
+        Some(format!("{who}instance {}: {how}", health.instance)),
+        (health.pending > 0).then(|| format!("{behind} not know the latest of {} plans and tasks", health.pending)),
         health
             .foreign
             .first()

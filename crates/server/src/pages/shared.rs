@@ -8,6 +8,14 @@ use steadfast_runtime::{SharingHealth, SharingState};
 pub(super) fn banner(health: &SharingHealth) -> Markup {
     match &health.state {
         SharingState::Up => html! {},
+        SharingState::Starting if health.mirror_only => html! {}, // nothing follows from that
+        SharingState::Away { since, why, .. } if health.mirror_only => html! {
+            div.banner role="status" data-key="banner" {
+                strong { "Redis is away." }
+                " It was lost " (words::relative(*since, words::now())) ": " span.message { (why) } ". "
+                "Only what it mirrors is behind, and is brought up to date later: everything goes on."
+            }
+        },
         SharingState::Starting => html! {
             div.banner role="status" data-key="banner" {
                 strong { "Redis was not reached yet." }
@@ -34,13 +42,15 @@ pub(super) fn banner(health: &SharingHealth) -> Markup {
 pub(super) fn foot(health: &SharingHealth) -> Markup {
     let how = match &health.state {
         SharingState::Up => "Redis is up",
+        SharingState::Starting if health.mirror_only => "Redis is brought up to date",
         SharingState::Starting => "Redis was not reached yet",
         SharingState::Away { .. } => "Redis is away",
     };
+    let (what, behind) = if health.mirror_only { ("Mirrored as instance ", "it does") } else { ("Instance ", "others do") };
     html! {
         p.fine.shared data-key="shared" {
-            "Instance " code { (health.instance) } " · " (how)
-            @if health.pending > 0 { " · others do not know the latest of " (words::count(health.pending as u64, "plan or task")) }
+            (what) code { (health.instance) } " · " (how)
+            @if health.pending > 0 { " · " (behind) " not know the latest of " (words::count(health.pending as u64, "plan or task")) }
             @if let Some((other, at)) = &health.seen { " · saw instance " code { (other) } " " (words::relative(*at, words::now())) }
         }
     }
