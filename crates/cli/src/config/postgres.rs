@@ -24,14 +24,8 @@ pub(crate) fn of_postgres(config: &Config) -> Option<Settings> {
 /// What does not fit together, with where it stands.
 pub(super) fn wrong(config: &Config) -> Option<String> {
     let postgres = of_postgres(config)?;
-    let (key, why) = match postgres.check() {
-        Err(SettingsError { field, why }) => (format!("postgres.{field}"), why),
-        Ok(()) if config.text(settings::REDIS_URL).is_some() => {
-            let why = "tenants are shared by PostgreSQL or by Redis, not by both; leave one of postgres.url and redis.url out";
-            ("redis.url".into(), why.into())
-        }
-        Ok(()) => return None,
-    };
+    let SettingsError { field, why } = postgres.check().err()?;
+    let key = format!("postgres.{field}");
     let origin = settings::of_key(&key).map_or(Origin::Default, |setting| config.origin(setting).clone());
     Some(format!("{origin}: {key}: {why}"))
 }

@@ -118,7 +118,7 @@ settings! {
     CLUSTER_ADDRESS = "cluster.address", "STEADFAST_CLUSTER_ADDRESS", None, Kind::Url, "", false,
         "where the other servers on the same database reach this one: http://host:port; the address it listens at if it is not set";
     REDIS_URL = "redis.url", "STEADFAST_REDIS", Some("--redis"), Kind::Redis, "", false,
-        "the Redis through which instances share tenants: redis://…, rediss://… or redis+sentinel://…; nothing is shared if it is not set";
+        "the Redis through which instances share tenants: redis://…, rediss://… or redis+sentinel://…; beside postgres.url a mirror only; nothing is shared if it is not set";
     REDIS_INSTANCE = "redis.instance", "STEADFAST_REDIS_INSTANCE", Some("--instance"), Kind::Instance, "", false,
         "who this instance is for the others; the data folder keeps an id if it is not set";
     REDIS_PASSWORD_FILE = "redis.password_file", "STEADFAST_REDIS_PASSWORD_FILE", None, Kind::Path, "", false,

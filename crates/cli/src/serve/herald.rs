@@ -55,9 +55,16 @@ impl Herald {
         line("instance", format_args!("{id}, reached at {address}"));
     }
 
-    /// It shares tenants with others.
-    pub(super) fn shares(&self, config: &Config, instance: &InstanceId) {
+    /// It shares tenants with others, or mirrors what it has.
+    pub(super) fn shares(&self, config: &Config, instance: &InstanceId, mirror_only: bool) {
         let redis = without_user(config.text(settings::REDIS_URL).unwrap_or_default());
+        if mirror_only && self.json {
+            tracing::info!(redis, %instance, "mirrors plans, tasks and locks");
+            return;
+        }
+        if mirror_only {
+            return line("redis", format_args!("{redis}, a mirror only, as instance {instance}"));
+        }
         if self.json {
             tracing::info!(redis, %instance, "shares tenants with other instances");
             return;

@@ -18,9 +18,17 @@ use steadfast_store_postgres::Postgres;
 /// # Errors
 /// If the name cannot be read or kept.
 pub(super) async fn name(config: &Config, data: &Path, database: Option<&Postgres>) -> Result<String, Error> {
-    if let Some(name) = config.text(settings::MESSAGES_NAME).or_else(|| config.text(settings::REDIS_INSTANCE)) {
-        return Ok(name.to_owned());
+    match config.text(settings::MESSAGES_NAME).or_else(|| config.text(settings::REDIS_INSTANCE)) {
+        Some(name) => Ok(name.to_owned()),
+        None => kept(data, database).await,
     }
+}
+
+/// The name that the database keeps, the same for all of its servers; that of the data folder if there is no database.
+///
+/// # Errors
+/// If it cannot be read or kept.
+pub(super) async fn kept(data: &Path, database: Option<&Postgres>) -> Result<String, Error> {
     let told = |error: steadfast_store::Error| super::with_code(&error, error.code());
     let instance = steadfast_store_embedded::instance(data).map_err(told)?;
     match database {

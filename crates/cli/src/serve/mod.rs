@@ -67,12 +67,16 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     builder.caller = Some(caller);
     builder.redeliver = Some(Arc::new(post.clone()));
     builder.registry = definitions.registry();
-    builder.sharing = sharing::of_sharing(config, &data)?;
+    let mirrored_as = match (&database, config.text(settings::REDIS_URL)) {
+        (Some(database), Some(_)) => Some(messages::kept(&data, Some(database)).await?),
+        _ => None,
+    };
+    builder.sharing = sharing::of_sharing(config, &data, mirrored_as.as_deref())?;
     if let Some(database) = &database {
         builder.cluster = Some(cluster::of_cluster(config, database, socket.addr()).await?);
     }
     let member = builder.cluster.as_ref().map(|cluster| cluster.member.clone());
-    let instance = builder.sharing.as_ref().map(|sharing| sharing.instance.clone());
+    let shared = builder.sharing.as_ref().map(|sharing| (sharing.instance.clone(), sharing.mirror_only));
     let engine = builder.start().await.map_err(|error| with_code(&error, error.code()))?;
     post.connect(&engine, &node);
     definitions.answer(&engine);
@@ -97,8 +101,8 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     if let Some(member) = &member {
         herald.takes_part(member);
     }
-    if let Some(instance) = &instance {
-        herald.shares(config, instance);
+    if let Some((instance, mirror_only)) = &shared {
+        herald.shares(config, instance, *mirror_only);
     }
     if let Some(demo) = &demo {
         demo.begin(&engine, addr).await?;

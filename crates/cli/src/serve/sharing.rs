@@ -1,4 +1,4 @@
-//! How the server shares tenants with other instances.
+//! How the server shares tenants with other instances, or mirrors what is in its database.
 
 use crate::config::{Config, of_redis, settings};
 use crate::error::Error;
@@ -8,10 +8,10 @@ use steadfast_kernel::InstanceId;
 use steadfast_runtime::{Fallback, Sharing};
 use steadfast_store_redis::Redis;
 
-/// What the engine is told; nothing if it shares nothing. Redis need not be there yet.
-pub(super) fn of_sharing(config: &Config, data: &Path) -> Result<Option<Sharing>, Error> {
+/// What the engine is told; nothing if it shares nothing. Redis need not be there yet. Beside a database it is a mirror only, which all servers of that database write under one name.
+pub(super) fn of_sharing(config: &Config, data: &Path, mirrored_as: Option<&str>) -> Result<Option<Sharing>, Error> {
     let Some(redis) = of_redis(config) else { return Ok(None) };
-    let instance = match config.text(settings::REDIS_INSTANCE) {
+    let instance = match mirrored_as.or_else(|| config.text(settings::REDIS_INSTANCE)) {
         Some(name) => InstanceId::new(name).map_err(|error| Error::Usage(format!("redis.instance: {error}")))?,
         None => steadfast_store_embedded::instance(data).map_err(|error| super::with_code(&error, error.code()))?,
     };
@@ -24,6 +24,7 @@ pub(super) fn of_sharing(config: &Config, data: &Path) -> Result<Option<Sharing>
         fallback: config.text(settings::LOCKS_FALLBACK).and_then(Fallback::parse).unwrap_or_default(),
         lease: config.time(settings::LOCKS_LEASE).unwrap_or(usual.lease),
         patience: config.time(settings::REDIS_PATIENCE).unwrap_or(usual.patience),
+        mirror_only: mirrored_as.is_some(),
         ..usual
     }))
 }
@@ -37,7 +38,7 @@ mod tests {
     fn sharing(set: &[&str]) -> Option<Sharing> {
         let dir = tempfile::tempdir().unwrap();
         let set = set.iter().map(|text| (*text).into()).collect();
-        of_sharing(&Config::load(&Given { set, ..Given::default() }).unwrap(), dir.path()).unwrap()
+        of_sharing(&Config::load(&Given { set, ..Given::default() }).unwrap(), dir.path(), None).unwrap()
     }
 
     #[test]
@@ -52,6 +53,14 @@ mod tests {
                 .unwrap();
         let seconds = Duration::from_secs;
         assert_eq!(times(&set), (seconds(3), seconds(5), seconds(4), Fallback::Refuse));
-        assert_eq!(set.instance.as_str().len(), 32, "the folder has an id");
+        assert_eq!((set.instance.as_str().len(), set.mirror_only), (32, false), "the folder has an id");
+    }
+
+    #[test]
+    fn beside_a_database_all_servers_mirror_under_one_name() {
+        let (dir, set) = (tempfile::tempdir().unwrap(), vec!["redis.url=redis://h".into(), "redis.instance=a".into()]);
+        let config = Config::load(&Given { set, ..Given::default() }).unwrap();
+        let sharing = of_sharing(&config, dir.path(), Some("database")).unwrap().unwrap();
+        assert_eq!((sharing.instance.as_str(), sharing.mirror_only), ("database", true));
     }
 }

@@ -1,10 +1,11 @@
 //! A server whose store is a real PostgreSQL: nothing of it is in the data folder.
 
+use crate::planned;
 use crate::served::{Served, define};
 use crate::steadfast::{Called, command, steadfast, until};
 use rustix::process::Signal;
 use std::path::Path;
-use steadfast_test_servers::PostgresServer;
+use steadfast_test_servers::{PostgresServer, RedisServer, Reply};
 
 fn serve(dir: &Path, url: &str, data: &str) -> Served {
     Served::start(dir, &["--listen", "127.0.0.1:0", "--postgres", url, "--data", data])
@@ -85,8 +86,12 @@ fn a_database_that_cannot_be_is_told_without_its_password() {
     let doctor = steadfast(dir.path(), &["doctor", "--postgres", nobody]).ends_with(1);
     quiet(&doctor.prints(&["store", "docs/operate/postgres.md"]));
     quiet(&steadfast(dir.path(), &["config", "--postgres", nobody]).ends_with(0));
-    let both = steadfast(dir.path(), &["serve", "--postgres", nobody, "--redis", "redis://127.0.0.1:1"]);
-    quiet(&both.ends_with(2).says(&["redis.url", "not by both"]));
+    let both = steadfast(dir.path(), &["doctor", "--postgres", nobody, "--redis", "redis://127.0.0.1:1"]).ends_with(1);
+    quiet(
+        &both
+            .prints(&["docs/operate/postgres.md", "redis://127.0.0.1:1", "a mirror only"])
+            .says(&["one check has failed"]),
+    );
     let mut wrong = command(dir.path(), &["serve"]);
     wrong.env("STEADFAST_POSTGRES", "mysql://root:hunter2@h/db");
     quiet(&Called::of(&wrong.output().unwrap()).ends_with(2).says(&["STEADFAST_POSTGRES", "postgresql://"]));
@@ -102,6 +107,61 @@ fn the_doctor_looks_and_changes_nothing() {
     assert_eq!(postgres.psql(&database, schemas).trim(), "0");
     let _served = serve(dir.path(), &url, "data");
     steadfast(dir.path(), &["doctor", "--postgres", &url]).prints(&["schema version", "64 shards"]);
+}
+
+/// Redis shows what is in the database, and nothing depends on it.
+#[test]
+fn a_plan_is_mirrored_in_redis_and_goes_on_without_it() {
+    let (dir, postgres, mut redis) = (tempfile::tempdir().unwrap(), PostgresServer::shared(), RedisServer::start());
+    let database = postgres.database();
+    let url = postgres.url(&database);
+    planned::define(dir.path(), "ten", &planned::ten());
+    let args = ["--listen", "127.0.0.1:0", "--postgres", &url, "--redis", &redis.url(), "--set", "redis.heartbeat_ttl=2s"];
+    let served = Served::start(dir.path(), &[&args[..], &["--set", "redis.patience=10m", "--set", "locks.fallback=refuse"]].concat());
+    let name = postgres
+        .psql(&database, "SELECT value FROM steadfast.settings WHERE name = 'node'")
+        .trim()
+        .to_owned();
+    let is_up = || (readiness(&served)["status"] == "up").then_some(());
+    until("Redis is up to date", is_up);
+    assert!(served.log().contains(&format!("a mirror only, as instance {name}")), "{}", served.log());
+
+    let field = |redis: &RedisServer, key: &str, field: &str| redis.cli(&["HGET", &format!("executor:{key}"), field]);
+    let is = |text: &str| Reply::Text(text.into());
+    served.call(&["plan", "apply", "ten", "--tenant", "acme", "--id", "night", "--start"]).ends_with(0);
+    until("stage 5 is under way", || (planned::log(dir.path(), "acme").len() == 5).then_some(()));
+    until("Redis shows the task", || (field(&redis, "task:night/acme", "status") == is("RUNNING")).then_some(()));
+    until("and the plan", || (field(&redis, "plan:night", "status") == is("RUNNING")).then_some(()));
+    assert_eq!(field(&redis, "task:night/acme", "owner"), is(&name));
+    let lock = || redis.cli(&["GET", "executor:lock:tenant:acme"]);
+    until("and the lock", || (lock() == is(&format!("night:night/acme:{name}:1"))).then_some(()));
+    steadfast(dir.path(), &["doctor", "--postgres", &url, "--redis", &redis.url()]).prints(&["64 shards", &name, "a mirror only"]);
+
+    redis.kill();
+    until("that Redis is away is seen", || (readiness(&served)["status"] == "degraded").then_some(()));
+    let told = readiness(&served);
+    assert!(told["detail"].as_str().unwrap().contains("nothing waits for that"), "{told}");
+    assert!(served.get("/").contains("Only what it mirrors is behind"));
+    planned::touch(dir.path(), "go");
+    served.until_plan("night", "COMPLETED");
+    served.call(&["plan", "apply", "ten", "--tenant", "acme", "--id", "later", "--start"]).ends_with(0);
+    served.until_plan("later", "COMPLETED");
+
+    redis.restart();
+    until("Redis is back", is_up);
+    for plan in ["night", "later"] {
+        until("its end is there", || (field(&redis, &format!("plan:{plan}"), "status") == is("COMPLETED")).then_some(()));
+        assert_eq!(field(&redis, &format!("task:{plan}/acme"), "status"), is("COMPLETED"));
+    }
+    assert_eq!(redis.cli(&["GET", "executor:lock:tenant:acme"]), Reply::Nil);
+    assert_eq!(redis.cli(&["GET", "executor:fence:tenant:acme"]), is("2"));
+}
+
+/// The line of Redis in what `/readyz` says.
+fn readiness(served: &Served) -> serde_json::Value {
+    let ready: serde_json::Value = serde_json::from_str(&served.get("/readyz")).unwrap();
+    let lines = ready["dependencies"].as_array().unwrap();
+    lines.iter().find(|line| line["name"] == "redis").unwrap().clone()
 }
 
 /// What the page for operators has people ask the tables can be asked.

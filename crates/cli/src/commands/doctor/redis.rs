@@ -1,6 +1,6 @@
 //! Redis: can it be reached, does it let us in, and who else is there?
 
-use super::Finding;
+use super::{Finding, Level};
 use crate::config::{self, Config, of_redis, settings};
 use std::path::Path;
 use steadfast_kernel::InstanceId;
@@ -17,7 +17,20 @@ pub(super) async fn check(config: &Config, data: &Path) -> Vec<Finding> {
         Ok(redis) => redis,
         Err(error) => return vec![Finding::fail("redis", format!("redis.{error}"), "mend the setting")],
     };
-    vec![instance(config, data), reached(&redis, &url, &prefix).await]
+    let reached = reached(&redis, &url, &prefix).await;
+    match config.text(settings::POSTGRES_URL) {
+        Some(_) => vec![mirror(reached)], // its name is that of the database
+        None => vec![instance(config, data), reached],
+    }
+}
+
+/// Beside a database, nothing depends on Redis.
+fn mirror(reached: Finding) -> Finding {
+    let found = format!("{}; beside PostgreSQL it is a mirror only", reached.found);
+    match reached.level {
+        Level::Fail => Finding::warn("redis", format!("{found}, and nothing waits for it"), reached.help.unwrap_or_default()),
+        level => Finding { level, found, ..reached },
+    }
 }
 
 /// Who this instance is.
