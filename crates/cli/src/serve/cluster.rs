@@ -4,7 +4,7 @@ use super::{messages, unusable, with_code};
 use crate::config::{Config, settings};
 use crate::error::Error;
 use crate::wires;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast::cluster::{Cluster, Line, Member, answer_if};
@@ -48,10 +48,8 @@ async fn reached_at(store: &Postgres, listens: IpAddr) -> Result<IpAddr, Error> 
         return Ok(listens);
     }
     let seen = store.seen_at().await.map_err(|error| with_code(&error, error.code()))?;
-    Ok(seen.unwrap_or(match listens {
-        IpAddr::V4(_) => IpAddr::from([127, 0, 0, 1]),
-        IpAddr::V6(_) => IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
-    }))
+    let on_this_machine = if listens.is_ipv4() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { IpAddr::V6(Ipv6Addr::LOCALHOST) };
+    Ok(seen.unwrap_or(on_this_machine))
 }
 
 /// What this machine is called.
