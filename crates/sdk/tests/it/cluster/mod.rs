@@ -5,6 +5,7 @@ mod leases;
 mod line;
 mod moves;
 mod one;
+mod random;
 mod workers;
 
 use bytes::Bytes;
