@@ -170,7 +170,10 @@ impl LeaseKeeper {
             tokio::select! {
                 biased;
                 order = self.orders.recv() => match order {
-                    Some(Order::Leave) => self.end(),
+                    Some(Order::Leave) => {
+                        self.end();
+                        next = Instant::now();
+                    }
                     Some(Order::Abort) | None => return,
                 },
                 _ = self.gone.changed() => {
@@ -221,6 +224,9 @@ impl LeaseKeeper {
                 leases.join(&others.member).await?;
                 return Ok(Round { asked_at, beat: None, claimed: Vec::new() });
             };
+            if !claims && !beat.draining {
+                leases.drain(id, true).await?; // the others count it no more: what it gives away is taken while the rest is still under way here
+            }
             let missing = share(shards, &beat).saturating_sub(beat.held.len());
             let claimed = if claims && missing > 0 { leases.claim(id, missing).await? } else { Vec::new() };
             if look || !claimed.is_empty() {

@@ -99,6 +99,21 @@ async fn only_a_lost_lease_interrupts_what_does_not_go_on_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_at_rest_goes_on_elsewhere_while_an_instance_waits_for_the_end_of_a_step() {
+    let world = World::new(8);
+    let a = world.start("a", all).await;
+    a.engine.start("carry", &8).id("slow").await.unwrap();
+    until("it is under way", async || calls("slow", "carry") == 1).await;
+    let b = world.start("b", all).await;
+    let stopping = tokio::spawn(a.stop());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(!stopping.is_finished() && b.has(7).await, "{:?} are at the one that stays", b.shards().await);
+    stopping.await.unwrap();
+    assert_eq!(b.engine.run("slow").unwrap().result::<u32>().await.unwrap(), 1);
+    until("it has all", async || b.has(8).await).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_takes_longer_than_the_grace_period_counts_as_cut_off() {
     let world = World::new(8);
     let a = world.start("a", all).await;
