@@ -5,6 +5,7 @@ use bytes::Bytes;
 use prost::Message as _;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use steadfast_kernel::run::Ended;
 use steadfast_kernel::{Answer, Attempt, Command, EntityId, Envelope, Message, Refusal, RunId, StartRun, StepId, Timestamp, Wait};
 use steadfast_store::{ShardId, Sweep};
 
@@ -30,7 +31,7 @@ pub(crate) enum Asked {
 pub(crate) enum Told {
     Answer(Answer),
     /// The run has ended.
-    Ended,
+    Ended(Box<Ended>),
     Beside(Beside),
     /// It was heard, durably.
     Heard,

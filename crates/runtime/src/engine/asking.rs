@@ -1,14 +1,14 @@
 //! How a shard is asked: the one that is here, or through the instance that has it.
 
 use super::{Engine, Ways};
-use crate::cluster::{Asked, ClusterView, Failed, Others, Told, answered};
+use crate::cluster::{Asked, Beside, ClusterView, Failed, Others, Told, answered};
 use crate::error::{Error, STORE_RETRY_AFTER};
 use crate::shard::{Reply, Request, RunView, Said, Waiter, look_afar};
 use bytes::Bytes;
 use std::sync::Arc;
 use steadfast_kernel::run::Ended;
 use steadfast_kernel::{Answer, Command, EntityId, RunId, StartRun};
-use steadfast_store::ShardId;
+use steadfast_store::{ShardId, Store};
 use tokio::sync::oneshot;
 
 /// Why there is no answer.
@@ -19,6 +19,12 @@ enum Missed {
     Unsure,
     /// It cannot be done.
     Failed(Error),
+}
+
+/// What was awaited, by where the run has ended.
+enum Awaited<T> {
+    Here(T),
+    There(Ended),
 }
 
 impl Engine {
@@ -54,13 +60,21 @@ impl Engine {
 
     async fn look_afar<T>(&self, others: &Arc<Others>, request: impl Fn(Reply<T>) -> Request) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
-        let request = request(reply);
+        let (request, store) = (request(reply), self.store()?);
         let beside = match &request {
-            Request::View { run, .. } | Request::Preview { run, .. } => others.beside(self.ways.shard_of(&run.into()), run).await,
-            _ => crate::cluster::Beside::default(),
+            Request::View { run, .. } | Request::Preview { run, .. } => self.beside(others, &*store, run).await?,
+            _ => Beside::default(),
         };
-        look_afar(&*self.store()?, self.parts.config.snapshot_every, request, beside).await;
+        look_afar(&*store, self.parts.config.snapshot_every, request, beside).await;
         answer.await.unwrap_or(Err(Error::Stopped))
+    }
+
+    /// What the holder of a run knows of it beside its journal. Of one that has ended there is nothing.
+    async fn beside(&self, others: &Others, store: &dyn Store, run: &RunId) -> Result<Beside, Error> {
+        match store.run(run).await.map_err(Error::from_store)? {
+            Some(row) if row.ended_at.is_none() => Ok(others.beside(self.ways.shard_of(&run.into()), run).await),
+            _ => Ok(Beside::default()),
+        }
     }
 
     /// Waits for the end of a run, however long it takes.
@@ -69,8 +83,7 @@ impl Engine {
     /// If there is no such run, or the engine stops.
     pub async fn ended(&self, run: &RunId) -> Result<Ended, Error> {
         match self.awaited(run, Waiter::End).await? {
-            Some(ended) => Ok(ended),
-            None => self.view(run).await?.ended.ok_or(Error::Stopped),
+            Awaited::Here(ended) | Awaited::There(ended) => Ok(ended),
         }
     }
 
@@ -80,22 +93,25 @@ impl Engine {
     /// As [`ended`](Self::ended).
     pub async fn ended_view(&self, run: &RunId) -> Result<RunView, Error> {
         match self.awaited(run, Waiter::View).await? {
-            Some(view) => Ok(view),
-            None => self.view(run).await,
+            Awaited::Here(view) => Ok(view),
+            Awaited::There(_) => self.view(run).await,
         }
     }
 
-    /// What a shard of this instance tells of the end of a run; nothing if it has ended elsewhere.
-    async fn awaited<T>(&self, run: &RunId, waiter: impl Fn(Reply<T>) -> Waiter) -> Result<Option<T>, Error> {
+    /// What the shard of a run tells of its end.
+    async fn awaited<T>(&self, run: &RunId, waiter: impl Fn(Reply<T>) -> Waiter) -> Result<Awaited<T>, Error> {
         let shard = self.ways.shard_of(&run.into());
         loop {
             let answer = match self.ways.others() {
                 Some(others) if !self.ways.is_here(shard) => match self.ended_afar(others, shard, run).await {
-                    Ok(true) => Ok(None),
-                    Ok(false) => continue,
+                    Ok(Some(ended)) => Ok(Awaited::There(ended)),
+                    Ok(None) => continue,
                     Err(error) => Err(error),
                 },
-                _ => self.request(|reply| Request::Await { run: run.clone(), waiter: waiter(reply) }).await.map(Some),
+                _ => self
+                    .request(|reply| Request::Await { run: run.clone(), waiter: waiter(reply) })
+                    .await
+                    .map(Awaited::Here),
             };
             match answer {
                 Err(Error::Unavailable { retry_after, .. } | Error::Busy { retry_after, .. }) => self.parts.clock.sleep(retry_after).await,
@@ -106,22 +122,22 @@ impl Engine {
     }
 
     /// Waits for a while for the end of a run that another instance has. If that does not answer, what it has written tells.
-    async fn ended_afar(&self, others: &Arc<Others>, shard: ShardId, run: &RunId) -> Result<bool, Error> {
+    async fn ended_afar(&self, others: &Arc<Others>, shard: ShardId, run: &RunId) -> Result<Option<Ended>, Error> {
         let changes = others.changes();
         let told = match others.holder(shard) {
             Some(holder) => others.ask(&holder, Asked::Await { run: run.clone() }).await.map_err(Missed::from),
             None => Err(Missed::Moved),
         };
         match told {
-            Ok(_) => return Ok(true),
+            Ok(Told::Ended(ended)) => return Ok(Some(*ended)),
             Err(Missed::Failed(error)) => return Err(error),
-            Err(Missed::Moved | Missed::Unsure) => {}
+            Ok(_) | Err(Missed::Moved | Missed::Unsure) => {}
         }
-        if self.view(run).await?.ended.is_some() {
-            return Ok(true);
+        let ended = self.view(run).await?.ended;
+        if ended.is_none() {
+            others.moved(changes).await;
         }
-        others.moved(changes).await;
-        Ok(false)
+        Ok(ended)
     }
 
     /// Shards go from instance to instance, and this one has not stopped.
@@ -160,9 +176,8 @@ impl Engine {
             Asked::Start { command, fresh } => self.asked(|reply| Request::Start { command, fresh, reply }).await.map(Told::Answer),
             Asked::Tell { entity, command } => self.asked(|reply| Request::Tell { entity, command, reply }).await.map(Told::Answer),
             Asked::Await { run } => {
-                let ended: Ended = self.asked(|reply| Request::Await { run, waiter: Waiter::End(reply) }).await?;
-                drop(ended);
-                Ok(Told::Ended)
+                let ended = self.asked(|reply| Request::Await { run, waiter: Waiter::End(reply) }).await?;
+                Ok(Told::Ended(Box::new(ended)))
             }
             Asked::Beside { run } => self.asked(|reply| Request::Beside { run, reply }).await.map(Told::Beside),
             Asked::Hear { envelope, shard, term } => {
