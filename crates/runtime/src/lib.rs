@@ -37,7 +37,7 @@ mod shard;
 mod timers;
 
 pub use callbacks::{Call, Callbacks, Caller, Expired, Handler, Handlers};
-pub use cluster::{Carrier, Cluster, ClusterView};
+pub use cluster::{Carrier, Cluster, ClusterView, Question};
 pub use commons::{Fallback, Sharing, SharingHealth, SharingState};
 pub use config::Config;
 pub use engine::{

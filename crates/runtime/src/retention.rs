@@ -177,7 +177,10 @@ impl Sweeper {
             match ways.requests_of(shard) {
                 Some(requests) => {
                     drop(ways);
-                    requests.send(Request::Sweep { ended, reply }).await.ok()?;
+                    let sent = requests.send(Request::Sweep { ended, reply }).await;
+                    if sent.is_err() {
+                        return if shard == self.shard { None } else { Some(None) };
+                    }
                 }
                 None if shard == self.shard => return None,
                 None => match ways.sweep_afar(shard, ended).await {

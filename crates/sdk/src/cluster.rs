@@ -5,7 +5,7 @@
 
 use crate::{Engine, EngineBuilder, Error};
 use bytes::Bytes;
-pub use steadfast_runtime::{Carrier, Cluster, ClusterView};
+pub use steadfast_runtime::{Carrier, Cluster, ClusterView, Question};
 pub use steadfast_store::{Instance, Lease, Leases, Member};
 
 impl EngineBuilder {
@@ -50,7 +50,7 @@ pub use line::{INSTANCES, Line, answer, answer_if};
 
 #[cfg(feature = "messages")]
 mod line {
-    use crate::messages::{Caller, Incoming, Node, Stream};
+    use crate::messages::{Caller, Incoming, Node, Route, Stream};
     use bytes::{Bytes, BytesMut};
     use futures_util::FutureExt;
     use futures_util::future::BoxFuture;
@@ -58,11 +58,17 @@ mod line {
     use std::sync::Arc;
     use std::time::Duration;
     use steadfast_kernel::{Code, Failure, Policy};
-    use steadfast_runtime::{Carrier, Engine, WeakEngine};
+    use steadfast_runtime::{Carrier, Engine, Question, WeakEngine};
     use steadfast_store::Member;
 
     /// The route by which instances ask each other.
     const SHARDS: &str = "steadfast.shards";
+
+    /// The same for what waits for something: nothing else waits behind it.
+    const SHARDS_WAIT: &str = "steadfast.shards.wait";
+
+    /// How many questions are answered side by side.
+    const SIDE_BY_SIDE: usize = 16_384;
 
     /// The same for what is long, by streams.
     const SHARDS_LONG: &str = "steadfast.shards.long";
@@ -93,12 +99,17 @@ mod line {
     }
 
     impl Carrier for Line {
-        fn carry(&self, to: &Member, asked: Bytes, within: Duration) -> BoxFuture<'static, Result<Bytes, Failure>> {
+        fn carry(&self, to: &Member, question: Question) -> BoxFuture<'static, Result<Bytes, Failure>> {
+            let Question { bytes: asked, within, waits } = question;
             if asked.len() > LONG {
                 return long(self.0.clone(), to.address.clone(), asked, within).boxed();
             }
             let policy = Policy::constant(AGAIN_AFTER).max_attempts(2);
-            let call = self.0.call(to.address.as_str(), SHARDS, asked).timeout(within).policy(policy);
+            let call = self
+                .0
+                .call(to.address.as_str(), if waits { SHARDS_WAIT } else { SHARDS }, asked)
+                .timeout(within)
+                .policy(policy);
             call.into_future().boxed()
         }
     }
@@ -139,11 +150,14 @@ mod line {
     /// The same, if that lets them: an instance may ask for anything.
     pub fn answer_if(node: &Node, engine: &Engine, allow: impl Fn(&Caller) -> Result<(), Failure> + Send + Sync + 'static) {
         let (engine, allow) = (WeakEngine::of(engine), Arc::new(allow));
-        let (weak, may) = (engine.clone(), Arc::clone(&allow));
-        node.route(SHARDS, move |incoming: Incoming| {
-            let answered = may(&incoming.caller).and_then(|()| running(&weak));
-            async move { Ok::<_, Failure>(answered?.answer(&incoming.payload).await) }
-        });
+        for route in [SHARDS, SHARDS_WAIT] {
+            let (weak, may) = (engine.clone(), Arc::clone(&allow));
+            let handler = move |incoming: Incoming| {
+                let answered = may(&incoming.caller).and_then(|()| running(&weak));
+                async move { Ok::<_, Failure>(answered?.answer(&incoming.payload).await) }
+            };
+            node.route_by(route, Route::new(handler).side_by_side(SIDE_BY_SIDE));
+        }
         let (weak, may) = (engine.clone(), Arc::clone(&allow));
         node.route_streams(SHARDS_LONG, move |stream: Stream, incoming| {
             let answered = may(&incoming.caller).and_then(|()| running(&weak));
@@ -152,11 +166,8 @@ mod line {
         node.route(INSTANCES, move |incoming: Incoming| {
             let answered = allow(&incoming.caller).and_then(|()| running(&engine));
             async move {
-                let view = answered?.cluster().await.map_err(|error| error.to_failure())?;
-                let instances = view.into_iter().flat_map(|view| view.instances).filter(|instance| instance.lives);
-                let instances: Vec<_> = instances
-                    .map(|instance| json!({ "id": instance.member.id, "address": instance.member.address }))
-                    .collect();
+                let instances = answered?.instances();
+                let instances: Vec<_> = instances.iter().map(|member| json!({ "id": member.id, "address": member.address })).collect();
                 Ok::<_, Failure>(Bytes::from(json!({ "instances": instances }).to_string()))
             }
         });

@@ -5,6 +5,7 @@
 //! Then the next commit is refused, because whoever has taken the shard has raised its term.
 
 use super::Others;
+use super::round::{Round, Wanted, round, share};
 use crate::clock::Clock;
 use crate::engine::{Opened, Opener, Ways};
 use crate::error::Error;
@@ -13,12 +14,12 @@ use crate::health::Health;
 use crate::metrics;
 use crate::shard::Control;
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use steadfast_store::{Beat, Claimed, Heard, Held, ShardId};
-use tokio::sync::{mpsc, watch};
+use steadfast_store::{Claimed, Heard, Held, ShardId};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 
@@ -31,13 +32,16 @@ const ROUND_GAP: Duration = Duration::from_millis(50);
 /// After a round that has failed.
 const UNSURE_GAP: Duration = Duration::from_millis(300);
 
+/// So often it is looked at most because what was known has turned out to be wrong: who changes something tells.
+const DOUBT_GAP: Duration = Duration::from_secs(1);
+
 /// Followers are woken so often at most by what others write.
-const STIR_GAP: Duration = Duration::from_millis(100);
+const STIR_GAP: Duration = Duration::from_millis(200);
 
 /// A shard that cannot be read is tried again after this.
 const OPEN_AGAIN: Duration = Duration::from_millis(200);
 
-/// So often it is tried to give a shard away in good order; after that its lease runs out.
+/// So often it is tried to give a shard away; after that it is opened again.
 const RELEASES: u32 = 5;
 
 /// The part of a lease that is left over for stopping, when it cannot be renewed.
@@ -52,13 +56,9 @@ pub(crate) enum Order {
 }
 
 pub(crate) struct LeaseKeeper {
-    others: Arc<Others>,
+    parts: Parts,
     opener: Arc<Opener>,
     ways: Weak<Ways>,
-    followers: Arc<Followers>,
-    clock: Arc<dyn Clock>,
-    grace: Duration,
-    orders: mpsc::UnboundedReceiver<Order>,
     /// Ends when nobody has the engine any more.
     gone: watch::Receiver<()>,
     tell: mpsc::UnboundedSender<News>,
@@ -66,14 +66,22 @@ pub(crate) struct LeaseKeeper {
     /// The shards that are open here.
     open: BTreeMap<ShardId, Open>,
     opening: BTreeMap<ShardId, Opening>,
-    /// Shards that are being given away.
-    leaving: BTreeSet<ShardId>,
+    /// Shards that are being given away, and how they are stopped if they are lost before.
+    leaving: BTreeMap<ShardId, Option<mpsc::UnboundedSender<Control>>>,
     /// Those that were given away since the round began that is under way: it may have seen them still.
     left: BTreeSet<ShardId>,
+    /// How leases came here that were not opened yet.
+    unopened: BTreeMap<ShardId, Claimed>,
     /// Until when what is here is this instance's for sure.
     sure_until: Instant,
+    /// When the next round is, and whether it looks who has what.
+    next: Instant,
+    look: bool,
+    looked: Instant,
     /// Everything is given away.
     ends: bool,
+    /// Told when the first shards are open.
+    ready: Option<oneshot::Sender<Result<(), Error>>>,
 }
 
 struct Open {
@@ -82,29 +90,26 @@ struct Open {
 }
 
 struct Opening {
-    claimed: Claimed,
+    held: Held,
     task: AbortHandle,
 }
 
 /// What came of work beside the keeper.
 enum News {
-    Opened { claimed: Claimed, opened: Result<Opened, Error> },
-    Left(ShardId),
-}
-
-/// What came of a round.
-struct Round {
-    /// When it began.
-    asked_at: Instant,
-    beat: Option<Beat>,
-    claimed: Vec<Claimed>,
+    Opened {
+        claimed: Claimed,
+        opened: Result<Opened, Error>,
+    },
+    /// It was given away, or that did not work and it is as it was.
+    Left {
+        shard: ShardId,
+        kept: Option<Claimed>,
+    },
 }
 
 /// What a keeper is made with.
 pub(crate) struct Parts {
     pub(crate) others: Arc<Others>,
-    pub(crate) opener: Opener,
-    pub(crate) ways: Arc<Ways>,
     pub(crate) followers: Arc<Followers>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) grace: Duration,
@@ -112,178 +117,194 @@ pub(crate) struct Parts {
 }
 
 impl LeaseKeeper {
-    /// Joins the other instances, and opens the shards that are free, up to a fair share.
+    /// Joins the other instances. What comes with it ends when the keeper, which has to be run, has opened the shards that were free, up to a fair share.
     ///
     /// # Errors
     /// If the store cannot be used.
-    pub(crate) async fn start(parts: Parts) -> Result<Self, Error> {
-        let Parts { others, opener, ways, followers, clock, grace, orders } = parts;
-        let (tell, news) = mpsc::unbounded_channel();
-        let mut keeper = LeaseKeeper {
-            others,
+    pub(crate) async fn join(
+        parts: Parts,
+        opener: Opener,
+        ways: &Arc<Ways>,
+    ) -> Result<(Self, oneshot::Receiver<Result<(), Error>>), Error> {
+        let ((tell, news), (ready, opened), now) = (mpsc::unbounded_channel(), oneshot::channel(), Instant::now());
+        parts.others.leases.join(&parts.others.member).await.map_err(Error::from_store)?;
+        let keeper = LeaseKeeper {
+            parts,
             opener: Arc::new(opener),
+            ways: Arc::downgrade(ways),
             gone: ways.gone(),
-            ways: Arc::downgrade(&ways),
-            followers,
-            clock,
-            grace,
-            orders,
             tell,
             news,
             open: BTreeMap::new(),
             opening: BTreeMap::new(),
-            leaving: BTreeSet::new(),
+            leaving: BTreeMap::new(),
             left: BTreeSet::new(),
-            sure_until: Instant::now(),
+            unopened: BTreeMap::new(),
+            sure_until: now,
+            next: now,
+            look: true,
+            looked: now,
             ends: false,
+            ready: Some(ready),
         };
-        keeper.others.leases.join(&keeper.others.member).await.map_err(Error::from_store)?;
-        let Round { asked_at, claimed, .. } = keeper.round(true, true).await.map_err(Error::from_store)?;
-        keeper.sure_until = asked_at + keeper.others.leases.lease();
-        let opened = join_all(claimed.iter().map(|claimed| keeper.opener.open(claimed.held.shard, claimed.was_lost))).await;
-        for (claimed, opened) in claimed.into_iter().zip(opened) {
-            match opened {
-                Ok(opened) => keeper.add(claimed.held, opened, &ways),
-                Err(error) => {
-                    let _it_ends_by_itself = keeper.others.leases.leave(&keeper.others.member.id).await;
-                    return Err(error);
-                }
-            }
-        }
-        let (instance, shards) = (&keeper.others.member.id, keeper.open.len());
-        tracing::info!(instance, shards, "taking part in the work on the database");
-        Ok(keeper)
+        Ok((keeper, opened))
     }
 
     /// Runs until the engine ends.
     pub(crate) async fn run(mut self) {
-        let every = self.others.leases.lease() / BEATS;
-        let (mut next, mut stir_at, mut stirred) = (Instant::now() + every, None::<Instant>, Instant::now());
-        let mut round: Option<BoxFuture<'static, Result<Round, steadfast_store::Error>>> = None;
-        let (mut look, others, clock) = (false, Arc::clone(&self.others), Arc::clone(&self.clock));
+        let (others, clock) = (Arc::clone(&self.parts.others), Arc::clone(&self.parts.clock));
+        let lease = others.leases.lease();
         let until = |at: Instant| clock.sleep(at.saturating_duration_since(Instant::now()));
-        loop {
-            if self.ends && self.open.is_empty() && self.opening.is_empty() && self.leaving.is_empty() {
-                break;
-            }
-            let margin = self.others.leases.lease() / MARGIN;
+        let mut making: Option<BoxFuture<'static, Result<Round, steadfast_store::Error>>> = None;
+        let (mut stir_at, mut stirred) = (None::<Instant>, Instant::now());
+        while !self.ends || !self.has_nothing() {
+            let has_some = !self.open.is_empty() || !self.opening.is_empty() || !self.leaving.is_empty();
             tokio::select! {
                 biased;
-                order = self.orders.recv() => match order {
-                    Some(Order::Leave) => {
-                        self.end();
-                        next = Instant::now();
-                    }
+                order = self.parts.orders.recv() => match order {
+                    Some(Order::Leave) => self.end(),
                     Some(Order::Abort) | None => return,
                 },
-                _ = self.gone.changed() => {
-                    self.open.clear(); // they end by themselves
-                    break;
-                }
-                () = until(self.sure_until - margin), if !self.open.is_empty() => self.lose_all(),
+                _ = self.gone.changed() => break, // the shards end by themselves
+                () = until(self.sure_until - lease / MARGIN), if has_some && self.sure_until > self.looked => self.lose_all(),
                 Some(news) = self.news.recv() => self.hear(news),
-                Some(done) = async { Some(round.as_mut()?.await) } => {
-                    round = None;
-                    match done {
-                        Ok(done) => self.compare(done),
-                        Err(error) => {
-                            self.unsure(error);
-                            next = next.min(Instant::now() + UNSURE_GAP);
-                        }
+                Some(made) = async { Some(making.as_mut()?.await) } => {
+                    making = None;
+                    match made {
+                        Ok(made) => self.compare(made),
+                        Err(error) => self.unsure(error),
                     }
                 }
-                () = until(next), if round.is_none() => {
-                    next = Instant::now() + every;
-                    self.left.clear();
-                    round = Some(self.round(std::mem::take(&mut look), !self.ends).boxed());
-                }
+                () = until(self.next), if making.is_none() => making = Some(self.round()),
                 heard = others.leases.heard() => match heard {
-                    Heard::Leases => (look, next) = (true, next.min(Instant::now() + ROUND_GAP)),
+                    Heard::Leases => self.look_within(ROUND_GAP),
                     Heard::Commits => stir_at = stir_at.or(Some(stirred + STIR_GAP)),
                 },
-                () = others.out_of_date.notified() => (look, next) = (true, next.min(Instant::now() + ROUND_GAP)),
+                () = others.out_of_date.notified() => {
+                    let gap = (self.looked + DOUBT_GAP).saturating_duration_since(Instant::now());
+                    self.look_within(gap.max(ROUND_GAP));
+                }
                 () = until(stir_at.unwrap_or(stirred)), if stir_at.is_some() => {
                     (stir_at, stirred) = (None, Instant::now());
-                    self.followers.stirred();
+                    self.parts.followers.stirred();
                 }
             }
         }
-        if let Err(error) = self.others.leases.leave(&self.others.member.id).await {
+        if let Err(error) = others.leases.leave(&others.member.id).await {
             tracing::warn!(%error, "the other instances could not be told that this one ends; they will see it when its time is over");
         }
     }
 
-    /// One look at how things stand, beside the keeper's other work.
-    fn round(&self, look: bool, claims: bool) -> impl Future<Output = Result<Round, steadfast_store::Error>> + Send + use<> {
-        let (others, shards) = (Arc::clone(&self.others), self.opener.shards());
-        async move {
-            let (leases, id) = (&others.leases, others.member.id.as_str());
-            let asked_at = Instant::now();
-            let Some(beat) = leases.beat(id).await? else {
-                tracing::warn!(instance = id, "this instance was taken for gone; it joins again");
-                leases.join(&others.member).await?;
-                return Ok(Round { asked_at, beat: None, claimed: Vec::new() });
-            };
-            if !claims && !beat.draining {
-                leases.drain(id, true).await?; // the others count it no more: what it gives away is taken while the rest is still under way here
-            }
-            let missing = share(shards, &beat).saturating_sub(beat.held.len());
-            let claimed = if claims && missing > 0 { leases.claim(id, missing).await? } else { Vec::new() };
-            if look || !claimed.is_empty() {
-                others.look().await?;
-            }
-            Ok(Round { asked_at, beat: Some(beat), claimed })
+    fn has_nothing(&self) -> bool {
+        self.open.is_empty() && self.opening.is_empty() && self.leaving.is_empty()
+    }
+
+    fn look_within(&mut self, time: Duration) {
+        (self.look, self.next) = (true, self.next.min(Instant::now() + time));
+    }
+
+    /// Begins a round, which is made beside the keeper's other work.
+    fn round(&mut self) -> BoxFuture<'static, Result<Round, steadfast_store::Error>> {
+        let (now, lease) = (Instant::now(), self.parts.others.leases.lease());
+        self.next = now + lease / BEATS;
+        self.left.clear();
+        let look = std::mem::take(&mut self.look) || self.looked + lease <= now;
+        if look {
+            self.looked = now;
         }
+        let (others, clock) = (Arc::clone(&self.parts.others), Arc::clone(&self.parts.clock));
+        round(others, clock, self.opener.shards(), Wanted { look, ends: self.ends }).boxed()
     }
 
     /// Makes what is here what it should be.
-    fn compare(&mut self, Round { asked_at, beat, claimed }: Round) {
+    fn compare(&mut self, Round { asked_at, beat, claimed, look, look_at }: Round) {
         let Some(ways) = self.ways.upgrade() else { return };
-        let held: BTreeMap<ShardId, Held> = beat.iter().flat_map(|beat| &beat.held).map(|held| (held.shard, *held)).collect();
-        self.sure_until = asked_at + self.others.leases.lease();
+        while let Ok(news) = self.news.try_recv() {
+            self.hear(news);
+        }
+        self.sure_until = asked_at + self.parts.others.leases.lease();
         ways.is_sure(None);
-        let is_held = |mine: &Held| held.get(&mine.shard) == Some(mine);
-        self.opening.retain(|_, opening| {
-            let keeps = is_held(&opening.claimed.held);
-            if !keeps {
-                opening.task.abort();
-            }
-            keeps
-        });
-        let lost: Vec<_> = self.open.values().map(|open| open.held).filter(|mine| !is_held(mine)).collect();
-        for Held { shard, .. } in lost {
-            tracing::warn!(shard, "another instance has the shard, or may have it: it is stopped here");
-            self.stop(&ways, shard);
+        if look {
+            self.look_within(UNSURE_GAP);
         }
-        let over: Vec<_> = self.open.keys().copied().filter(|shard| ways.is_over(*shard)).collect();
-        for shard in over {
-            self.stop(&ways, shard);
-            self.give_back(shard, false);
+        if let Some(look_at) = look_at.filter(|look_at| *look_at < self.next) {
+            self.look_within(look_at.saturating_duration_since(Instant::now()));
         }
-        let unopened = held.values().filter(|held| !self.has(held.shard) && !self.left.contains(&held.shard));
-        let unopened: Vec<_> = unopened.map(|held| Claimed { held: *held, was_lost: true }).collect();
-        for claimed in unopened.into_iter().chain(claimed) {
+        let held: BTreeMap<ShardId, Held> = beat.iter().flat_map(|beat| &beat.held).map(|held| (held.shard, *held)).collect();
+        self.let_go_of_lost(&ways, &held);
+        self.let_go_of_broken(&ways);
+        self.unopened.extend(claimed.into_iter().map(|claimed| (claimed.held.shard, claimed)));
+        let not_open = held
+            .values()
+            .filter(|held| !self.left.contains(&held.shard))
+            .map(|held| Claimed { held: *held, was_lost: true });
+        for claimed in not_open {
+            self.unopened.entry(claimed.held.shard).or_insert(claimed);
+        }
+        for claimed in self.unopened.values().copied().collect::<Vec<_>>() {
             self.begin(claimed);
         }
         let share = beat.as_ref().map_or(0, |beat| share(self.opener.shards(), beat));
         let surplus = (self.open.len() + self.opening.len()).saturating_sub(if self.ends { 0 } else { share });
-        let last: Vec<_> = self.open.keys().rev().copied().take(surplus).collect();
-        for shard in last {
+        for shard in self.open.keys().rev().copied().take(surplus).collect::<Vec<_>>() {
             self.leave(&ways, shard);
         }
+        self.is_ready();
         metrics::shards(self.open.len());
     }
 
-    /// The leases could not be renewed.
-    fn unsure(&self, error: steadfast_store::Error) {
-        tracing::warn!(%error, code = error.code(), "the leases could not be renewed; trying again");
-        if let Some(ways) = self.ways.upgrade() {
-            ways.is_sure(Some(Health::Healing { since: self.clock.now(), error: Arc::new(error) }));
+    /// Stops what others have, or may have.
+    fn let_go_of_lost(&mut self, ways: &Ways, held: &BTreeMap<ShardId, Held>) {
+        let is_held = |mine: &Held| held.get(&mine.shard) == Some(mine);
+        self.unopened.retain(|_, claimed| is_held(&claimed.held));
+        for shard in self.opening.values().map(|opening| opening.held).filter(|mine| !is_held(mine)).collect::<Vec<_>>() {
+            self.forget_opening(shard.shard);
+        }
+        for Held { shard, .. } in self.open.values().map(|open| open.held).filter(|mine| !is_held(mine)).collect::<Vec<_>>() {
+            tracing::warn!(shard, "another instance has the shard, or may have it: it is stopped here");
+            self.stop(ways, shard);
+        }
+        for (_, control) in self.leaving.iter().filter(|(shard, _)| !held.contains_key(shard)) {
+            let _it_has_stopped = control.as_ref().map(|control| control.send(Control::Stop));
         }
     }
 
+    /// Gives away what has come to an end by itself. If that is because this program must not write the store any more, everything.
+    fn let_go_of_broken(&mut self, ways: &Arc<Ways>) {
+        let panicked = |opening: &Opening| opening.task.is_finished(); // it would have said that it is done
+        for shard in self
+            .opening
+            .values()
+            .filter(|opening| panicked(opening))
+            .map(|opening| opening.held.shard)
+            .collect::<Vec<_>>()
+        {
+            self.forget_opening(shard);
+        }
+        let is_over = |(shard, open): &(&ShardId, &Open)| open.over.is_finished() || ways.is_over(**shard).is_some();
+        for shard in self.open.iter().filter(is_over).map(|(shard, _)| *shard).collect::<Vec<_>>() {
+            let error = ways.is_over(shard);
+            self.stop(ways, shard);
+            self.give_back(shard, false);
+            if let Some(error) = error.filter(|error| !matches!(**error, steadfast_store::Error::Fenced { .. })) {
+                tracing::error!(shard, %error, code = error.code(), "this program cannot write the store any more: it gives everything away");
+                ways.is_sure(Some(Health::Over { error }));
+                self.end();
+            }
+        }
+    }
+
+    /// The leases could not be renewed.
+    fn unsure(&mut self, error: steadfast_store::Error) {
+        tracing::warn!(%error, code = error.code(), "the leases could not be renewed; trying again");
+        if let Some(ways) = self.ways.upgrade() {
+            ways.is_sure(Some(Health::Healing { since: self.parts.clock.now(), error: Arc::new(error) }));
+        }
+        self.look_within(UNSURE_GAP);
+    }
+
     fn has(&self, shard: ShardId) -> bool {
-        self.open.contains_key(&shard) || self.opening.contains_key(&shard) || self.leaving.contains(&shard)
+        self.open.contains_key(&shard) || self.opening.contains_key(&shard) || self.leaving.contains_key(&shard)
     }
 
     /// Opens a shard, beside the keeper's other work.
@@ -293,9 +314,10 @@ impl LeaseKeeper {
             return;
         }
         if self.ends {
+            self.unopened.remove(&shard);
             return self.give_back(shard, !claimed.was_lost);
         }
-        let (opener, clock, tell) = (Arc::clone(&self.opener), Arc::clone(&self.clock), self.tell.clone());
+        let (opener, clock, tell) = (Arc::clone(&self.opener), Arc::clone(&self.parts.clock), self.tell.clone());
         let open = async move {
             let opened = loop {
                 match opener.open(shard, claimed.was_lost).await {
@@ -305,48 +327,70 @@ impl LeaseKeeper {
             };
             let _the_keeper_has_ended = tell.send(News::Opened { claimed, opened });
         };
-        self.opening.insert(shard, Opening { claimed, task: tokio::spawn(open).abort_handle() });
+        self.opening.insert(shard, Opening { held: claimed.held, task: tokio::spawn(open).abort_handle() });
+    }
+
+    fn forget_opening(&mut self, shard: ShardId) {
+        if let Some(opening) = self.opening.remove(&shard) {
+            opening.task.abort();
+        }
     }
 
     fn hear(&mut self, news: News) {
+        let ways = self.ways.upgrade();
         match news {
-            News::Left(shard) => {
+            News::Left { shard, kept } => {
                 self.leaving.remove(&shard);
-                self.left.insert(shard);
-                if let Some(ways) = self.ways.upgrade() {
-                    ways.remove(shard);
+                ways.iter().for_each(|ways| drop(ways.remove(shard)));
+                match kept {
+                    Some(claimed) => drop(self.unopened.insert(shard, claimed)),
+                    None => drop(self.left.insert(shard)),
                 }
-                self.others.has_changed();
+                self.parts.others.has_changed();
             }
             News::Opened { claimed, opened } => {
                 let Held { shard, epoch } = claimed.held;
-                let is_wanted =
-                    self.opening.get(&shard).is_some_and(|opening| opening.claimed.held.epoch == epoch) && Instant::now() < self.sure_until;
-                match (opened, self.ways.upgrade()) {
-                    (Ok(opened), Some(ways)) if is_wanted => {
-                        self.opening.remove(&shard);
+                if self.opening.get(&shard).is_none_or(|opening| opening.held.epoch != epoch) {
+                    return; // it was lost meanwhile; without a way to it, it ends
+                }
+                self.opening.remove(&shard);
+                match (opened, ways) {
+                    (Ok(opened), Some(ways)) if Instant::now() < self.sure_until => {
                         self.add(claimed.held, opened, &ways);
                         if self.ends {
                             self.leave(&ways, shard);
                         }
                     }
-                    (Ok(_), _) => {} // it was lost meanwhile; without a way to it, it ends
+                    (Ok(_), _) => {}
                     (Err(error), _) => {
-                        tracing::warn!(shard, %error, code = error.code(), "a shard could not be opened");
-                        if is_wanted {
-                            self.opening.remove(&shard);
+                        tracing::error!(shard, %error, code = error.code(), "a shard could not be opened");
+                        if let Some(ready) = self.ready.take() {
+                            let _nobody_waits = ready.send(Err(error));
                         }
                     }
                 }
+                self.is_ready();
             }
         }
     }
 
+    /// Tells whoever waits for the start, once it is over.
+    fn is_ready(&mut self) {
+        if self.opening.is_empty()
+            && let Some(ready) = self.ready.take()
+        {
+            let (instance, shards) = (&self.parts.others.member.id, self.open.len());
+            tracing::info!(instance, shards, "taking part in the work on the store");
+            let _nobody_waits = ready.send(Ok(()));
+        }
+    }
+
     fn add(&mut self, held: Held, Opened { way, over, term }: Opened, ways: &Ways) {
-        self.others.has_term(held.shard, term);
+        self.unopened.remove(&held.shard);
+        self.parts.others.has_term(held.shard, term);
         ways.add(held.shard, way);
         self.open.insert(held.shard, Open { held, over });
-        self.others.has_changed();
+        self.parts.others.has_changed();
         metrics::shards(self.open.len());
     }
 
@@ -356,32 +400,37 @@ impl LeaseKeeper {
             let _it_has_stopped = way.control.send(Control::Stop);
         }
         self.open.remove(&shard);
-        self.others.has_changed();
+        self.parts.others.has_changed();
     }
 
     /// Nobody knows who has them: the leases could not be renewed in time.
     fn lose_all(&mut self) {
         tracing::error!(shards = self.open.len(), "the leases could not be renewed in time: everything is stopped here until they can be");
+        self.sure_until = self.looked; // it was said once
         let Some(ways) = self.ways.upgrade() else { return };
-        self.opening.values().for_each(|opening| opening.task.abort());
-        self.opening.clear();
-        while let Some(shard) = self.open.keys().next().copied() {
+        for shard in self.opening.keys().copied().collect::<Vec<_>>() {
+            self.forget_opening(shard);
+        }
+        for shard in self.open.keys().copied().collect::<Vec<_>>() {
             self.stop(&ways, shard);
+        }
+        for control in self.leaving.values().flatten() {
+            let _it_has_stopped = control.send(Control::Stop);
         }
         metrics::shards(0);
     }
 
     /// Lets a shard come to rest, and gives it away.
     fn leave(&mut self, ways: &Ways, shard: ShardId) {
-        let Some(Open { over, .. }) = self.open.remove(&shard) else { return };
-        self.leaving.insert(shard);
+        let Some(Open { over, held }) = self.open.remove(&shard) else { return };
         let (drained, control) = (ways.drain_one(shard), ways.control_of(shard));
-        let (clock, grace, release) = (Arc::clone(&self.clock), self.grace, self.release(shard));
+        self.leaving.insert(shard, control.clone());
+        let (clock, grace, release) = (Arc::clone(&self.parts.clock), self.parts.grace, self.release(shard));
         let tell = self.tell.clone();
         drop(tokio::spawn(async move {
             let in_good_order = tokio::select! {
                 biased;
-                () = drained => true,
+                drained = drained => drained,
                 () = clock.sleep(grace) => false,
             };
             if let Some(control) = control.filter(|_| !in_good_order) {
@@ -389,52 +438,45 @@ impl LeaseKeeper {
                 let _it_has_stopped = control.send(Control::Stop);
             }
             let _ended = over.await;
-            release(in_good_order).await;
-            let _the_keeper_has_ended = tell.send(News::Left(shard));
+            let kept = (!release(in_good_order).await).then_some(Claimed { held, was_lost: !in_good_order });
+            let _the_keeper_has_ended = tell.send(News::Left { shard, kept });
         }));
     }
 
     /// Gives a shard away that is not open here.
     fn give_back(&mut self, shard: ShardId, in_good_order: bool) {
-        self.leaving.insert(shard);
+        self.leaving.insert(shard, None);
         let (release, tell) = (self.release(shard), self.tell.clone());
         drop(tokio::spawn(async move {
             release(in_good_order).await;
-            let _the_keeper_has_ended = tell.send(News::Left(shard));
+            let _the_keeper_has_ended = tell.send(News::Left { shard, kept: None });
         }));
     }
 
-    /// How a shard is given away.
-    fn release(&self, shard: ShardId) -> impl FnOnce(bool) -> BoxFuture<'static, ()> + Send + use<> {
-        let (others, clock) = (Arc::clone(&self.others), Arc::clone(&self.clock));
+    /// How a shard is given away; false if that does not work.
+    fn release(&self, shard: ShardId) -> impl FnOnce(bool) -> BoxFuture<'static, bool> + Send + use<> {
+        let (others, clock) = (Arc::clone(&self.parts.others), Arc::clone(&self.parts.clock));
         move |in_good_order| {
             let release = async move {
                 for _ in 0..RELEASES {
                     match others.leases.release(&others.member.id, &[shard], in_good_order).await {
-                        Ok(()) => return,
+                        Ok(()) => return true,
                         Err(error) => tracing::warn!(shard, %error, "a shard could not be given away; trying again"),
                     }
                     clock.sleep(OPEN_AGAIN).await;
                 }
+                false
             };
             release.boxed()
         }
     }
 
-    /// Gives everything away.
+    /// Gives everything away. What is being opened is given away once it is open: it may have begun to work.
     fn end(&mut self) {
-        self.ends = true;
+        (self.ends, self.next) = (true, Instant::now());
         let Some(ways) = self.ways.upgrade() else { return };
-        let open: Vec<_> = self.open.keys().copied().collect();
-        open.into_iter().for_each(|shard| self.leave(&ways, shard));
-        for (shard, Opening { claimed, task }) in std::mem::take(&mut self.opening) {
-            task.abort();
-            self.give_back(shard, !claimed.was_lost);
+        for shard in self.open.keys().copied().collect::<Vec<_>>() {
+            self.leave(&ways, shard);
         }
     }
-}
-
-/// How many shards an instance should have.
-fn share(shards: u32, beat: &Beat) -> usize {
-    if beat.draining { 0 } else { (shards as usize).div_ceil(beat.instances.max(1)) }
 }

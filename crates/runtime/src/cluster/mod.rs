@@ -12,6 +12,7 @@
 mod asked;
 mod keeper;
 mod others;
+mod round;
 
 pub(crate) use asked::{Asked, Beside, Failed, Told};
 pub(crate) use keeper::{LeaseKeeper, Order, Parts as KeeperParts};
@@ -39,8 +40,19 @@ pub trait Carrier: Send + Sync + 'static {
     /// Has an instance asked, and gives what it answers.
     ///
     /// # Errors
-    /// If there is no answer within that time. It may have been heard all the same.
-    fn carry(&self, to: &Member, asked: Bytes, within: Duration) -> BoxFuture<'static, Result<Bytes, Failure>>;
+    /// If there is no answer within the time that it has. It may have been heard all the same.
+    fn carry(&self, to: &Member, question: Question) -> BoxFuture<'static, Result<Bytes, Failure>>;
+}
+
+/// What an instance is asked.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// For [`Engine::answer`](crate::Engine::answer) there.
+    pub bytes: Bytes,
+    /// How long the answer may take.
+    pub within: Duration,
+    /// It waits for something that may take as long as that: nothing else is to wait behind it.
+    pub waits: bool,
 }
 
 /// The instances of a store, and who has which shard.

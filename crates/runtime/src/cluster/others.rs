@@ -1,7 +1,7 @@
 //! The other instances: who has which shard, as far as this one knows, and the way to them.
 
 use super::asked::{self, Asked, Beside, Failed, Told};
-use super::{Carrier, Cluster, ClusterView};
+use super::{Carrier, Cluster, ClusterView, Question};
 use crate::clock::Clock;
 use crate::error::Error;
 use futures_util::future::join;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::RunId;
-use steadfast_store::{Leases, Member, ShardId};
+use steadfast_store::{Instance, Leases, Member, ShardId};
 use tokio::sync::{Notify, watch};
 
 /// How long an instance may take to answer.
@@ -22,6 +22,9 @@ const BESIDE_WITHIN: Duration = Duration::from_secs(1);
 /// How long it is waited for the end of a run at once.
 const AWAITED_WITHIN: Duration = Duration::from_secs(30);
 
+/// A time that is over is over for everybody a moment later.
+const A_MOMENT: Duration = Duration::from_millis(50);
+
 /// Whoever waits for a shard that is on its way looks again after this, if nothing is heard.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
@@ -31,14 +34,29 @@ pub(crate) struct Others {
     pub(crate) leases: Arc<dyn Leases>,
     carrier: Arc<dyn Carrier>,
     clock: Arc<dyn Clock>,
-    /// Who has which shard, those that are here among them.
-    holders: RwLock<BTreeMap<ShardId, Arc<Member>>>,
+    known: RwLock<Known>,
     /// Told when that has changed, or a shard was opened here.
     changed: watch::Sender<()>,
     /// Told when it seems to be out of date.
     pub(crate) out_of_date: Notify,
     /// The highest term of each shard that was heard of: who says something with a lower one is of the past.
     terms: Mutex<BTreeMap<ShardId, u64>>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Who has which shard, those that are here among them.
+    holders: BTreeMap<ShardId, Arc<Member>>,
+    /// The instances that live.
+    members: Vec<Arc<Member>>,
+}
+
+/// What a look has shown.
+pub(super) struct Seen {
+    /// How many shards anybody may take.
+    pub(super) free: usize,
+    /// In how long that may be so of those of another instance, unless it is heard of till then.
+    pub(super) over_in: Option<Duration>,
 }
 
 impl Others {
@@ -49,7 +67,7 @@ impl Others {
             leases,
             carrier,
             clock,
-            holders: RwLock::default(),
+            known: RwLock::default(),
             changed: watch::channel(()).0,
             out_of_date: Notify::new(),
             terms: Mutex::default(),
@@ -57,15 +75,24 @@ impl Others {
     }
 
     /// Reads who has which shard.
-    pub(super) async fn look(&self) -> Result<(), steadfast_store::Error> {
+    pub(super) async fn look(&self) -> Result<Seen, steadfast_store::Error> {
         let (leases, instances) = join(self.leases.leases(), self.leases.instances()).await;
-        let instances = instances?.into_iter().filter(|instance| instance.lives);
-        let members: BTreeMap<_, _> = instances.map(|instance| (instance.member.id.clone(), Arc::new(instance.member))).collect();
-        let held = leases?.into_iter().filter(|lease| !lease.is_over);
+        let (leases, instances) = (leases?, instances?);
+        let living: Vec<_> = instances.into_iter().filter(|instance| instance.lives).collect();
+        let others = living.iter().filter(|instance| instance.member.id != self.member.id);
+        let over_in = others.map(|other: &Instance| self.leases.lease().saturating_sub(other.silent)).min();
+        let members: BTreeMap<_, _> = living.into_iter().map(|instance| (instance.member.id.clone(), Arc::new(instance.member))).collect();
+        let free = leases.iter().filter(|lease| lease.is_over).count();
+        let held = leases.into_iter().filter(|lease| !lease.is_over);
         let holders = held.filter_map(|lease| Some((lease.shard, Arc::clone(members.get(&lease.holder?)?)))).collect();
-        *self.holders.write() = holders;
+        *self.known.write() = Known { holders, members: members.into_values().collect() };
         self.has_changed();
-        Ok(())
+        Ok(Seen { free, over_in: over_in.map(|time| time + A_MOMENT) })
+    }
+
+    /// The instances that live, as was last seen.
+    pub(crate) fn members(&self) -> Vec<Arc<Member>> {
+        self.known.read().members.clone()
     }
 
     /// All that is known of the instances.
@@ -81,7 +108,7 @@ impl Others {
 
     /// Another instance that has a shard, if one is known.
     pub(crate) fn holder(&self, shard: ShardId) -> Option<Arc<Member>> {
-        self.holders.read().get(&shard).filter(|holder| holder.id != self.member.id).map(Arc::clone)
+        self.known.read().holders.get(&shard).filter(|holder| holder.id != self.member.id).map(Arc::clone)
     }
 
     pub(crate) fn has_changed(&self) {
@@ -94,12 +121,17 @@ impl Others {
     }
 
     /// What is known of a shard has turned out to be wrong: ends when more may be known.
-    pub(crate) async fn moved(&self, mut changes: watch::Receiver<()>) {
+    pub(crate) async fn moved(&self, changes: watch::Receiver<()>) {
         self.out_of_date.notify_one();
+        self.changed_within(changes, LOOK_AGAIN).await;
+    }
+
+    /// Ends when more may be known of who has what, or that time is over.
+    pub(crate) async fn changed_within(&self, mut changes: watch::Receiver<()>, time: Duration) {
         tokio::select! {
             biased;
             _ = changes.changed() => {}
-            () = self.clock.sleep(LOOK_AGAIN) => {}
+            () = self.clock.sleep(time) => {}
         }
     }
 
@@ -110,13 +142,13 @@ impl Others {
 
     /// Has another instance asked.
     pub(crate) async fn ask(&self, holder: &Member, asked: Asked) -> Result<Told, Failed> {
-        let within = match asked {
-            Asked::Await { .. } => AWAITED_WITHIN,
-            Asked::Beside { .. } => BESIDE_WITHIN,
-            Asked::Start { .. } | Asked::Tell { .. } | Asked::Hear { .. } | Asked::Sweep { .. } => ANSWERED_WITHIN,
+        let (within, waits) = match asked {
+            Asked::Await { .. } => (AWAITED_WITHIN, true),
+            Asked::Beside { .. } => (BESIDE_WITHIN, false),
+            Asked::Start { .. } | Asked::Tell { .. } | Asked::Hear { .. } | Asked::Sweep { .. } => (ANSWERED_WITHIN, false),
         };
         let Some(bytes) = asked.encode(&holder.id) else { return Err(Failed::Unknown) };
-        match self.carrier.carry(holder, bytes, within).await {
+        match self.carrier.carry(holder, Question { bytes, within, waits }).await {
             Ok(answer) => asked::read(&answer),
             Err(failure) => {
                 tracing::debug!(instance = holder.id, address = holder.address, %failure, "an instance does not answer");

@@ -6,10 +6,14 @@ use crate::error::{Error, STORE_RETRY_AFTER};
 use crate::shard::{Reply, Request, RunView, Said, Waiter, look_afar};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::time::Duration;
 use steadfast_kernel::run::Ended;
 use steadfast_kernel::{Answer, Command, EntityId, RunId, StartRun};
-use steadfast_store::{ShardId, Store};
+use steadfast_store::{Member, ShardId, Store};
 use tokio::sync::oneshot;
+
+/// Whoever waits for the end of a run whose holder does not answer looks again after this, or when another one has the shard.
+const AWAIT_AGAIN: Duration = Duration::from_secs(2);
 
 /// Why there is no answer.
 enum Missed {
@@ -135,7 +139,7 @@ impl Engine {
         }
         let ended = self.view(run).await?.ended;
         if ended.is_none() {
-            others.moved(changes).await;
+            others.changed_within(changes, AWAIT_AGAIN).await;
         }
         Ok(ended)
     }
@@ -163,6 +167,9 @@ impl Engine {
                 Err(Missed::Moved | Missed::Unsure) => {}
             }
             self.store()?; // it has stopped
+            if self.ways.ends() {
+                return Err(Error::Stopped);
+            }
             if self.parts.clock.now() >= until {
                 return Err(unavailable);
             }
@@ -224,6 +231,11 @@ impl Engine {
         }
     }
 
+    /// The instances that share the store and live, as was last seen; none if it is not shared.
+    pub fn instances(&self) -> Vec<Arc<Member>> {
+        self.ways.others().map(|others| others.members()).unwrap_or_default()
+    }
+
     /// Asks an instance to give away all its shards and take no more, or takes that back. False if there is no such instance.
     ///
     /// # Errors
@@ -267,13 +279,10 @@ impl From<Failed> for Missed {
     fn from(failed: Failed) -> Self {
         match failed {
             Failed::NotHere => Missed::Moved,
-            Failed::Unavailable => Missed::Unsure,
+            Failed::Unavailable | Failed::Unknown => Missed::Unsure, // an instance of another version does not know what this one asks
             Failed::Refused(refusal) => Missed::Failed(refusal.into()),
             Failed::Busy => Missed::Failed(Error::busy("requests_max")),
             Failed::Broken { entity, why } => Missed::Failed(Error::JournalBroken { entity, why }),
-            Failed::Unknown => Missed::Failed(Error::InvalidSetting(
-                "another instance does not know what it was asked; let all of them have the same version".into(),
-            )),
         }
     }
 }

@@ -141,8 +141,14 @@ impl Builder {
         let shards = match others {
             Some(others) => {
                 let (followers, clock, grace) = (Arc::clone(&opener.followers), Arc::clone(&opener.clock), opener.config.shutdown_grace);
-                let parts = KeeperParts { others, opener, ways: Arc::clone(&ways), followers, clock, grace, orders };
-                LeaseKeeper::start(parts).await?.run().boxed()
+                let parts = KeeperParts { others, followers, clock, grace, orders };
+                let (keeper, opened) = LeaseKeeper::join(parts, opener, &ways).await?;
+                let keeper = tokio::spawn(keeper.run());
+                if let Err(error) = opened.await.unwrap_or(Err(Error::Stopped)) {
+                    engine.shutdown().await;
+                    return Err(error);
+                }
+                keeper.map(drop).boxed()
             }
             None => {
                 let mut shards = Vec::new();

@@ -345,6 +345,7 @@ impl Engine {
         let Parts { config, clock, .. } = &*parts;
         if let Some(keeper) = &parts.keeper {
             parts.pool.hold_nothing();
+            ways.end();
             let _it_has_ended = keeper.send(Order::Leave);
             return parts.ended(config.shutdown_grace * 2).await;
         }

@@ -9,6 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use steadfast_kernel::{EntityId, WorkflowName};
 use steadfast_store::{ShardId, Sweep, shard_of};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -23,6 +24,7 @@ pub(crate) struct Ways {
     /// Why it is not known for sure which shards are this instance's.
     unsure: Mutex<Option<Health>>,
     gone: watch::Sender<()>,
+    ends: AtomicBool,
 }
 
 /// The way to one shard.
@@ -38,7 +40,7 @@ pub(crate) struct Way {
 
 impl Ways {
     pub(crate) fn new(shards: u32, others: Option<Arc<Others>>) -> Self {
-        Ways { shards, here: RwLock::default(), others, unsure: Mutex::default(), gone: watch::channel(()).0 }
+        Ways { shards, here: RwLock::default(), others, unsure: Mutex::default(), gone: watch::channel(()).0, ends: AtomicBool::new(false) }
     }
 
     /// Ends when nobody has them any more.
@@ -67,9 +69,21 @@ impl Ways {
         self.here.read().contains_key(&shard)
     }
 
-    /// Another instance has written a shard that is here.
-    pub(crate) fn is_over(&self, shard: ShardId) -> bool {
-        self.here.read().get(&shard).is_some_and(|way| matches!(*way.health.borrow(), Health::Over { .. }))
+    /// Why nothing of a shard that is here can be written any more; nothing if it can.
+    pub(crate) fn is_over(&self, shard: ShardId) -> Option<Arc<steadfast_store::Error>> {
+        match &*self.here.read().get(&shard)?.health.borrow() {
+            Health::Over { error } => Some(Arc::clone(error)),
+            _ => None,
+        }
+    }
+
+    /// The engine stops: whoever looks for a shard that moves does not wait for it.
+    pub(crate) fn end(&self) {
+        self.ends.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn ends(&self) -> bool {
+        self.ends.load(Ordering::Relaxed)
     }
 
     /// Whether it is known which shards are this instance's, and if not, why.
@@ -172,12 +186,13 @@ impl Ways {
         }
     }
 
-    /// Has one shard begin nothing new; ends when nothing is in flight there.
-    pub(crate) fn drain_one(&self, shard: ShardId) -> impl Future<Output = ()> + use<> {
+    /// Has one shard begin nothing new; ends when nothing is in flight there, or with false if it has ended otherwise.
+    pub(crate) fn drain_one(&self, shard: ShardId) -> impl Future<Output = bool> + use<> {
         let drained = self.here.read().get(&shard).and_then(Way::drain);
         async move {
-            if let Some(drained) = drained {
-                let _it_has_stopped = drained.await;
+            match drained {
+                Some(drained) => drained.await.is_ok(),
+                None => false,
             }
         }
     }

@@ -14,8 +14,9 @@ use tokio::sync::oneshot;
 /// How many messages are read at once.
 const PAGE: usize = 1000;
 
-/// What an entity of another shard did not hear is said again after this.
+/// What an entity of another shard did not hear is said again after this, then after twice as long, up to the maximum.
 const SAID_AGAIN_AFTER: Duration = Duration::from_millis(100);
+const SAID_AGAIN_MAX: Duration = Duration::from_secs(2);
 
 impl Shard {
     /// Takes up what is not settled from before.
@@ -139,6 +140,7 @@ impl Shard {
 
 /// Says something to an entity of another shard until it was heard.
 async fn say(ways: Weak<Ways>, clock: Arc<dyn Clock>, envelope: Envelope, of: (ShardId, u64), done: Done) -> Done {
+    let mut pause = SAID_AGAIN_AFTER;
     loop {
         let (heard, hears) = oneshot::channel();
         let Some(way) = ways.upgrade() else { std::future::pending().await };
@@ -147,7 +149,8 @@ async fn say(ways: Weak<Ways>, clock: Arc<dyn Clock>, envelope: Envelope, of: (S
         if hears.await.is_ok() {
             return done;
         }
-        clock.sleep(SAID_AGAIN_AFTER).await; // its shard is on its way to somebody, or its store is ill
+        clock.sleep(pause).await;
+        pause = (pause * 2).min(SAID_AGAIN_MAX); // its shard is on its way to somebody, or its store is ill
     }
 }
 

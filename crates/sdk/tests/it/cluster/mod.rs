@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use steadfast::cluster::{Carrier, Cluster, Member};
+use steadfast::cluster::{Carrier, Cluster, Member, Question};
 use steadfast::memory::Memory;
 use steadfast::{Clock, Engine, EngineBuilder, Failure, VirtualClock};
 use steadfast_store::memory::MemoryLeases;
@@ -61,11 +61,11 @@ impl World {
 }
 
 impl Carrier for Network {
-    fn carry(&self, to: &Member, asked: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, Failure>> {
+    fn carry(&self, to: &Member, question: Question) -> BoxFuture<'static, Result<Bytes, Failure>> {
         let there = self.0.lock().unwrap().get(&to.id).cloned();
         async move {
             let there = there.ok_or_else(|| Failure::transient("nobody is there"))?;
-            Ok(there.answer_instance(&asked).await)
+            Ok(there.answer_instance(&question.bytes).await)
         }
         .boxed()
     }

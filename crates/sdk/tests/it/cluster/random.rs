@@ -197,7 +197,7 @@ async fn patiently<T>(town: &Town<'_>, number: usize, mut ask: impl AsyncFnMut(E
 async fn errand_of(town: &Town<'_>, number: usize, id: &str, acts: &[u64]) {
     patiently(town, number, async |engine| {
         let mut start = engine.start("errand", acts).id(id);
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             start = start.limit("carts", 3);
         }
         start.await.map(drop)
