@@ -94,6 +94,8 @@ codes! {
     PEER_UNREACHABLE = "SF0141",
     /// The node of this process cannot be made.
     NODE_UNUSABLE = "SF0142",
+    /// No instance of that id shares the store.
+    INSTANCE_NOT_FOUND = "SF0143",
     /// Too much is waiting already.
     BUSY = "SF0201",
     /// The engine is stopping or has stopped.
@@ -144,4 +146,6 @@ codes! {
     TOKEN_UNUSABLE = "SF0512",
     /// The address cannot be listened on.
     CANNOT_LISTEN = "SF0513",
+    /// The server has its store for itself.
+    NOT_SHARED = "SF0514",
 }

@@ -110,6 +110,8 @@ fn status(code: &str) -> StatusCode {
         | code::LOCK_NOT_FOUND
         | code::LETTER_NOT_FOUND
         | code::KEY_NOT_FOUND
+        | code::INSTANCE_NOT_FOUND
+        | code::NOT_SHARED
         | code::NO_SUCH_PATH => StatusCode::NOT_FOUND,
         code::METHOD_NOT_ALLOWED => StatusCode::METHOD_NOT_ALLOWED,
         code::RUN_EXISTS

@@ -220,6 +220,11 @@ impl Engine {
         answered(&told)
     }
 
+    /// Whether other instances may share the store.
+    pub fn shares_store(&self) -> bool {
+        self.ways.others().is_some()
+    }
+
     /// The instances that share the store, and who has which shard; nothing if it is not shared.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! The paths of the API, one file per kind of thing. A path and its description in OpenAPI are registered together.
 
+mod cluster;
 mod feed;
 mod keys;
 mod letters;
@@ -35,6 +36,9 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(workflows::list))
         .routes(routes!(workers::list))
         .routes(routes!(messages::show))
+        .routes(routes!(cluster::show))
+        .routes(routes!(cluster::drain))
+        .routes(routes!(cluster::undrain))
         .routes(routes!(feed::follow))
         .routes(routes!(runs::start::start, runs::list::list))
         .routes(routes!(runs::show::show))

@@ -12,6 +12,6 @@ pub(crate) use body::{Body, Optional};
 pub(crate) use form::Form;
 pub(crate) use letters::{NarrowLetters, time};
 pub(crate) use origin::Command;
-pub(crate) use path::{KeyPath, LetterPath, PlanPath, RunPath, SignalPath, TenantPath, canonical};
+pub(crate) use path::{InstancePath, KeyPath, LetterPath, PlanPath, RunPath, SignalPath, TenantPath, canonical};
 pub(crate) use query::{Nothing, Query, nearest, within};
 pub(crate) use runs::Narrow;

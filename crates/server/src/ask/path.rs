@@ -11,13 +11,14 @@ use steadfast_kernel::{KeyName, LetterId, PlanId, RunId, TenantId};
 const RUNS: &str = "/v1/runs/";
 
 /// What ids come after, and the verbs that come after those.
-const KINDS: [(&str, &[&str]); 6] = [
+const KINDS: [(&str, &[&str]); 7] = [
     (RUNS, &["events", "result", "pause", "resume", "cancel", "retry", "replay"]),
     ("/v1/plans/", &["events", "start", "pause", "resume", "cancel", "rollback"]),
     ("/v1/tenants/", &["task", "checkpoint", "retry", "pause", "resume", "cancel", "rollback", "hand-over"]),
     ("/v1/locks/", &[]),
     ("/v1/keys/", &["renew"]),
     ("/v1/letters/", &["redrive"]),
+    ("/v1/cluster/instances/", &["drain", "undrain"]),
 ];
 
 /// The path in its one form, where it is not yet.
@@ -108,6 +109,17 @@ impl<S: Sync> FromRequestParts<S> for KeyPath {
     }
 }
 
+/// The instance that a path names. Whether there is one, who shares the store knows.
+pub(crate) struct InstancePath(pub(crate) String);
+
+impl<S: Sync> FromRequestParts<S> for InstancePath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        part(parts, "id").await.map(InstancePath)
+    }
+}
+
 /// The dead letter that a path names.
 pub(crate) struct LetterPath(pub(crate) LetterId);
 
@@ -162,6 +174,9 @@ mod tests {
             ("/v1/tenants/acme%2Ftask/task", Some("/v1/tenants/acme%2Ftask/task")),
             ("/v1/locks/acme/eu", Some("/v1/locks/acme%2Feu")),
             ("/v1/locks/acme/task", Some("/v1/locks/acme%2Ftask")),
+            ("/v1/cluster/instances/a/drain", Some("/v1/cluster/instances/a/drain")),
+            ("/v1/cluster/instances/a/b/undrain", Some("/v1/cluster/instances/a%2Fb/undrain")),
+            ("/v1/cluster", None),
             ("/v1/runs", None),
             ("/v1/workflows/x/y", None),
         ] {

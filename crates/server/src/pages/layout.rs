@@ -26,6 +26,7 @@ pub(super) enum Part {
     Letters,
     Workers,
     Workflows,
+    Cluster,
     Elsewhere,
 }
 
@@ -38,14 +39,23 @@ pub(super) struct Page {
     pub(super) content: Markup,
 }
 
+/// What every page says of instances beside this one.
+#[derive(Default)]
+pub(super) struct Beside<'a> {
+    /// How it is with what they share through Redis, if they do.
+    pub(super) sharing: Option<&'a SharingHealth>,
+    /// They may share the store, so that there is a page about them.
+    pub(super) shares_store: bool,
+}
+
 impl Page {
     pub(super) fn respond(self, app: &App) -> Response {
         let sharing = app.engine.sharing();
-        self.respond_with(StatusCode::OK, sharing.as_ref())
+        self.respond_with(StatusCode::OK, &Beside { sharing: sharing.as_ref(), shares_store: app.engine.shares_store() })
     }
 
-    pub(super) fn respond_with(self, status: StatusCode, sharing: Option<&SharingHealth>) -> Response {
-        let mut response = Response::new(Body::from(self.render(sharing).into_string()));
+    pub(super) fn respond_with(self, status: StatusCode, beside: &Beside<'_>) -> Response {
+        let mut response = Response::new(Body::from(self.render(beside).into_string()));
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
@@ -54,7 +64,7 @@ impl Page {
         response
     }
 
-    fn render(self, sharing: Option<&SharingHealth>) -> Markup {
+    fn render(self, &Beside { sharing, shares_store }: &Beside<'_>) -> Markup {
         html! {
             (DOCTYPE)
             html lang="en" {
@@ -69,7 +79,7 @@ impl Page {
                 }
                 body data-follows=[&self.follows] {
                     a.skip href="#content" { "Skip to the content" }
-                    (top(self.part, self.follows.is_some()))
+                    (top(self.part, self.follows.is_some(), shares_store))
                     main #content tabindex="-1" {
                         @if let Some(health) = sharing { (shared::banner(health)) }
                         (self.content)
@@ -81,7 +91,7 @@ impl Page {
     }
 }
 
-fn top(part: Part, follows: bool) -> Markup {
+fn top(part: Part, follows: bool, shares_store: bool) -> Markup {
     let link = |to: Part, address: &str, name: &str| {
         html! { a href=(address) aria-current=[(part == to).then_some("page")] { (name) } }
     };
@@ -102,6 +112,7 @@ fn top(part: Part, follows: bool) -> Markup {
                 (link(Part::Letters, "/letters", "Dead letters"))
                 (link(Part::Workers, "/workers", "Workers"))
                 (link(Part::Workflows, "/workflows", "Workflows"))
+                @if shares_store { (link(Part::Cluster, "/cluster", "Cluster")) }
             }
             @if follows {
                 button #live type="button" data-state="connecting" hidden title="Pause or resume updates of this page" {

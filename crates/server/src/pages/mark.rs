@@ -5,11 +5,11 @@ use maud::{Markup, html};
 /// The class of a status, by its public name.
 pub(super) fn class(status: &str) -> &'static str {
     match status {
-        "COMPLETED" => "good",
-        "FAILED" | "ROLLBACK_FAILED" => "bad",
+        "COMPLETED" | "LIVES" => "good",
+        "FAILED" | "ROLLBACK_FAILED" | "SILENT" => "bad",
         "INTERRUPTED" | "IN_DOUBT" => "doubt",
         "RUNNING" => "busy",
-        "WAITING" | "BACKOFF" | "READY" => "wait",
+        "WAITING" | "BACKOFF" | "READY" | "DRAINING" => "wait",
         "COMPENSATING" | "UNDOING" | "UNDONE" | "ROLLING_BACK" | "ROLLED_BACK" => "undo",
         "PAUSED" => "held",
         _ => "quiet", // CANCELLED, SKIPPED, PENDING, CREATED, HANDED_OVER

@@ -7,6 +7,7 @@
 //! lets nothing run that is not an asset of ours.
 
 mod assets;
+mod cluster;
 mod data;
 mod deed;
 mod keys;
@@ -50,5 +51,6 @@ pub(crate) fn router() -> Router<Arc<App>> {
         .route("/messages", get(messages::page))
         .route("/workers", get(workers::page))
         .route("/workflows", get(workflows::page))
+        .route("/cluster", get(cluster::page).post(cluster::change))
         .route("/assets/{version}/{name}", get(assets::asset))
 }

@@ -1,11 +1,12 @@
 //! Errors as pages, for those who look at them in a browser.
 
-use super::layout::{Page, Part};
+use super::layout::{Beside, Page, Part};
 use crate::shapes;
 use axum::response::Response;
 use http::header::ACCEPT;
 use http::{HeaderMap, StatusCode};
 use maud::html;
+use steadfast_kernel::code;
 
 /// Who is to read an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,23 +34,23 @@ pub(crate) fn problem(problem: &shapes::Problem) -> Response {
             p.code { (problem.status) " · " (problem.code) }
             h1 { (problem.title) }
             p { (problem.detail) }
-            @if let Some(next) = next(status) {
+            @if let Some(next) = next(status, &problem.code) {
                 p { (next) }
             }
             p { a.button href="/" { "All runs" } }
         }
     };
-    Page { part: Part::Elsewhere, title: problem.title.clone(), follows: None, content }.respond_with(status, None)
+    Page { part: Part::Elsewhere, title: problem.title.clone(), follows: None, content }.respond_with(status, &Beside::default())
 }
 
 /// What a person can do about it who sits before a browser.
-fn next(status: StatusCode) -> Option<&'static str> {
+fn next(status: StatusCode, code: &str) -> Option<&'static str> {
     match status {
         StatusCode::UNAUTHORIZED => Some(
             "This server asks for a token, which a browser does not send by itself. Use the command line with --token-file, or open the console of a \
              server that listens on this machine alone.",
         ),
-        StatusCode::NOT_FOUND => Some("What has ended is removed after a while; the list shows what there is."),
+        StatusCode::NOT_FOUND if code != code::NOT_SHARED => Some("What has ended is removed after a while; the list shows what there is."),
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Some("It may pass: load the page again in a moment."),
         _ => None,
     }

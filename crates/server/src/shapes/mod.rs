@@ -4,6 +4,7 @@
 
 mod answer;
 mod callback;
+mod cluster;
 mod data;
 mod elsewhere;
 mod event;
@@ -28,6 +29,7 @@ mod workflow;
 
 pub use answer::{Mismatch, Replayed, Retried, RetryPreview, SignalReceived};
 pub use callback::Callback;
+pub use cluster::{Cluster, Instance, ShardLease};
 pub use data::Data;
 pub use event::{Event, EventPayload};
 pub use failure::Failure;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test may panic, and says how to repeat it")]
 
 mod access;
+mod cluster;
 mod feed;
 mod instances;
 mod keys;

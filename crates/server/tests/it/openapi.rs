@@ -1,5 +1,6 @@
 //! The OpenAPI document: it is the committed one, and the server does all that it says.
 
+use crate::cluster::Cluster;
 use crate::instances::two;
 use crate::plans::How;
 use crate::schema::Document;
@@ -73,7 +74,7 @@ async fn stream(request: RequestBuilder) -> Got {
 }
 
 /// Every operation, with a path that is good for it.
-const OPERATIONS: [(&str, &str); 49] = [
+const OPERATIONS: [(&str, &str); 52] = [
     ("GET /healthz", "/healthz"),
     ("GET /readyz", "/readyz"),
     ("GET /metrics", "/metrics"),
@@ -81,6 +82,9 @@ const OPERATIONS: [(&str, &str); 49] = [
     ("GET /v1/workflows", "/v1/workflows"),
     ("GET /v1/workers", "/v1/workers"),
     ("GET /v1/messages", "/v1/messages"),
+    ("GET /v1/cluster", "/v1/cluster"),
+    ("POST /v1/cluster/instances/{id}/drain", "/v1/cluster/instances/b/drain"),
+    ("POST /v1/cluster/instances/{id}/undrain", "/v1/cluster/instances/b/undrain"),
     ("GET /v1/events", "/v1/events"),
     ("GET /v1/runs", "/v1/runs"),
     ("POST /v1/runs", "/v1/runs"),
@@ -179,6 +183,7 @@ async fn every_documented_answer_of_every_path_is_given() {
     what_cannot_be_understood(&mut tour).await;
     conflicts(&mut tour).await;
     elsewhere(&mut tour).await;
+    shared(&mut tour).await;
     closed_doors(&mut tour).await;
     trouble(&mut tour).await;
     let documented = tour.document.answers();
@@ -210,6 +215,7 @@ async fn successes(tour: &mut Tour) {
         let status = match operation {
             "POST /v1/runs" | "POST /v1/plans" => continue,
             "POST /v1/letters/{id}/redrive" | "POST /v1/tenants/{tenant}/hand-over" => continue,
+            shared if shared.contains("/v1/cluster") => continue,
             "DELETE /v1/letters/{id}" | "DELETE /v1/locks/{tenant}" => 204,
             _ => 200,
         };
@@ -222,6 +228,7 @@ async fn successes(tour: &mut Tour) {
 
 async fn what_is_not_there(tour: &mut Tour) {
     let site = furnished(config()).await;
+    tour.go(&site, "GET /v1/cluster", "/v1/cluster", 404, same).await;
     for (operation, path) in OPERATIONS.into_iter().filter(|(operation, _)| operation.contains('{')) {
         let gone = path
             .replace("done", "gone")
@@ -325,6 +332,22 @@ async fn elsewhere(tour: &mut Tour) {
     tour.go(&a, hand_over, "/v1/tenants/acme/hand-over", 200, same).await;
 }
 
+/// What is there where instances share a store, and what is said when that is away.
+async fn shared(tour: &mut Tour) {
+    let cluster = Cluster::default();
+    let (a, _b) = (cluster.start("a").await, cluster.start("b").await);
+    for (operation, path) in OPERATIONS.into_iter().filter(|(operation, _)| operation.contains("/v1/cluster")) {
+        tour.go(&a, operation, path, 200, same).await;
+        if operation.contains('{') {
+            tour.go(&a, operation, &path.replace("/b/", "/gone/"), 404, same).await;
+        }
+    }
+    a.store.crash();
+    for (operation, path) in OPERATIONS.into_iter().filter(|(operation, _)| operation.contains("/v1/cluster")) {
+        tour.go(&a, operation, path, 503, same).await;
+    }
+}
+
 async fn closed_doors(tour: &mut Tour) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
@@ -344,7 +367,8 @@ async fn closed_doors(tour: &mut Tour) {
 async fn trouble(tour: &mut Tour) {
     let site = Site::new().await;
     site.engine.clone().shutdown().await;
-    for (method, template, _) in tour.document.answers().into_iter().filter(|(_, path, status)| *status == 503 && path != "/readyz") {
+    let may_be_away = |path: &str| path != "/readyz" && !path.starts_with("/v1/cluster");
+    for (method, template, _) in tour.document.answers().into_iter().filter(|(_, path, status)| *status == 503 && may_be_away(path)) {
         let operation = format!("{method} {template}");
         let (_, path) = OPERATIONS.into_iter().find(|(listed, _)| *listed == operation).unwrap();
         tour.go(&site, &operation, path, 503, |request| filled(&operation, request)).await;

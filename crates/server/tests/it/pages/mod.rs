@@ -1,6 +1,7 @@
 //! The console: what is on its pages, and how they behave in a real browser.
 
 mod browser;
+mod cluster;
 mod flows;
 mod html;
 mod journeys;
