@@ -40,6 +40,7 @@ fn run(cli: Cli) -> Result<(), Error> {
         Command::Plan(command) => in_client(commands::plan::run(&common, command)),
         Command::Tenant(command) => in_client(commands::tenant::run(&common, command)),
         Command::Lock(command) => in_client(commands::lock::run(&common, command)),
+        Command::Cluster(command) => in_client(commands::cluster::run(&common, command)),
         Command::Worker(command) => in_client(commands::worker::run(&common, command)),
         Command::Node(command) => in_client(commands::node::run(&common, command)),
         Command::Key(command) => in_client(commands::key::run(&common, command)),

@@ -1,5 +1,6 @@
 //! The command line: what can be asked, with help and an example for each.
 
+mod cluster;
 mod key;
 mod letter;
 mod lock;
@@ -11,6 +12,7 @@ mod serve;
 mod tenant;
 mod worker;
 
+pub(crate) use cluster::{ClusterCommand, Drain};
 pub(crate) use key::{Condition, Delete, KeyCommand, KeyList, Put, Renew};
 pub(crate) use letter::{LetterCommand, LetterId, Redrive, Which};
 pub(crate) use lock::{Break, LockCommand};
@@ -159,6 +161,16 @@ Examples:
   steadfast node show"
     )]
     Node(NodeCommand),
+    /// Look at the instances that share the store, and drain one
+    #[command(
+        subcommand,
+        arg_required_else_help = true,
+        after_help = "\
+Examples:
+  steadfast cluster show
+  steadfast cluster drain 10.0.0.7:7373             before its machine is taken down"
+    )]
+    Cluster(ClusterCommand),
     /// Call a node, and print its answer
     #[command(after_help = "\
 Examples:

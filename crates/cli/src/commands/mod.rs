@@ -1,6 +1,7 @@
 //! What each command does.
 
 pub(crate) mod check;
+pub(crate) mod cluster;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod key;

@@ -15,12 +15,12 @@ pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
     format!("{}{text}{}", style.render(), style.render_reset())
 }
 
-/// How the status of a run, a step, a plan, a task or a check looks.
+/// How the status of a run, a step, a plan, a task, an instance or a check looks.
 pub(crate) fn of_status(status: &str) -> Style {
     match status {
-        "COMPLETED" | "UNDONE" | "ROLLED_BACK" | "ok" => GOOD,
-        "FAILED" | "IN_DOUBT" | "INTERRUPTED" | "ROLLBACK_FAILED" | "fail" => BAD,
-        "BACKOFF" | "PAUSED" | "CANCELLED" | "COMPENSATING" | "UNDOING" | "ROLLING_BACK" | "warn" => WARNING,
+        "COMPLETED" | "UNDONE" | "ROLLED_BACK" | "LIVES" | "ok" => GOOD,
+        "FAILED" | "IN_DOUBT" | "INTERRUPTED" | "ROLLBACK_FAILED" | "SILENT" | "fail" => BAD,
+        "BACKOFF" | "PAUSED" | "CANCELLED" | "COMPENSATING" | "UNDOING" | "ROLLING_BACK" | "DRAINING" | "warn" => WARNING,
         "RUNNING" | "READY" => BUSY,
         "SKIPPED" | "PENDING" => FAINT,
         _ => PLAIN,

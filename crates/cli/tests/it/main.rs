@@ -3,6 +3,7 @@
 
 mod callbacks;
 mod check;
+mod clusters;
 mod config;
 mod console;
 mod doctor;

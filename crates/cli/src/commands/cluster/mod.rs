@@ -1,0 +1,98 @@
+//! `steadfast cluster …`.
+
+mod drain;
+mod find;
+
+use crate::args::{ClusterCommand, Common};
+use crate::client::Client;
+use crate::config::Config;
+use crate::error::Error;
+use crate::output::table::{Cell, Column, Table};
+use crate::output::{self, style, time};
+use steadfast_kernel::Timestamp;
+use steadfast_server::shapes::{Cluster, Instance};
+
+pub(crate) async fn run(common: &Common, command: ClusterCommand) -> Result<(), Error> {
+    let client = Client::new(&Config::load(&common.given())?)?;
+    match command {
+        ClusterCommand::Show => show(&client, common.json).await,
+        ClusterCommand::Drain(args) => drain::drain(&client, common.json, &args).await,
+    }
+}
+
+async fn show(client: &Client, json: bool) -> Result<(), Error> {
+    let answer = client.get("/v1/cluster", Vec::new()).await?;
+    if json {
+        output::data(answer.text);
+        return Ok(());
+    }
+    let cluster = answer.read::<Cluster>()?;
+    output::data(table(&cluster, time::now()).to_text());
+    output::data(format_args!("\n{}; * is the one that answered", leases(&cluster)));
+    Ok(())
+}
+
+fn table(cluster: &Cluster, now: Timestamp) -> Table {
+    let columns = ["INSTANCE", "STATE", "MACHINE", "ADDRESS", "VERSION", "SHARDS", "SINCE", "HEARD"];
+    let mut table = Table::new(columns.map(Column::whole).into());
+    for instance in &cluster.instances {
+        let mark = if instance.here { " *" } else { "" };
+        table.row(vec![
+            Cell::styled(format!("{}{mark}", cluster.short(&instance.id)), style::BOLD),
+            Cell::styled(instance.state(), style::of_status(instance.state())),
+            output::plain(&instance.name).into(),
+            output::plain(&instance.address).into(),
+            output::plain(&instance.version).into(),
+            instance.shards.to_string().into(),
+            time::relative(instance.started_at.0, now).into(),
+            time::relative(heard_at(instance, now), now).into(),
+        ]);
+    }
+    table
+}
+
+fn heard_at(instance: &Instance, now: Timestamp) -> Timestamp {
+    Timestamp::from_micros(now.as_micros() - instance.silent_seconds as i64 * 1_000_000)
+}
+
+fn leases(cluster: &Cluster) -> String {
+    match cluster.unheld {
+        0 => format!("{} shards, all held", cluster.shards),
+        unheld => format!("{} shards, {unheld} without a holder: what is in them waits until an instance takes them", cluster.shards),
+    }
+}
+
+fn shards(number: u64) -> String {
+    if number == 1 { "1 shard".into() } else { format!("{number} shards") }
+}
+
+/// A cluster of instances with these ids and addresses; the first one answers.
+#[cfg(test)]
+fn sample(instances: &[(&str, &str)]) -> Cluster {
+    let instance = |(place, (id, address)): (usize, &(&str, &str))| {
+        serde_json::json!({"id": id, "name": "m", "address": address, "version": "1", "startedAt": "2026-01-01T12:00:00Z", "silentSeconds": 1,
+            "draining": false, "lives": true, "shards": 32, "here": place == 0})
+    };
+    let instances: Vec<_> = instances.iter().enumerate().map(instance).collect();
+    let cluster = serde_json::json!({"instance": instances[0]["id"], "leaseSeconds": 10, "shards": 64, "instances": instances, "leases": [], "unheld": 0});
+    serde_json::from_value(cluster).unwrap()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instances_are_listed_with_the_one_that_answered() {
+        let mut cluster = sample(&[("aaaaaaaa1", "http://a:1"), ("bbbbbbbb1", "http://b:1")]);
+        cluster.instances[1].draining = true;
+        let now = time::parse("2026-01-01T12:02:00Z").unwrap();
+        let text = anstream::adapter::strip_str(&table(&cluster, now).to_text()).to_string();
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[1], ["aaaaaaaa", "*", "LIVES", "m", "http://a:1", "1", "32", "2", "min", "ago", "1", "s", "ago"]);
+        assert_eq!(lines[2][..3], ["bbbbbbbb", "DRAINING", "m"]);
+        assert_eq!(leases(&cluster), "64 shards, all held");
+        cluster.unheld = 3;
+        assert!(leases(&cluster).starts_with("64 shards, 3 without a holder"));
+    }
+}
