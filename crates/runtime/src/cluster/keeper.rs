@@ -223,6 +223,7 @@ impl LeaseKeeper {
             self.hear(news);
         }
         self.sure_until = asked_at + self.parts.others.leases.lease();
+        self.parts.others.is_sure_until(self.sure_until);
         ways.is_sure(None);
         if look {
             self.look_within(UNSURE_GAP);
@@ -434,7 +435,7 @@ impl LeaseKeeper {
                 () = clock.sleep(grace) => false,
             };
             if let Some(control) = control.filter(|_| !in_good_order) {
-                tracing::warn!(shard, "attempts were still in flight at the end of the grace period; they are made again elsewhere");
+                tracing::warn!(shard, "attempts were still in flight when the shard had to be given away; they are made again elsewhere");
                 let _it_has_stopped = control.send(Control::Stop);
             }
             let _ended = over.await;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use steadfast_kernel::RunId;
 use steadfast_store::{Instance, Leases, Member, ShardId};
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 /// How long an instance may take to answer.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
@@ -41,6 +42,8 @@ pub(crate) struct Others {
     pub(crate) out_of_date: Notify,
     /// The highest term of each shard that was heard of: who says something with a lower one is of the past.
     terms: Mutex<BTreeMap<ShardId, u64>>,
+    /// Until when the shards that are here are this instance's for sure.
+    sure_until: Mutex<Option<Instant>>,
 }
 
 #[derive(Default)]
@@ -71,6 +74,7 @@ impl Others {
             changed: watch::channel(()).0,
             out_of_date: Notify::new(),
             terms: Mutex::default(),
+            sure_until: Mutex::default(),
         }
     }
 
@@ -104,6 +108,16 @@ impl Others {
             instances: instances.map_err(Error::from_store)?,
             leases: leases.map_err(Error::from_store)?,
         })
+    }
+
+    /// The shards that are here are this instance's until then.
+    pub(super) fn is_sure_until(&self, until: Instant) {
+        *self.sure_until.lock() = Some(until);
+    }
+
+    /// Others may have the shards that are here by now.
+    pub(crate) fn is_past(&self) -> bool {
+        self.sure_until.lock().is_some_and(|until| Instant::now() >= until)
     }
 
     /// Another instance that has a shard, if one is known.

@@ -136,6 +136,7 @@ impl Builder {
             notes,
             courier,
             ways: Arc::downgrade(&ways),
+            others: others.clone(),
             store: self.store,
         };
         let shards = match others {

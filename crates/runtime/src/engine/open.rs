@@ -5,6 +5,7 @@ use super::plans;
 use super::ways::{Way, Ways};
 use crate::callbacks::Courier;
 use crate::clock::Clock;
+use crate::cluster::Others;
 use crate::committer::Committer;
 use crate::commons::{Gate, Notes};
 use crate::config::Config;
@@ -39,6 +40,7 @@ pub(crate) struct Opener {
     pub(super) notes: Option<Notes>,
     pub(super) courier: Courier,
     pub(super) ways: Weak<Ways>,
+    pub(super) others: Option<Arc<Others>>,
 }
 
 /// A shard that was opened.
@@ -114,6 +116,7 @@ impl Opener {
             ports,
             notes: self.notes.clone(),
             ways: Weak::clone(&self.ways),
+            others: self.others.clone(),
             committed,
             metrics: OfShard::new(),
             state: State::new(&self.config, Arc::clone(&self.crowd)),

@@ -28,6 +28,7 @@ mod relay;
 mod request;
 mod save;
 mod sweep;
+mod take_in;
 mod view;
 mod waiter;
 
@@ -46,6 +47,7 @@ pub(crate) use waiter::Waiter;
 
 use crate::callbacks::{Courier, Errand, Lane, Lanes};
 use crate::clock::Clock;
+use crate::cluster::Others;
 use crate::committer::Outcome;
 use crate::commons::Notes;
 use crate::config::Config;
@@ -57,7 +59,6 @@ use crate::host::{Host, Line, Report, Says, SessionId, ToHost};
 use crate::metrics::OfShard;
 use crate::outbox::Outbox;
 use crate::timers::{Fired, Leadership, Order};
-use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use hashbrown::DefaultHashBuilder;
@@ -70,7 +71,6 @@ use steadfast_kernel::{
     Timestamp, Wait, WorkflowName,
 };
 use steadfast_store::{Batch, Head, ShardId, Store};
-use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub(crate) struct Shard {
@@ -85,6 +85,8 @@ pub(crate) struct Shard {
     pub(crate) notes: Option<Notes>,
     /// The ways to all shards of this instance, this one among them.
     pub(crate) ways: Weak<Ways>,
+    /// Those who have other shards, if it is shared.
+    pub(crate) others: Option<Arc<Others>>,
     /// Where the store stands, as far as is known for sure.
     pub(crate) committed: Head,
     pub(crate) metrics: OfShard,
@@ -148,6 +150,8 @@ pub(crate) struct State {
     lanes: Lanes,
     /// Those that have their turn now.
     turns: VecDeque<(Lane, Errand)>,
+    /// Nothing is begun here any more; those who wait for a commit hear of it.
+    has_ended: bool,
 }
 
 /// Whether the store can be written.
@@ -266,6 +270,7 @@ impl Shard {
     /// Runs until nobody can ask for anything any more, or until it is drained.
     pub(crate) async fn run(mut self) {
         while self.step().await {}
+        self.state.has_ended = true;
         for seat in self.state.seats.values_mut() {
             seat.tell(ToHost::Close);
         }
@@ -281,33 +286,6 @@ impl Shard {
         let more = self.take_in().await;
         self.take_turns();
         more
-    }
-
-    async fn take_in(&mut self) -> bool {
-        let Ports { control, requests, reports, said, fired, outcomes, role, .. } = &mut self.ports;
-        tokio::select! {
-            biased;
-            Some(control) = control.recv() => match control {
-                Control::Drain { reply } => self.drain(reply),
-                Control::Registered(workflows) => self.host_again(&workflows),
-                Control::LeaveRoom { workflow, runs } => drop(self.leave_room(&workflow, runs)),
-                Control::Handled => self.call_handlers(),
-                Control::Stop => return false,
-            },
-            Some(outcome) = outcomes.recv() => self.settle(outcome),
-            Some(done) = self.state.tasks.next(), if !self.state.tasks.is_empty() => self.done(done),
-            Ok(()) = role.changed() => self.change_role(),
-            Some(report) = reports.recv() => self.report(report),
-            Some(said) = said.recv() => self.hear(said),
-            Some(fired) = fired.recv() => self.fire(fired),
-            request = requests.recv() => return self.request(request),
-        }
-        // Work under way goes first, but whoever asks is not kept waiting by it for ever.
-        match self.ports.requests.try_recv() {
-            Ok(request) => self.request(Some(request)),
-            Err(TryRecvError::Disconnected) => false,
-            Err(TryRecvError::Empty) => !self.is_drained(),
-        }
     }
 
     async fn committed_next(&mut self) -> bool {

@@ -64,6 +64,9 @@ impl Shard {
         }
         let mut from = Some(from);
         for effect in effects {
+            if self.state.has_ended && !matches!(effect, Effect::Answer(_) | Effect::AnnounceEnd) {
+                continue; // it is begun where the shard is next
+            }
             match effect {
                 Effect::Arm(timer) => self.order(Order::Arm(timer)),
                 Effect::Disarm(name) => self.order(Order::Disarm(id.clone(), name)),
