@@ -129,7 +129,19 @@ impl Postgres {
     }
 
     async fn list<T>(&self, who: For, what: &str, sql: &str, params: &Params<'_>, row: fn(&Row) -> Read<T>) -> Result<Vec<T>, Error> {
-        let rows = self.0.readers.query(who, what, sql, params).await?;
+        self.list_by(&self.0.readers, who, what, sql, params, row).await
+    }
+
+    async fn list_by<T>(
+        &self,
+        readers: &Readers,
+        who: For,
+        what: &str,
+        sql: &str,
+        params: &Params<'_>,
+        row: fn(&Row) -> Read<T>,
+    ) -> Result<Vec<T>, Error> {
+        let rows = readers.query(who, what, sql, params).await?;
         rows.iter()
             .map(row)
             .collect::<Read<_>>()

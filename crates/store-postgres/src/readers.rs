@@ -39,6 +39,11 @@ struct Used {
 impl Readers {
     pub(crate) fn new(connector: Arc<Connector>) -> Self {
         let places = connector.settings().connections_max - 1;
+        Self::of(connector, places)
+    }
+
+    /// So many of them.
+    pub(crate) fn of(connector: Arc<Connector>, places: usize) -> Self {
         let of_people = (places - places.div_ceil(3)).max(1);
         Readers {
             connector,

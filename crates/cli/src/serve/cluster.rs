@@ -49,7 +49,11 @@ async fn reached_at(store: &Postgres, listens: IpAddr) -> Result<IpAddr, Error> 
     }
     let seen = store.seen_at().await.map_err(|error| with_code(&error, error.code()))?;
     let on_this_machine = if listens.is_ipv4() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { IpAddr::V6(Ipv6Addr::LOCALHOST) };
-    Ok(seen.unwrap_or(on_this_machine))
+    let reached = seen.unwrap_or(on_this_machine);
+    if reached.is_loopback() {
+        tracing::warn!("others are told to reach this server at {reached}, which only those of this machine do: set cluster.address");
+    }
+    Ok(reached)
 }
 
 /// What this machine is called.

@@ -3,6 +3,7 @@
 
 mod callbacks;
 mod check;
+mod cluster;
 mod clusters;
 mod config;
 mod console;

@@ -227,7 +227,7 @@ impl WorkerBuilder {
             return Err(wrong("a worker needs the address of its server, and was given none".into()));
         }
         let shown = wire::Shown::default();
-        shown.set(&self.servers);
+        shown.set(&self.servers, []);
         if !self.node.has_wire() {
             self.node = self.node.wire(Arc::new(wire::Usual::new(shown.clone(), self.token.as_deref())?));
         } else if self.token.is_some() {

@@ -14,9 +14,13 @@ use steadfast_kernel::Failure;
 pub(super) struct Shown(Arc<RwLock<BTreeSet<Peer>>>);
 
 impl Shown {
-    /// It is shown to these, and to nobody else from now on.
-    pub(super) fn set<'a>(&self, servers: impl IntoIterator<Item = &'a Peer>) {
-        *self.0.write() = servers.into_iter().cloned().collect();
+    /// It is shown to the addresses that were given and to those of the instances, and to nobody else from now on. Whoever gave only addresses with TLS does not want it to be seen on
+    /// the way.
+    pub(super) fn set<'a>(&self, given: &[Peer], instances: impl IntoIterator<Item = &'a Peer>) {
+        let is_plain = |peer: &Peer| peer.to_string().starts_with("http://");
+        let all_plain = given.iter().any(is_plain);
+        let instances = instances.into_iter().filter(|instance| all_plain || !is_plain(instance));
+        *self.0.write() = given.iter().chain(instances).cloned().collect();
     }
 
     fn has(&self, address: &str) -> bool {
@@ -57,7 +61,7 @@ mod tests {
         let shown = Shown::default();
         let usual = Usual::new(shown.clone(), Some("stf_x")).unwrap();
         let others = ["http://10.0.0.7:7374", "http://10.0.0.7:73731", "https://10.0.0.7:7373", "http://evil"];
-        shown.set(&[Peer::at("http://10.0.0.7:7373")]);
+        shown.set(&[Peer::at("http://10.0.0.7:7373")], []);
         assert!(usual.shown.has("http://10.0.0.7:7373") && !others.iter().any(|other| usual.shown.has(other)));
         shown.set(&[Peer::at("http://10.0.0.7:7374")]);
         assert!(usual.shown.has("http://10.0.0.7:7374") && !usual.shown.has("http://10.0.0.7:7373"));

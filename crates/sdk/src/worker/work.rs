@@ -90,7 +90,7 @@ impl Work {
         match work.hosting.arrive(&work.given).await {
             Err(failure) if failure.class != Class::Transient => return Err(failure),
             Ok(Arrived::Among(instances)) => {
-                work.shown.set(work.given.iter().chain(instances.keys()));
+                work.shown.set(&work.given, instances.keys());
                 let first = work.first_of(&instances).await?;
                 work.go_to(instances, first);
             }
@@ -136,7 +136,7 @@ impl Work {
     fn go_alone(&mut self, first: Option<Result<Arrived, Failure>>) {
         let (let_go, is_let_go) = watch::channel(false);
         self.alone = Some(let_go);
-        self.shown.set(&self.given);
+        self.shown.set(&self.given, []);
         let whom = Whom::Server(self.given.clone());
         let visit = Visit { hosting: Arc::clone(&self.hosting), whom, let_go: is_let_go };
         self.visits.spawn(async move { (None, visit.run(first).await) });
@@ -145,7 +145,7 @@ impl Work {
     /// Visits these instances, and no others.
     fn go_to(&mut self, instances: Instances, first: Option<(Peer, Stream)>) {
         self.alone = None;
-        self.shown.set(self.given.iter().chain(instances.keys()));
+        self.shown.set(&self.given, instances.keys());
         let mut first = first;
         for (address, id) in &instances {
             let first = first.take_if(|(of, _)| of == address);

@@ -14,7 +14,7 @@ mod statements;
 mod teller;
 
 use crate::Postgres;
-use crate::readers::For;
+use crate::readers::{For, Readers};
 use crate::tables::{Read, count, free, get, limit, parsed_if, small, time};
 use crate::types::Free;
 use async_trait::async_trait;
@@ -29,6 +29,9 @@ use tokio::task::JoinHandle;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+/// How many connections leases have of their own: one is enough unless two things are asked at once.
+const CONNECTIONS: usize = 2;
+
 /// The instances of a database, and who has which shard. Every call is one statement. Clones are the same.
 #[derive(Clone)]
 pub struct Cluster(Arc<Parts>);
@@ -38,6 +41,8 @@ struct Parts {
     lease: Duration,
     /// There are others who want to hear of commits, as far as is known.
     has_others: AtomicBool,
+    /// Leases do not wait behind anything else that is read.
+    asks: Readers,
     ear: OnceLock<Ear>,
     teller: OnceLock<Teller>,
 }
@@ -53,13 +58,14 @@ impl Postgres {
     /// [heard](Leases::heard).
     pub fn leases(&self, lease: Duration) -> Cluster {
         let (ear, teller) = (OnceLock::new(), OnceLock::new());
-        Cluster(Arc::new(Parts { store: self.clone(), lease, has_others: AtomicBool::new(false), ear, teller }))
+        let asks = Readers::of(Arc::clone(&self.0.connector), CONNECTIONS);
+        Cluster(Arc::new(Parts { store: self.clone(), lease, has_others: AtomicBool::new(false), asks, ear, teller }))
     }
 }
 
 impl Cluster {
     async fn ask<T>(&self, what: &str, sql: &str, params: &[&(dyn ToSql + Sync)], row: fn(&Row) -> Read<T>) -> Result<Vec<T>, Error> {
-        self.0.store.list(For::Work, what, sql, params, row).await
+        self.0.store.list_by(&self.0.asks, For::Work, what, sql, params, row).await
     }
 
     fn millis(&self) -> i64 {
