@@ -16,7 +16,7 @@ pub(super) struct Shown(Arc<RwLock<BTreeSet<Peer>>>);
 impl Shown {
     /// It is shown to the addresses that were given and to those of the instances, and to nobody else from now on. Whoever gave only addresses with TLS does not want it to be seen on
     /// the way.
-    pub(super) fn set<'a>(&self, given: &[Peer], instances: impl IntoIterator<Item = &'a Peer>) {
+    pub(super) fn set<'a>(&self, given: &'a [Peer], instances: impl IntoIterator<Item = &'a Peer>) {
         let is_plain = |peer: &Peer| peer.to_string().starts_with("http://");
         let all_plain = given.iter().any(is_plain);
         let instances = instances.into_iter().filter(|instance| all_plain || !is_plain(instance));
@@ -63,8 +63,11 @@ mod tests {
         let others = ["http://10.0.0.7:7374", "http://10.0.0.7:73731", "https://10.0.0.7:7373", "http://evil"];
         shown.set(&[Peer::at("http://10.0.0.7:7373")], []);
         assert!(usual.shown.has("http://10.0.0.7:7373") && !others.iter().any(|other| usual.shown.has(other)));
-        shown.set(&[Peer::at("http://10.0.0.7:7374")]);
+        shown.set(&[Peer::at("http://10.0.0.7:7374")], []);
         assert!(usual.shown.has("http://10.0.0.7:7374") && !usual.shown.has("http://10.0.0.7:7373"));
+        let instances = ["https://10.0.0.8:7373", "http://10.0.0.9:7373"].map(Peer::at);
+        shown.set(&[Peer::at("https://10.0.0.7:7373")], &instances);
+        assert_eq!(instances.each_ref().map(|instance| usual.shown.has(&instance.to_string())), [true, false], "TLS was asked for");
         assert!(Usual::new(shown, Some("two\nlines")).is_err());
     }
 }
