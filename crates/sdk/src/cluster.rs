@@ -100,11 +100,11 @@ mod line {
 
     impl Carrier for Line {
         fn carry(&self, to: &Member, question: Question) -> BoxFuture<'static, Result<Bytes, Failure>> {
-            let Question { bytes: asked, within, waits } = question;
+            let Question { bytes: asked, within, waits, once } = question;
             if asked.len() > LONG {
                 return long(self.0.clone(), to.address.clone(), asked, within).boxed();
             }
-            let policy = Policy::constant(AGAIN_AFTER).max_attempts(2);
+            let policy = if once { Policy::once() } else { Policy::constant(AGAIN_AFTER).max_attempts(2) };
             let call = self
                 .0
                 .call(to.address.as_str(), if waits { SHARDS_WAIT } else { SHARDS }, asked)

@@ -103,13 +103,7 @@ struct Frame {
 }
 
 impl Asked {
-    /// The same to be asked again: a run that was to be fresh may be there then.
-    pub(crate) fn again(&mut self) -> Asked {
-        drop(self.for_once());
-        self.clone()
-    }
-
-    /// What is asked now, for the first time or again.
+    /// What is asked now, for the first time or again: a run that was to be fresh may be there the next time.
     pub(crate) fn for_once(&mut self) -> Asked {
         let asked = self.clone();
         if let Asked::Start { fresh, .. } = self {

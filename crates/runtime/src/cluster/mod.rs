@@ -53,6 +53,8 @@ pub struct Question {
     pub within: Duration,
     /// It waits for something that may take as long as that: nothing else is to wait behind it.
     pub waits: bool,
+    /// It must not be delivered a second time: whoever asks again asks something else.
+    pub once: bool,
 }
 
 /// The instances of a store, and who has which shard.

@@ -161,8 +161,9 @@ impl Others {
             Asked::Beside { .. } => (BESIDE_WITHIN, false),
             Asked::Start { .. } | Asked::Tell { .. } | Asked::Hear { .. } | Asked::Sweep { .. } => (ANSWERED_WITHIN, false),
         };
+        let once = matches!(asked, Asked::Start { fresh: true, .. });
         let Some(bytes) = asked.encode(&holder.id) else { return Err(Failed::Unknown) };
-        match self.carrier.carry(holder, Question { bytes, within, waits }).await {
+        match self.carrier.carry(holder, Question { bytes, within, waits, once }).await {
             Ok(answer) => asked::read(&answer),
             Err(failure) => {
                 tracing::debug!(instance = holder.id, address = holder.address, %failure, "an instance does not answer");

@@ -156,7 +156,7 @@ impl Engine {
             let changes = others.changes(); // before it is looked where it is
             let missed = match (self.ways.is_here(shard), others.holder(shard)) {
                 (true, _) => self.here(asked.for_once()).await,
-                (false, Some(holder)) => others.ask(&holder, asked.again()).await.map_err(Missed::from),
+                (false, Some(holder)) => others.ask(&holder, asked.for_once()).await.map_err(Missed::from),
                 (false, None) => Err(Missed::Moved),
             };
             let unavailable = Error::Unavailable { source: None, retry_after: STORE_RETRY_AFTER };

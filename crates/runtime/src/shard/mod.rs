@@ -140,11 +140,11 @@ pub(crate) struct State {
     makes_room_later: bool,
     /// A worker may still have a run that an earlier process has given to it.
     takes_over: bool,
-    /// Runs wait for room at a worker, and it is looked for again soon.
     /// What is being told entities of other shards: by whom, and which of all that it has said.
     saying: BTreeSet<(EntityId, u64)>,
     /// Workflows of runs that found no room.
     without_room: BTreeSet<WorkflowName>,
+    /// Runs wait for room at a worker, and it is looked for again soon.
     looks_for_room: bool,
     /// Ends of keys that are being told, or wait for their turn.
     lanes: Lanes,
@@ -319,7 +319,7 @@ impl Shard {
             return drop(reply.send(Err(Error::busy("requests_max"))));
         };
         let run = EntityId::from(&command.run);
-        if fresh {
+        if fresh && matches!(self.seat(&run).memory, Memory::Absent) {
             self.seat(&run).memory = Memory::Ready(None);
         }
         self.ask(run, Ask::Command(Box::new(Command::StartRun(command)), From::Caller(reply, place)));

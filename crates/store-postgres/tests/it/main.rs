@@ -5,6 +5,7 @@ mod cluster;
 mod contract;
 mod fences;
 mod fixture;
+mod lists;
 mod migrations;
 mod readable;
 mod servers;
