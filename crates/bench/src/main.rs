@@ -51,7 +51,7 @@ cargo xtask bench messages [SCENARIO] [--json] [--quick]
 cargo xtask bench postgres [SCENARIO] [--json] [--quick]
     steps, transactions-per-step           steps per second of 256 runs on PostgreSQL, with a transaction for each step beside it, and how many there are
     idle-queries                           what runs that sleep ask of the database
-    three-instances                        steps per second of three instances, beside one alone on the same machine
+    three-instances                        steps per second of three instances, beside one alone on the same machine; with drawn ids and with given ones
     take-over                              how soon the runs of a killed instance go on at another one
 docs/performance.md says how to read them.
 ";

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use parking_lot::Mutex;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use steadfast_store::{Batch, Commit, Error, Head, ShardId, Sweep, Swept};
 use tokio::sync::{mpsc, oneshot};
@@ -19,6 +19,7 @@ use tokio::time::Instant;
 pub(crate) struct Writer {
     line: mpsc::UnboundedSender<Request>,
     commits: Arc<AtomicU64>,
+    has_others: Arc<AtomicBool>,
 }
 
 /// What stands in line. If the task ends the answers are dropped, and whoever waits for one is told.
@@ -55,8 +56,15 @@ impl Writer {
         let commits = Arc::new(AtomicU64::new(0));
         let (line, requests) = mpsc::unbounded_channel();
         let desk = Desk::open(connector, Arc::clone(&commits), member).await?;
-        tokio::spawn(run(desk, requests));
-        Ok(Writer { line, commits })
+        let company = Company::default();
+        let has_others = Arc::clone(&company.has_others);
+        tokio::spawn(run(desk, requests, company));
+        Ok(Writer { line, commits, has_others })
+    }
+
+    /// Whether others write to the same database, as far as is known.
+    pub(crate) fn has_others(&self) -> &AtomicBool {
+        &self.has_others
     }
 
     /// Puts a batch in line, now.
@@ -103,15 +111,18 @@ struct Company {
     /// How many batches the last transaction had.
     expected: usize,
     took: Duration,
+    /// Others write to the same database, whose time each transaction takes.
+    has_others: Arc<AtomicBool>,
 }
 
 impl Company {
     /// The longest time to wait for them.
-    const PATIENCE_MAX: Duration = Duration::from_millis(2);
+    const PATIENCE_MAX: Duration = Duration::from_millis(5);
 
     /// Takes those that come while it is worth to wait for them. Nobody waits alone: a batch that comes after a lone one is written at once.
     async fn gather(&self, group: &mut Group, requests: &mut mpsc::UnboundedReceiver<Request>) -> Option<Request> {
-        let until = Instant::now() + (self.took / 4).min(Self::PATIENCE_MAX);
+        let part = if self.has_others.load(Ordering::Relaxed) { 2 } else { 4 };
+        let until = Instant::now() + (self.took / part).min(Self::PATIENCE_MAX * 2 / part);
         while group.batches.len() < self.expected {
             match tokio::time::timeout_at(until, requests.recv()).await {
                 Ok(Some(Request::Commit(batch, answer))) if group.takes(&batch) => group.add(batch, answer),
@@ -123,8 +134,8 @@ impl Company {
     }
 }
 
-async fn run(mut desk: Desk, mut requests: mpsc::UnboundedReceiver<Request>) {
-    let (mut next, mut company) = (None, Company::default());
+async fn run(mut desk: Desk, mut requests: mpsc::UnboundedReceiver<Request>, mut company: Company) {
+    let mut next = None;
     loop {
         let request = match next.take() {
             Some(request) => request,
@@ -164,7 +175,7 @@ async fn handle(
             }
             let (expected, begun) = (group.batches.len(), Instant::now());
             desk.commit(group).await;
-            *company = Company { expected, took: begun.elapsed() };
+            (company.expected, company.took) = (expected, begun.elapsed());
             return next;
         }
         Request::Claim(shard, answer) => drop(answer.send(desk.claim(shard).await)),

@@ -1,7 +1,7 @@
 //! Several instances on one database: what they do together beside one alone, and how soon what a killed one had goes on.
 //!
-//! Every instance is a process of its own, which is this program; all of them share this machine and the database. Each starts its own runs, and of three, two in three of them belong to
-//! shards of another one, so that the start and the result go over the network.
+//! Every instance is a process of its own, which is this program; all of them share this machine and the database. Each starts its own runs, whose ids are drawn so that they are its own;
+//! with names (`three-instances-named`), two in three of them belong to shards of another one, so that the start and the result go over the network.
 
 use crate::load::{Span, slice};
 use crate::report::{Measured, Report};
@@ -9,7 +9,8 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 use steadfast::cluster::{Cluster, Line, Member};
 use steadfast::messages::Node;
@@ -43,8 +44,8 @@ impl Instance {
         let address = format!("http://{}", node.addr().context("it listens")?);
         let id = store.process().to_owned();
         let member = Member { id, name: "bench".into(), address, version: env!("CARGO_PKG_VERSION").into() };
-        let carrier = std::sync::Arc::new(Line::new(node.clone()));
-        let cluster = Cluster { leases: std::sync::Arc::new(store.leases(LEASE)), member, carrier };
+        let carrier = Arc::new(Line::new(node.clone()));
+        let cluster = Cluster { leases: Arc::new(store.leases(LEASE)), member, carrier };
         let builder = Engine::on(store).register(crate::runs::steps).register(super::sleeps).register(tick);
         let engine = builder.cluster(cluster).start().await?;
         engine.answer_instances(&node);
@@ -123,7 +124,7 @@ impl Drop for There {
 
 /// What such a process does: it takes part, and is told when to work and when to end.
 pub(crate) async fn child(arguments: &[&str]) -> Result<()> {
-    let [url, instances, runs, counted_ms] = arguments else { bail!("{arguments:?} is nothing for an instance to do") };
+    let [url, instances, runs, counted_ms, named] = arguments else { bail!("{arguments:?} is nothing for an instance to do") };
     let (instances, runs, counted_ms) = (instances.parse()?, runs.parse()?, counted_ms.parse()?);
     let here = Instance::start(url).await?;
     here.shared_by(instances).await?;
@@ -132,10 +133,14 @@ pub(crate) async fn child(arguments: &[&str]) -> Result<()> {
     let mut word = || words.next().context("nobody is there")?.context("it cannot be read");
     ensure!(word()? == "go");
     let counted = Duration::from_millis(counted_ms);
-    let engine = here.engine.clone();
+    let (engine, count, process) = (here.engine.clone(), Arc::new(AtomicU64::new(0)), std::process::id());
+    let named = *named == "named";
     let run = move || {
-        let engine = engine.clone();
-        async move { Ok(engine.start("steps", &STEPS).await?.result::<u32>().await.map(drop)?) }
+        let mut start = engine.start("steps", &STEPS);
+        if named {
+            start = start.id(format!("{process}-{}", count.fetch_add(1, Ordering::Relaxed)));
+        }
+        async move { Ok(start.await?.result::<u32>().await.map(drop)?) }
     };
     let seen = slice(runs, Span { warm_up: counted / 4, counted }, run).await?;
     println!("{}", seen.per_s());
@@ -145,11 +150,11 @@ pub(crate) async fn child(arguments: &[&str]) -> Result<()> {
 }
 
 /// Steps per second of so many instances.
-fn together(server: &PostgresServer, instances: usize, counted: Duration) -> Result<f64> {
+fn together(server: &PostgresServer, instances: usize, counted: Duration, how: &str) -> Result<f64> {
     let database = server.database();
     let url = server.url(&database);
     let (of, runs, time) = (instances.to_string(), (RUNS / instances).to_string(), counted.as_millis().to_string());
-    let start = |_| There::start(&[&url, &of, &runs, &time]);
+    let start = |_| There::start(&[&url, &of, &runs, &time, how]);
     let mut all = (0..instances).map(start).collect::<Result<Vec<_>>>()?;
     for instance in &mut all {
         ensure!(instance.hear()? == "ready");
@@ -168,18 +173,20 @@ fn together(server: &PostgresServer, instances: usize, counted: Duration) -> Res
 
 pub(super) fn three(report: &Report, server: &PostgresServer, quick: bool) -> Result<()> {
     let counted = Duration::from_secs(if quick { 3 } else { 6 });
-    let (mut one, mut three) = (Vec::new(), Vec::new());
+    let (mut one, mut three, mut named) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..if quick { 1 } else { 3 } {
-        one.push(together(server, 1, counted)?);
-        three.push(together(server, 3, counted)?);
+        one.push(together(server, 1, counted, "drawn")?);
+        three.push(together(server, 3, counted, "drawn")?);
+        named.push(together(server, 3, counted, "named")?);
     }
     let median = |mut all: Vec<f64>| {
         all.sort_by(f64::total_cmp);
         all[all.len() / 2]
     };
-    let (one, three) = (median(one), median(three));
+    let (one, three, named) = (median(one), median(three), median(named));
     report.say(&Measured::rate("one-instance", one).concurrency(RUNS))?;
     report.say(&Measured::rate("three-instances", three).concurrency(RUNS))?;
+    report.say(&Measured::rate("three-instances-named", named).concurrency(RUNS))?;
     report.say(&Measured::value("three-to-one", three / one, "steps of three instances for each of one, on one machine"))
 }
 
@@ -187,12 +194,12 @@ pub(super) fn three(report: &Report, server: &PostgresServer, quick: bool) -> Re
 pub(super) async fn take_over(report: &Report, server: &PostgresServer) -> Result<()> {
     let url = server.url(&server.database());
     let here = Instance::start(&url).await?;
-    let mut there = There::start(&[&url, "2", "1", "1"])?;
+    let mut there = There::start(&[&url, "2", "1", "1", "drawn"])?;
     ensure!(there.hear()? == "ready");
     here.shared_by(2).await?;
     let mut runs = Vec::new();
     for _ in 0..UNDER_WAY {
-        runs.push(here.engine.start("tick", &()).await?.id().clone());
+        runs.push(here.engine.start("tick", &()).id(format!("tick-{}", runs.len())).await?.id().clone());
     }
     SystemClock.sleep(Duration::from_secs(2)).await;
     let ticks = || TICKS.lock().unwrap_or_else(PoisonError::into_inner).clone();

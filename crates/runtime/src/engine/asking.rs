@@ -15,6 +15,9 @@ use tokio::sync::oneshot;
 /// Whoever waits for the end of a run whose holder does not answer looks again after this, or when another one has the shard.
 const AWAIT_AGAIN: Duration = Duration::from_secs(2);
 
+/// So often an id is drawn until it is one of a shard that is here: of 64 shards an instance may have few.
+const DRAWS: usize = 200;
+
 /// Why there is no answer.
 enum Missed {
     /// The shard is not there, and nothing was done.
@@ -43,6 +46,19 @@ impl Engine {
             Answer::Exists if fresh => Ok(Answer::Created), // nobody else knows the id: it was this start, asked again
             answer => Ok(answer),
         }
+    }
+
+    /// An id for a new run. If shards are shared, one of a shard that is here, if there is any: nobody else has to be asked to begin it.
+    pub(super) fn fresh_id(&self) -> Result<RunId, Error> {
+        let draw = || self.parts.chance.id(self.parts.clock.now());
+        let is_near = |run: &RunId| self.ways.others().is_none() || self.ways.is_here(self.ways.shard_of(&run.into()));
+        for _ in 0..DRAWS {
+            let run = draw()?;
+            if is_near(&run) {
+                return Ok(run);
+            }
+        }
+        draw()
     }
 
     /// Asks something of any entity.

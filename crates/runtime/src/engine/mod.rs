@@ -126,7 +126,7 @@ impl Engine {
         self.check_size(&start.input)?;
         let (run, fresh) = match &start.id {
             Some(id) => (RunId::new(id)?, false),
-            None => (self.parts.chance.id(self.parts.clock.now())?, true),
+            None => (self.fresh_id()?, true),
         };
         let (deadline, options) = match self.terms(&workflow, &start).await {
             Ok(terms) => terms,

@@ -20,7 +20,7 @@ use crate::types::Free;
 use async_trait::async_trait;
 use ear::Ear;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use steadfast_store::{Beat, Claimed, Error, Heard, Held, Instance, Lease, Leases, Member, ShardId};
@@ -39,8 +39,6 @@ pub struct Cluster(Arc<Parts>);
 struct Parts {
     store: Postgres,
     lease: Duration,
-    /// There are others who want to hear of commits, as far as is known.
-    has_others: AtomicBool,
     /// Leases do not wait behind anything else that is read.
     asks: Readers,
     ear: OnceLock<Ear>,
@@ -59,7 +57,7 @@ impl Postgres {
     pub fn leases(&self, lease: Duration) -> Cluster {
         let (ear, teller) = (OnceLock::new(), OnceLock::new());
         let asks = Readers::of(Arc::clone(&self.0.connector), CONNECTIONS);
-        Cluster(Arc::new(Parts { store: self.clone(), lease, has_others: AtomicBool::new(false), asks, ear, teller }))
+        Cluster(Arc::new(Parts { store: self.clone(), lease, asks, ear, teller }))
     }
 }
 
@@ -77,7 +75,7 @@ impl Cluster {
     }
 
     fn there_are(&self, others: u64) {
-        self.0.has_others.store(others > 0, Ordering::SeqCst);
+        self.0.store.0.writer.has_others().store(others > 0, Ordering::SeqCst);
     }
 }
 
@@ -135,7 +133,7 @@ impl Leases for Cluster {
     }
 
     fn committed(&self) {
-        if self.0.has_others.load(Ordering::SeqCst)
+        if self.0.store.0.writer.has_others().load(Ordering::SeqCst)
             && let Some(teller) = self.0.teller.get()
         {
             teller.tell();
