@@ -73,11 +73,12 @@ pub(crate) struct LeaseKeeper {
     /// How leases came here that were not opened yet.
     unopened: BTreeMap<ShardId, Claimed>,
     /// Until when what is here is this instance's for sure.
-    sure_until: Instant,
-    /// When the next round is, and whether it looks who has what.
+    sure_until: Option<Instant>,
+    /// When the next round is, and whether it looks who has what; when that was last done, and by when it has to be done again.
     next: Instant,
     look: bool,
     looked: Instant,
+    look_at: Instant,
     /// Everything is given away.
     ends: bool,
     /// Told when the first shards are open.
@@ -140,10 +141,11 @@ impl LeaseKeeper {
             leaving: BTreeMap::new(),
             left: BTreeSet::new(),
             unopened: BTreeMap::new(),
-            sure_until: now,
+            sure_until: None,
             next: now,
             look: true,
             looked: now,
+            look_at: now,
             ends: false,
             ready: Some(ready),
         };
@@ -158,7 +160,7 @@ impl LeaseKeeper {
         let mut making: Option<BoxFuture<'static, Result<Round, steadfast_store::Error>>> = None;
         let (mut stir_at, mut stirred) = (None::<Instant>, Instant::now());
         while !self.ends || !self.has_nothing() {
-            let has_some = !self.open.is_empty() || !self.opening.is_empty() || !self.leaving.is_empty();
+            let (has_some, now) = (!self.has_nothing(), Instant::now());
             tokio::select! {
                 biased;
                 order = self.parts.orders.recv() => match order {
@@ -166,7 +168,7 @@ impl LeaseKeeper {
                     Some(Order::Abort) | None => return,
                 },
                 _ = self.gone.changed() => break, // the shards end by themselves
-                () = until(self.sure_until - lease / MARGIN), if has_some && self.sure_until > self.looked => self.lose_all(),
+                () = until(self.sure_until.map_or(now, |sure| sure - lease / MARGIN)), if has_some && self.sure_until.is_some() => self.lose_all(),
                 Some(news) = self.news.recv() => self.hear(news),
                 Some(made) = async { Some(making.as_mut()?.await) } => {
                     making = None;
@@ -206,12 +208,12 @@ impl LeaseKeeper {
     /// Begins a round, which is made beside the keeper's other work.
     fn round(&mut self) -> BoxFuture<'static, Result<Round, steadfast_store::Error>> {
         let (now, lease) = (Instant::now(), self.parts.others.leases.lease());
-        self.next = now + lease / BEATS;
         self.left.clear();
-        let look = std::mem::take(&mut self.look) || self.looked + lease <= now;
+        let look = std::mem::take(&mut self.look) || self.look_at <= now;
         if look {
-            self.looked = now;
+            (self.looked, self.look_at) = (now, now + lease);
         }
+        self.next = (now + lease / BEATS).min(self.look_at);
         let (others, clock) = (Arc::clone(&self.parts.others), Arc::clone(&self.parts.clock));
         round(others, clock, self.opener.shards(), Wanted { look, ends: self.ends }).boxed()
     }
@@ -222,25 +224,28 @@ impl LeaseKeeper {
         while let Ok(news) = self.news.try_recv() {
             self.hear(news);
         }
-        self.sure_until = asked_at + self.parts.others.leases.lease();
-        self.parts.others.is_sure_until(self.sure_until);
+        let sure_until = asked_at + self.parts.others.leases.lease();
+        self.sure_until = Some(sure_until);
+        self.parts.others.is_sure_until(sure_until);
         ways.is_sure(None);
         if look {
             self.look_within(UNSURE_GAP);
         }
-        if let Some(look_at) = look_at.filter(|look_at| *look_at < self.next) {
-            self.look_within(look_at.saturating_duration_since(Instant::now()));
+        if let Some(look_at) = look_at {
+            self.look_at = self.look_at.min(look_at);
+            self.next = self.next.min(self.look_at);
         }
         let held: BTreeMap<ShardId, Held> = beat.iter().flat_map(|beat| &beat.held).map(|held| (held.shard, *held)).collect();
         self.let_go_of_lost(&ways, &held);
         self.let_go_of_broken(&ways);
         self.unopened.extend(claimed.into_iter().map(|claimed| (claimed.held.shard, claimed)));
-        let not_open = held
+        let not_open: Vec<_> = held
             .values()
-            .filter(|held| !self.left.contains(&held.shard))
-            .map(|held| Claimed { held: *held, was_lost: true });
-        for claimed in not_open {
-            self.unopened.entry(claimed.held.shard).or_insert(claimed);
+            .filter(|held| !self.has(held.shard) && !self.left.contains(&held.shard))
+            .copied()
+            .collect();
+        for held in not_open {
+            self.unopened.entry(held.shard).or_insert(Claimed { held, was_lost: true }); // how it came here is not known
         }
         for claimed in self.unopened.values().copied().collect::<Vec<_>>() {
             self.begin(claimed);
@@ -356,7 +361,7 @@ impl LeaseKeeper {
                 }
                 self.opening.remove(&shard);
                 match (opened, ways) {
-                    (Ok(opened), Some(ways)) if Instant::now() < self.sure_until => {
+                    (Ok(opened), Some(ways)) if self.sure_until.is_some_and(|sure| Instant::now() < sure) => {
                         self.add(claimed.held, opened, &ways);
                         if self.ends {
                             self.leave(&ways, shard);
@@ -407,7 +412,7 @@ impl LeaseKeeper {
     /// Nobody knows who has them: the leases could not be renewed in time.
     fn lose_all(&mut self) {
         tracing::error!(shards = self.open.len(), "the leases could not be renewed in time: everything is stopped here until they can be");
-        self.sure_until = self.looked; // it was said once
+        self.sure_until = None;
         let Some(ways) = self.ways.upgrade() else { return };
         for shard in self.opening.keys().copied().collect::<Vec<_>>() {
             self.forget_opening(shard);

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use steadfast_kernel::Failure;
 use steadfast_runtime::clock::{Clock, SystemClock};
-use steadfast_runtime::{Builder, Callbacks, Carrier, Engine};
+use steadfast_runtime::{Builder, Callbacks, Carrier, Engine, Question};
 use steadfast_server::{CallerSettings, Parts};
 use steadfast_store::Member;
 use steadfast_store::memory::{Memory, MemoryLeases};
@@ -32,11 +32,11 @@ pub(crate) struct Cluster {
 struct Network(Arc<Mutex<BTreeMap<String, Engine>>>);
 
 impl Carrier for Network {
-    fn carry(&self, to: &Member, asked: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, Failure>> {
+    fn carry(&self, to: &Member, question: Question) -> BoxFuture<'static, Result<Bytes, Failure>> {
         let there = self.0.lock().unwrap().get(&to.id).cloned();
         async move {
             let there = there.ok_or_else(|| Failure::transient("nobody is there"))?;
-            Ok(there.answer(&asked).await)
+            Ok(there.answer(&question.bytes).await)
         }
         .boxed()
     }

@@ -36,15 +36,18 @@ async fn whoever_leaves_in_good_order_gives_everything_away_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn the_shards_of_one_that_has_died_are_taken_when_their_time_is_over() {
-    let world = World::new(8);
-    let a = world.start("a", |builder| builder).await;
-    let b = world.start("b", |builder| builder).await;
-    until("they share", async || a.has(4).await && b.has(4).await).await;
-    let before = tokio::time::Instant::now();
-    b.crash();
-    while !a.has(8).await {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        assert!(before.elapsed() < LEASE + Duration::from_secs(2), "it takes too long");
+    for later in (0..12_000).step_by(700) {
+        let world = World::new(8);
+        let a = world.start("a", |builder| builder).await;
+        let b = world.start("b", |builder| builder).await;
+        until("they share", async || a.has(4).await && b.has(4).await).await;
+        tokio::time::sleep(Duration::from_millis(later)).await; // whenever it was last heard of
+        let before = tokio::time::Instant::now();
+        b.crash();
+        while !a.has(8).await {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            assert!(before.elapsed() < LEASE + Duration::from_secs(2), "it takes too long if it dies {later} ms after that");
+        }
     }
 }
 
