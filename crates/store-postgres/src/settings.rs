@@ -21,7 +21,7 @@ pub struct Settings {
     pub certificate_file: Option<PathBuf>,
     /// A file with the key (PEM) of that certificate.
     pub key_file: Option<PathBuf>,
-    /// How many connections there are at most: 10. One writes, the others read. Where there are [leases](crate::Postgres::leases), one more listens.
+    /// How many connections there are at most: 10. One writes, the others read. Where there are [leases](crate::Postgres::leases), one more listens, and up to two are for those.
     pub connections_max: usize,
     /// How long a connect may take: 5 seconds.
     pub connect_timeout: Duration,

@@ -44,6 +44,9 @@ const OPEN_AGAIN: Duration = Duration::from_millis(200);
 /// So often it is tried to give a shard away; after that it is opened again.
 const RELEASES: u32 = 5;
 
+/// A shard that moves though its instance does not end has so many times the grace period to come to rest: nobody is in a hurry, but others wait for what is in it.
+const MOVES: u32 = 6;
+
 /// The part of a lease that is left over for stopping, when it cannot be renewed.
 const MARGIN: u32 = 10;
 
@@ -221,9 +224,16 @@ impl LeaseKeeper {
     /// Makes what is here what it should be.
     fn compare(&mut self, Round { asked_at, beat, claimed, look, look_at }: Round) {
         let Some(ways) = self.ways.upgrade() else { return };
+        let finished: Vec<_> = self
+            .opening
+            .values()
+            .filter(|opening| opening.task.is_finished())
+            .map(|opening| opening.held.shard)
+            .collect();
         while let Ok(news) = self.news.try_recv() {
             self.hear(news);
         }
+        finished.into_iter().for_each(|shard| self.forget_opening(shard)); // one that is still there has panicked: it has not said that it is done
         let sure_until = asked_at + self.parts.others.leases.lease();
         self.sure_until = Some(sure_until);
         self.parts.others.is_sure_until(sure_until);
@@ -277,16 +287,6 @@ impl LeaseKeeper {
 
     /// Gives away what has come to an end by itself. If that is because this program must not write the store any more, everything.
     fn let_go_of_broken(&mut self, ways: &Arc<Ways>) {
-        let panicked = |opening: &Opening| opening.task.is_finished(); // it would have said that it is done
-        for shard in self
-            .opening
-            .values()
-            .filter(|opening| panicked(opening))
-            .map(|opening| opening.held.shard)
-            .collect::<Vec<_>>()
-        {
-            self.forget_opening(shard);
-        }
         let is_over = |(shard, open): &(&ShardId, &Open)| open.over.is_finished() || ways.is_over(**shard).is_some();
         for shard in self.open.iter().filter(is_over).map(|(shard, _)| *shard).collect::<Vec<_>>() {
             let error = ways.is_over(shard);
@@ -336,9 +336,17 @@ impl LeaseKeeper {
         self.opening.insert(shard, Opening { held: claimed.held, task: tokio::spawn(open).abort_handle() });
     }
 
+    /// Ends the opening of a shard. It may have begun to work already, so that is cut off.
     fn forget_opening(&mut self, shard: ShardId) {
         if let Some(opening) = self.opening.remove(&shard) {
             opening.task.abort();
+            self.cut_off(shard);
+        }
+    }
+
+    fn cut_off(&mut self, shard: ShardId) {
+        if let Some(claimed) = self.unopened.get_mut(&shard) {
+            claimed.was_lost = true;
         }
     }
 
@@ -367,7 +375,7 @@ impl LeaseKeeper {
                             self.leave(&ways, shard);
                         }
                     }
-                    (Ok(_), _) => {}
+                    (Ok(_), _) => self.cut_off(shard),
                     (Err(error), _) => {
                         tracing::error!(shard, %error, code = error.code(), "a shard could not be opened");
                         if let Some(ready) = self.ready.take() {
@@ -431,7 +439,8 @@ impl LeaseKeeper {
         let Some(Open { over, held }) = self.open.remove(&shard) else { return };
         let (drained, control) = (ways.drain_one(shard), ways.control_of(shard));
         self.leaving.insert(shard, control.clone());
-        let (clock, grace, release) = (Arc::clone(&self.parts.clock), self.parts.grace, self.release(shard));
+        let grace = self.parts.grace * if self.ends { 1 } else { MOVES };
+        let (clock, release) = (Arc::clone(&self.parts.clock), self.release(shard));
         let tell = self.tell.clone();
         drop(tokio::spawn(async move {
             let in_good_order = tokio::select! {

@@ -23,6 +23,9 @@ const BESIDE_WITHIN: Duration = Duration::from_secs(1);
 /// How long it is waited for the end of a run at once.
 const AWAITED_WITHIN: Duration = Duration::from_secs(30);
 
+/// Something is free that nobody has taken yet, or is about to be.
+const SOON: Duration = Duration::from_millis(500);
+
 /// A time that is over is over for everybody a moment later.
 const A_MOMENT: Duration = Duration::from_millis(50);
 
@@ -87,6 +90,9 @@ impl Others {
         let over_in = others.map(|other: &Instance| self.leases.lease().saturating_sub(other.silent)).min();
         let members: BTreeMap<_, _> = living.into_iter().map(|instance| (instance.member.id.clone(), Arc::new(instance.member))).collect();
         let free = leases.iter().filter(|lease| lease.is_over).count();
+        let of_nobody = |holder: &String| !members.contains_key(holder);
+        let is_soon_free = leases.iter().any(|lease| lease.is_over || lease.holder.as_ref().is_some_and(of_nobody));
+        let over_in = over_in.into_iter().chain(is_soon_free.then_some(SOON)).min();
         let held = leases.into_iter().filter(|lease| !lease.is_over);
         let holders = held.filter_map(|lease| Some((lease.shard, Arc::clone(members.get(&lease.holder?)?)))).collect();
         *self.known.write() = Known { holders, members: members.into_values().collect() };

@@ -51,7 +51,7 @@ impl Engine {
     /// An id for a new run. If shards are shared, one of a shard that is here, if there is any: nobody else has to be asked to begin it.
     pub(super) fn fresh_id(&self) -> Result<RunId, Error> {
         let draw = || self.parts.chance.id(self.parts.clock.now());
-        let is_near = |run: &RunId| self.ways.others().is_none() || self.ways.is_here(self.ways.shard_of(&run.into()));
+        let is_near = |run: &RunId| self.ways.others().is_none() || self.ways.stays_here(self.ways.shard_of(&run.into()));
         for _ in 0..DRAWS {
             let run = draw()?;
             if is_near(&run) {

@@ -6,7 +6,7 @@ use crate::health::Health;
 use crate::host::Report;
 use crate::shard::{Control, Request, Said};
 use parking_lot::{Mutex, RwLock};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +23,8 @@ pub(crate) struct Ways {
     others: Option<Arc<Others>>,
     /// Why it is not known for sure which shards are this instance's.
     unsure: Mutex<Option<Health>>,
+    /// Shards that are here and are being given away.
+    leaving: Mutex<BTreeSet<ShardId>>,
     gone: watch::Sender<()>,
     ends: AtomicBool,
 }
@@ -40,7 +42,15 @@ pub(crate) struct Way {
 
 impl Ways {
     pub(crate) fn new(shards: u32, others: Option<Arc<Others>>) -> Self {
-        Ways { shards, here: RwLock::default(), others, unsure: Mutex::default(), gone: watch::channel(()).0, ends: AtomicBool::new(false) }
+        Ways {
+            shards,
+            here: RwLock::default(),
+            others,
+            unsure: Mutex::default(),
+            leaving: Mutex::default(),
+            gone: watch::channel(()).0,
+            ends: AtomicBool::new(false),
+        }
     }
 
     /// Ends when nobody has them any more.
@@ -62,11 +72,17 @@ impl Ways {
     }
 
     pub(crate) fn remove(&self, shard: ShardId) -> Option<Way> {
+        self.leaving.lock().remove(&shard);
         self.here.write().remove(&shard)
     }
 
     pub(crate) fn is_here(&self, shard: ShardId) -> bool {
         self.here.read().contains_key(&shard)
+    }
+
+    /// Whether a shard is here, and is to stay.
+    pub(crate) fn stays_here(&self, shard: ShardId) -> bool {
+        self.is_here(shard) && !self.leaving.lock().contains(&shard)
     }
 
     /// Why nothing of a shard that is here can be written any more; nothing if it can.
@@ -89,7 +105,8 @@ impl Ways {
     /// Whether it is known which shards are this instance's, and if not, why.
     pub(crate) fn is_sure(&self, trouble: Option<Health>) {
         let mut unsure = self.unsure.lock();
-        if trouble.is_none() || unsure.is_none() {
+        let is_over = matches!(*unsure, Some(Health::Over { .. })); // that does not pass
+        if !is_over && (trouble.is_none() || unsure.is_none() || matches!(trouble, Some(Health::Over { .. }))) {
             *unsure = trouble; // the first trouble tells since when
         }
     }
@@ -189,6 +206,7 @@ impl Ways {
     /// Has one shard begin nothing new; ends when nothing is in flight there, or with false if it has ended otherwise.
     pub(crate) fn drain_one(&self, shard: ShardId) -> impl Future<Output = bool> + use<> {
         let drained = self.here.read().get(&shard).and_then(Way::drain);
+        self.leaving.lock().insert(shard);
         async move {
             match drained {
                 Some(drained) => drained.await.is_ok(),

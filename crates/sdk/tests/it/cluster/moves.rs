@@ -113,6 +113,22 @@ async fn what_is_at_rest_goes_on_elsewhere_while_an_instance_waits_for_the_end_o
     until("it has all", async || b.has(8).await).await;
 }
 
+/// Nobody is in a hurry when an instance comes: what does not go on by itself is not interrupted by it.
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_moves_because_another_comes_waits_for_long_attempts() {
+    let world = World::new(8);
+    let a = world.start("a", all).await;
+    for number in 0..16 {
+        a.engine.start("carry", &25).id(format!("load-{number}")).await.unwrap();
+    }
+    until("all are under way", async || (0..16).all(|number| calls(&format!("load-{number}"), "carry") == 1)).await;
+    let b = world.start("b", all).await;
+    for number in 0..16 {
+        assert_eq!(b.engine.run(&format!("load-{number}")).unwrap().result::<u32>().await.unwrap(), 1, "load-{number} was carried once");
+    }
+    until("they share", async || a.has(4).await && b.has(4).await).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_takes_longer_than_the_grace_period_counts_as_cut_off() {
     let world = World::new(8);
