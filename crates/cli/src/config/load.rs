@@ -288,4 +288,13 @@ mod tests {
         let text = Config::from_layers(&given, env(&[])).unwrap_err().to_string();
         assert!(text.contains("s.toml:3: redis.heartbeat_ttl: use 1 second to 1 day"), "{text}");
     }
+
+    #[test]
+    fn a_lease_that_is_too_short_is_told_and_not_made_longer() {
+        let (_dir, given) = in_file("[postgres]\nurl = \"postgresql://h/d\"\n[cluster]\nlease = \"1s\"\n");
+        let text = Config::from_layers(&given, env(&[])).unwrap_err().to_string();
+        assert!(text.contains("s.toml:4: cluster.lease: use 2s or more"), "{text}");
+        let (_dir, given) = in_file("[postgres]\nurl = \"postgresql://h/d\"\n[cluster]\nlease = \"2s\"\n");
+        assert!(Config::from_layers(&given, env(&[])).is_ok());
+    }
 }

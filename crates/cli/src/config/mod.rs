@@ -12,7 +12,7 @@ mod show;
 pub(crate) use kind::{Kind, Value};
 pub(crate) use load::Given;
 pub(crate) use origin::Origin;
-pub(crate) use postgres::of_postgres;
+pub(crate) use postgres::{lease as of_lease, of_postgres};
 pub(crate) use redis::{instance_in, of_redis};
 pub(crate) use show::{as_json, as_table, template, without_user};
 

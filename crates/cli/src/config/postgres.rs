@@ -4,6 +4,14 @@ use super::{Config, Origin, settings};
 use std::time::Duration;
 use steadfast_store_postgres::{Settings, SettingsError};
 
+/// The shortest lease.
+const LEASE_MIN: Duration = Duration::from_secs(2);
+
+/// How long a server on a shared database may be silent before others take over its work.
+pub(crate) fn lease(config: &Config) -> Duration {
+    config.time(settings::CLUSTER_LEASE).unwrap_or(LEASE_MIN) // it always has a value
+}
+
 /// How PostgreSQL is spoken to; nothing if the store is in the data folder.
 pub(crate) fn of_postgres(config: &Config) -> Option<Settings> {
     let time = |setting| config.time(setting).unwrap_or(Duration::ZERO); // settings of this kind always have a value
@@ -23,9 +31,14 @@ pub(crate) fn of_postgres(config: &Config) -> Option<Settings> {
 
 /// What does not fit together, with where it stands.
 pub(super) fn wrong(config: &Config) -> Option<String> {
-    let postgres = of_postgres(config)?;
-    let SettingsError { field, why } = postgres.check().err()?;
-    let key = format!("postgres.{field}");
+    let (key, why) = match of_postgres(config)?.check() {
+        Err(SettingsError { field, why }) => (format!("postgres.{field}"), why),
+        Ok(()) if lease(config) < LEASE_MIN => {
+            let why = format!("use {LEASE_MIN:?} or more: a third of it has to be enough for the database to answer");
+            (settings::CLUSTER_LEASE.key.into(), why)
+        }
+        Ok(()) => return None,
+    };
     let origin = settings::of_key(&key).map_or(Origin::Default, |setting| config.origin(setting).clone());
     Some(format!("{origin}: {key}: {why}"))
 }

@@ -1,26 +1,21 @@
 //! The other servers on the same database: who this one is for them, and the way to them.
 
 use super::{messages, unusable, with_code};
-use crate::config::{Config, settings};
+use crate::config::{Config, of_lease, settings};
 use crate::error::Error;
 use crate::wires;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 use steadfast::cluster::{Cluster, Line, Member, answer_if};
 use steadfast_messaging::Node;
 use steadfast_runtime::Engine;
 use steadfast_store_postgres::Postgres;
-
-/// The shortest lease: a third of it has to be enough for the database to answer.
-pub(super) const LEASE_MIN: Duration = Duration::from_secs(2);
 
 /// How this server shares the database with others.
 ///
 /// # Errors
 /// If its settings cannot be, or the database does not say where it sees us.
 pub(super) async fn of_cluster(config: &Config, store: &Postgres, addr: SocketAddr) -> Result<Cluster, Error> {
-    let lease = config.time(settings::CLUSTER_LEASE).unwrap_or(LEASE_MIN).max(LEASE_MIN);
     let id = store.process().to_owned();
     let address = match config.text(settings::CLUSTER_ADDRESS) {
         Some(address) => address.trim_end_matches('/').to_owned(),
@@ -34,7 +29,7 @@ pub(super) async fn of_cluster(config: &Config, store: &Postgres, addr: SocketAd
     let node = Node::builder().name(format!("instance-{id}")).limits(messages::limits(config)).wire(Arc::new(wire));
     let carrier = Arc::new(Line::new(node.build().map_err(unusable)?));
     let member = Member { id, name: machine(), address, version: env!("CARGO_PKG_VERSION").into() };
-    Ok(Cluster { leases: Arc::new(store.leases(lease)), member, carrier })
+    Ok(Cluster { leases: Arc::new(store.leases(of_lease(config))), member, carrier })
 }
 
 /// Answers what the others ask, at the address of the API.
