@@ -126,6 +126,10 @@ impl Shard {
                 }
             }
         }
+        if let Some(drained) = &mut self.state.draining {
+            drained.clear(); // it does not come to rest: whoever waits for that hears that it was cut off
+        }
+        self.state.to_interrupt.clear(); // whoever has the shard next finds them as they are
         self.ports.health.send_replace(health::Health::Over { error: Arc::clone(&error) });
         self.state.health = Health::Over(error);
         self.tell_or_not();

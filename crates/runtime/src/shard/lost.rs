@@ -40,13 +40,14 @@ impl Shard {
     fn give_away(&mut self, id: &EntityId, interrupt: bool) {
         self.end_session(id);
         self.seat(id).leaving = None;
-        if !self.seat(id).has_ended() && !self.state.is_draining() {
-            if interrupt {
+        match interrupt {
+            _ if self.seat(id).has_ended() => {}
+            true => {
                 self.state.to_interrupt.insert(id.clone());
                 self.interrupt(id.clone());
-            } else {
-                self.host_soon(id.clone());
             }
+            false if self.state.is_draining() => {} // whoever has the shard next hosts it
+            false => self.host_soon(id.clone()),
         }
         self.tidy(id);
     }

@@ -162,7 +162,8 @@ impl Shard {
             From::Viewer(seen) => seen.fail(refusal.into()),
             From::Relay { from, to, seq } => self.heard(from, to, seq), // nothing comes of it
             From::Afar(heard) => drop(heard.send(())),
-            From::Restart | From::Nobody => {}
+            From::Restart => drop(self.state.to_interrupt.remove(id)), // there is nothing to interrupt
+            From::Nobody => {}
             From::Courier(told) => self.on_record(&told),
             From::Keeper(fired) => self.order(Order::Settle(fired.timer)), // the run is gone, and its timers with it
             From::Turn(session) | From::Failure(session, _) if self.is_current(id, session) => self.reopen(id, &refusal),
