@@ -17,6 +17,10 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// that, so it is much shorter than what a long list may take.
 const HOLD_UP_MAX: Duration = Duration::from_secs(2);
 
+/// How long the network may confirm nothing of what was sent before a connection is given up: a server that is gone without a word is found out by that, however long
+/// an answer may take.
+const UNHEARD_MAX: Duration = Duration::from_secs(10);
+
 /// Makes connections.
 #[derive(Clone)]
 pub(crate) struct Connector {
@@ -40,7 +44,12 @@ impl Connector {
 
     /// How long to wait for an answer: the server has its own limit, which comes first.
     pub(crate) fn patience(&self) -> Duration {
-        self.settings.statement_timeout + self.settings.connect_timeout
+        self.settings.statement_timeout + self.connect_within()
+    }
+
+    /// How long it may take to connect: every host that is named has its time, or the second one would never be tried while the first one is silent.
+    fn connect_within(&self) -> Duration {
+        self.settings.connect_timeout * u32::try_from(self.address.config.get_hosts().len().max(1)).unwrap_or(u32::MAX)
     }
 
     /// A connection of that name. A task of its own speaks to the server until the connection is dropped.
@@ -50,7 +59,7 @@ impl Connector {
 
     /// The same, with what the server says unasked, as it comes. It is dropped when the connection has ended.
     pub(crate) async fn connect_to_hear(&self, name: &str, hear: impl FnMut(Notification) + Send + 'static) -> Result<Connection, Error> {
-        match tokio::time::timeout(self.settings.connect_timeout, self.dial(name, hear)).await {
+        match tokio::time::timeout(self.connect_within(), self.dial(name, hear)).await {
             Ok(connected) => connected,
             Err(_) => Err(self.database.too_slow(CONNECT)),
         }
@@ -87,7 +96,7 @@ impl Connector {
             .keepalives_idle(Duration::from_secs(10))
             .keepalives_interval(Duration::from_secs(5))
             .keepalives_retries(3);
-        config.tcp_user_timeout(self.patience());
+        config.tcp_user_timeout(self.patience().min(UNHEARD_MAX));
         if config.get_hosts().len() > 1 {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }

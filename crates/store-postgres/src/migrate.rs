@@ -18,11 +18,12 @@ struct Migration {
     compatible_from: u32,
 }
 
-const MIGRATIONS: [Migration; 4] = [
+const MIGRATIONS: [Migration; 5] = [
     Migration { version: 1, name: "tables", sql: include_str!("../migrations/0001_tables.sql"), compatible_from: 1 },
     Migration { version: 2, name: "fence", sql: include_str!("../migrations/0002_fence.sql"), compatible_from: 2 },
     Migration { version: 3, name: "indexes", sql: include_str!("../migrations/0003_indexes.sql"), compatible_from: 2 },
     Migration { version: 4, name: "leases", sql: include_str!("../migrations/0004_leases.sql"), compatible_from: 2 },
+    Migration { version: 5, name: "lost", sql: include_str!("../migrations/0005_lost.sql"), compatible_from: 2 },
 ];
 
 /// The version of the schema that this program knows, for SQL.

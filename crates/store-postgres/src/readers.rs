@@ -20,6 +20,15 @@ pub(crate) enum For {
     People,
 }
 
+/// What becomes of a question that nobody waits for any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Abandoned {
+    /// It is ended at the server, and nobody has its place before that: what is asked there at once has a bound.
+    InPlace,
+    /// It is ended apart. Who asks again does not wait for that, and has a new connection: the others may have gone the same way.
+    Alone,
+}
+
 /// Connections to read by. One is made when it is needed and none is free, up to a number; then those who read wait for each other.
 pub(crate) struct Readers {
     connector: Arc<Connector>,
@@ -27,29 +36,33 @@ pub(crate) struct Readers {
     /// As many of them as lists may have.
     places_of_people: Arc<Semaphore>,
     free: Arc<Mutex<Vec<Connection>>>,
+    abandoned: Abandoned,
 }
 
-/// A connection while it is used. Should its user go away, what was asked is ended, and nobody has its place before that.
+/// A connection while it is used. Should its user go away, what was asked is ended.
 struct Used {
     connection: Option<Connection>,
     places: Option<(OwnedSemaphorePermit, Option<OwnedSemaphorePermit>)>,
     patience: Duration,
+    free: Arc<Mutex<Vec<Connection>>>,
+    abandoned: Abandoned,
 }
 
 impl Readers {
     pub(crate) fn new(connector: Arc<Connector>) -> Self {
         let places = connector.settings().connections_max - 1;
-        Self::of(connector, places)
+        Self::of(connector, places, Abandoned::InPlace)
     }
 
     /// So many of them.
-    pub(crate) fn of(connector: Arc<Connector>, places: usize) -> Self {
+    pub(crate) fn of(connector: Arc<Connector>, places: usize, abandoned: Abandoned) -> Self {
         let of_people = (places - places.div_ceil(3)).max(1);
         Readers {
             connector,
             places: Arc::new(Semaphore::new(places)),
             places_of_people: Arc::new(Semaphore::new(of_people)),
             free: Arc::default(),
+            abandoned,
         }
     }
 
@@ -68,7 +81,9 @@ impl Readers {
             For::People => Some(Arc::clone(&self.places_of_people).acquire_owned().await.map_err(closed)?),
         };
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(closed)?;
-        let mut used = Used { connection: None, places: Some((place, of_people)), patience: self.connector.patience() };
+        let places = Some((place, of_people));
+        let (patience, free, abandoned) = (self.connector.patience(), Arc::clone(&self.free), self.abandoned);
+        let mut used = Used { connection: None, places, patience, free, abandoned };
         // One that was not used for a while may have been closed by the server meanwhile, or prepared its statements before a newer program changed the tables.
         while let Some(connection) = self.take() {
             match used.ask(connection, sql, params).await {
@@ -112,6 +127,10 @@ impl Used {
 impl Drop for Used {
     fn drop(&mut self) {
         let (Some(connection), places, patience) = (self.connection.take(), self.places.take(), self.patience) else { return };
+        let places = places.filter(|_| self.abandoned == Abandoned::InPlace);
+        if places.is_none() {
+            self.free.lock().clear();
+        }
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {
             let _it_is_dropped_in_any_case = tokio::time::timeout(patience, connection.cancel()).await;

@@ -16,17 +16,18 @@ pub trait Leases: Send + Sync + 'static {
     /// How long a lease lasts without being renewed.
     fn lease(&self) -> Duration;
 
-    /// Takes part from now on. What another instance of the same name and address had is lost to it at once: nobody else can be listening there, so it has died.
+    /// Takes part from now on. What another instance of the same name and address had is lost to it at once: nobody else can be listening there, so it has died. One that
+    /// drains is left alone: it has let go of its address and may still be at work.
     async fn join(&self, member: &Member) -> Result<(), Error>;
 
     /// Says that an instance lives, and renews all leases that it has. Nothing if it has not joined, or was taken out: it has no shard then.
     async fn beat(&self, id: &str) -> Result<Option<Beat>, Error>;
 
     /// Takes shards that nobody has, or whose lease is over, and no more than that. Whoever had them can write them no more. One that drains gets none.
-    async fn claim(&self, id: &str, most: usize) -> Result<Vec<Claimed>, Error>;
+    async fn claim(&self, id: &str, most: usize) -> Result<Vec<Held>, Error>;
 
-    /// Gives shards away at once, those of them that it has: in good order if nothing of them was under way, as lost otherwise.
-    async fn release(&self, id: &str, shards: &[ShardId], in_good_order: bool) -> Result<(), Error>;
+    /// Gives a shard away at once, if it still has it as it took it: in good order if nothing of it was under way, as lost otherwise.
+    async fn release(&self, id: &str, held: Held, in_good_order: bool) -> Result<(), Error>;
 
     /// Asks an instance to give away what it has, or takes that back. False if there is none of that id.
     async fn drain(&self, id: &str, draining: bool) -> Result<bool, Error>;
@@ -71,14 +72,7 @@ pub struct Held {
     pub shard: ShardId,
     /// How often it has changed hands; another one means that somebody else had it meanwhile.
     pub epoch: u64,
-}
-
-/// A shard that an instance has taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claimed {
-    /// What it has.
-    pub held: Held,
-    /// Somebody had it and did not give it away: what was under way there has been cut off.
+    /// When it was taken, somebody had it who had not given it away: what was under way there has been cut off.
     pub was_lost: bool,
 }
 

@@ -29,7 +29,7 @@ pub use feed::{Fed, Place, Position};
 pub use filter::{RunCursor, RunFilter};
 pub use hearing::Hearing;
 pub use keys::{CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, EndedBelow, KeyChange, KeyRow, key_changes};
-pub use leases::{Beat, Claimed, Heard, Held, Instance, Lease, Leases, Member};
+pub use leases::{Beat, Heard, Held, Instance, Lease, Leases, Member};
 pub use letters::{LetterCursor, LetterFilter, LetterKind};
 pub use plans::{LockChange, LockRow, PlanCursor, PlanFilter, PlanRow, TaskCount, TaskRow};
 pub use shards::shard_of;

@@ -108,15 +108,19 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
         demo.begin(&engine, addr).await?;
     }
     signals.until_stop(&mut definitions, &engine).await;
-    drop(stop);
     herald.say("stopping: what is in flight is let end; once more to stop at once");
+    let ended = async {
+        engine.stops_soon().await; // before its address is free
+        drop(stop);
+        ended(serving, engine, (node, links), traces).await;
+    };
     tokio::select! {
         biased;
         () = signals.stop() => {
             herald.say("stopped at once; what was in flight is done again after the next start");
             Err(Error::Said(130))
         }
-        () = ended(serving, engine, (node, links), traces) => {
+        () = ended => {
             herald.say("stopped; everything is kept");
             Ok(())
         }

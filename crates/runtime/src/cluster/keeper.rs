@@ -5,7 +5,7 @@
 //! Then the next commit is refused, because whoever has taken the shard has raised its term.
 
 use super::Others;
-use super::round::{Round, Wanted, round, share};
+use super::round::{Beaten, Looked, beat, look, share};
 use crate::clock::Clock;
 use crate::engine::{Opened, Opener, Ways};
 use crate::error::Error;
@@ -15,10 +15,11 @@ use crate::metrics;
 use crate::shard::Control;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use steadfast_store::{Claimed, Heard, Held, ShardId};
+use steadfast_store::{Heard, Held, ShardId};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
@@ -44,9 +45,6 @@ const OPEN_AGAIN: Duration = Duration::from_millis(200);
 /// So often it is tried to give a shard away; after that it is opened again.
 const RELEASES: u32 = 5;
 
-/// A shard that moves though its instance does not end has so many times the grace period to come to rest: nobody is in a hurry, but others wait for what is in it.
-const MOVES: u32 = 6;
-
 /// The part of a lease that is left over for stopping, when it cannot be renewed.
 const MARGIN: u32 = 10;
 
@@ -69,21 +67,30 @@ pub(crate) struct LeaseKeeper {
     /// The shards that are open here.
     open: BTreeMap<ShardId, Open>,
     opening: BTreeMap<ShardId, Opening>,
+    /// How many were ever opened here: what came of an older opening is not taken for that of the next.
+    openings: u64,
     /// Shards that are being given away, and how they are stopped if they are lost before.
     leaving: BTreeMap<ShardId, Option<mpsc::UnboundedSender<Control>>>,
-    /// Those that were given away since the round began that is under way: it may have seen them still.
+    /// Those that were given away, and those that were taken, since the beat began that is under way: it may have seen neither.
     left: BTreeSet<ShardId>,
-    /// How leases came here that were not opened yet.
-    unopened: BTreeMap<ShardId, Claimed>,
+    taken: BTreeSet<ShardId>,
+    /// The epoch in which a shard was last set to work here, unless it came to rest after that. Opened again in that epoch, what was under way there has been cut off.
+    worked: BTreeMap<ShardId, u64>,
     /// Until when what is here is this instance's for sure.
     sure_until: Option<Instant>,
-    /// When the next round is, and whether it looks who has what; when that was last done, and by when it has to be done again.
+    /// When the next beat is, and whether it is looked after it who has what; when that was last done, and by when it has to be done again.
     next: Instant,
     look: bool,
     looked: Instant,
     look_at: Instant,
+    /// It was looked at least once, or tried.
+    has_looked: bool,
+    /// Nothing is taken before that: a shard could not be opened here, and another instance may be able to.
+    takes_from: Instant,
     /// Everything is given away.
     ends: bool,
+    /// Told to those who wait for a shard to come to rest when that is no longer waited for as long as it takes.
+    hurry: watch::Sender<bool>,
     /// Told when the first shards are open.
     ready: Option<oneshot::Sender<Result<(), Error>>>,
 }
@@ -94,6 +101,7 @@ struct Open {
 }
 
 struct Opening {
+    number: u64,
     held: Held,
     task: AbortHandle,
 }
@@ -101,13 +109,15 @@ struct Opening {
 /// What came of work beside the keeper.
 enum News {
     Opened {
-        claimed: Claimed,
+        number: u64,
+        held: Held,
         opened: Result<Opened, Error>,
     },
-    /// It was given away, or that did not work and it is as it was.
+    /// It has come to rest, or was stopped; and it was given away, or that did not work and it is still here.
     Left {
         shard: ShardId,
-        kept: Option<Claimed>,
+        in_good_order: bool,
+        released: bool,
     },
 }
 
@@ -141,15 +151,20 @@ impl LeaseKeeper {
             news,
             open: BTreeMap::new(),
             opening: BTreeMap::new(),
+            openings: 0,
             leaving: BTreeMap::new(),
             left: BTreeSet::new(),
-            unopened: BTreeMap::new(),
+            taken: BTreeSet::new(),
+            worked: BTreeMap::new(),
             sure_until: None,
             next: now,
             look: true,
             looked: now,
             look_at: now,
+            has_looked: false,
+            takes_from: now,
             ends: false,
+            hurry: watch::channel(false).0,
             ready: Some(ready),
         };
         Ok((keeper, opened))
@@ -160,9 +175,11 @@ impl LeaseKeeper {
         let (others, clock) = (Arc::clone(&self.parts.others), Arc::clone(&self.parts.clock));
         let lease = others.leases.lease();
         let until = |at: Instant| clock.sleep(at.saturating_duration_since(Instant::now()));
-        let mut making: Option<BoxFuture<'static, Result<Round, steadfast_store::Error>>> = None;
+        // Apart, so that nothing that takes long keeps leases from being renewed.
+        let mut beating: Option<BoxFuture<'static, Result<Beaten, steadfast_store::Error>>> = None;
+        let mut looking: Option<BoxFuture<'static, Looked>> = None;
         let (mut stir_at, mut stirred) = (None::<Instant>, Instant::now());
-        while !self.ends || !self.has_nothing() {
+        while !self.ends || !self.has_nothing() || looking.is_some() {
             let (has_some, now) = (!self.has_nothing(), Instant::now());
             tokio::select! {
                 biased;
@@ -173,14 +190,21 @@ impl LeaseKeeper {
                 _ = self.gone.changed() => break, // the shards end by themselves
                 () = until(self.sure_until.map_or(now, |sure| sure - lease / MARGIN)), if has_some && self.sure_until.is_some() => self.lose_all(),
                 Some(news) = self.news.recv() => self.hear(news),
-                Some(made) = async { Some(making.as_mut()?.await) } => {
-                    making = None;
-                    match made {
-                        Ok(made) => self.compare(made),
+                Some(beaten) = async { Some(beating.as_mut()?.await) } => {
+                    beating = None;
+                    match beaten {
+                        Ok(beaten) => {
+                            self.compare(&beaten);
+                            looking = looking.or_else(|| self.look(&beaten));
+                        }
                         Err(error) => self.unsure(error),
                     }
                 }
-                () = until(self.next), if making.is_none() => making = Some(self.round()),
+                Some(looked) = async { Some(looking.as_mut()?.await) } => {
+                    looking = None;
+                    self.take(looked);
+                }
+                () = until(self.next), if beating.is_none() => beating = Some(self.beat()),
                 heard = others.leases.heard() => match heard {
                     Heard::Leases => self.look_within(ROUND_GAP),
                     Heard::Commits => stir_at = stir_at.or(Some(stirred + STIR_GAP)),
@@ -195,6 +219,7 @@ impl LeaseKeeper {
                 }
             }
         }
+        drop(beating);
         if let Err(error) = others.leases.leave(&others.member.id).await {
             tracing::warn!(%error, "the other instances could not be told that this one ends; they will see it when its time is over");
         }
@@ -208,21 +233,54 @@ impl LeaseKeeper {
         (self.look, self.next) = (true, self.next.min(Instant::now() + time));
     }
 
-    /// Begins a round, which is made beside the keeper's other work.
-    fn round(&mut self) -> BoxFuture<'static, Result<Round, steadfast_store::Error>> {
-        let (now, lease) = (Instant::now(), self.parts.others.leases.lease());
+    /// Says that this instance lives, beside the keeper's other work.
+    fn beat(&mut self) -> BoxFuture<'static, Result<Beaten, steadfast_store::Error>> {
         self.left.clear();
-        let look = std::mem::take(&mut self.look) || self.look_at <= now;
-        if look {
-            (self.looked, self.look_at) = (now, now + lease);
+        self.taken.clear();
+        let (now, lease) = (Instant::now(), self.parts.others.leases.lease());
+        self.next = now + lease / BEATS;
+        if self.look_at > now {
+            self.next = self.next.min(self.look_at);
         }
-        self.next = (now + lease / BEATS).min(self.look_at);
-        let (others, clock) = (Arc::clone(&self.parts.others), Arc::clone(&self.parts.clock));
-        round(others, clock, self.opener.shards(), Wanted { look, ends: self.ends }).boxed()
+        beat(Arc::clone(&self.parts.others), Arc::clone(&self.parts.clock)).boxed()
+    }
+
+    /// Looks who has what, and takes what is missing here, beside the keeper's other work; nothing if there is no reason to.
+    fn look(&mut self, beaten: &Beaten) -> Option<BoxFuture<'static, Looked>> {
+        let now = Instant::now();
+        let beat = beaten.beat.clone()?;
+        let drain = self.ends && !beat.draining;
+        if !std::mem::take(&mut self.look) && self.look_at > now && !drain {
+            return None;
+        }
+        (self.looked, self.look_at) = (now, now + self.parts.others.leases.lease());
+        let takes = !self.ends && self.takes_from <= now;
+        let missing = if takes { share(self.opener.shards(), &beat).saturating_sub(beat.held.len()) } else { 0 };
+        Some(look(Arc::clone(&self.parts.others), Arc::clone(&self.parts.clock), drain, missing).boxed())
+    }
+
+    /// What was looked for is known, and what was free is taken.
+    fn take(&mut self, Looked { taken, look_at, failed }: Looked) {
+        self.has_looked = true;
+        for held in taken {
+            self.taken.insert(held.shard);
+            self.begin(held);
+        }
+        if failed {
+            self.look_within(UNSURE_GAP);
+        }
+        if let Some(look_at) = look_at {
+            self.look_at = self.look_at.min(look_at);
+            self.next = self.next.min(self.look_at);
+        }
+        if self.look {
+            self.look_within(ROUND_GAP); // something was heard meanwhile
+        }
+        self.is_ready();
     }
 
     /// Makes what is here what it should be.
-    fn compare(&mut self, Round { asked_at, beat, claimed, look, look_at }: Round) {
+    fn compare(&mut self, Beaten { asked_at, beat }: &Beaten) {
         let Some(ways) = self.ways.upgrade() else { return };
         let finished: Vec<_> = self
             .opening
@@ -234,47 +292,41 @@ impl LeaseKeeper {
             self.hear(news);
         }
         finished.into_iter().for_each(|shard| self.forget_opening(shard)); // one that is still there has panicked: it has not said that it is done
-        let sure_until = asked_at + self.parts.others.leases.lease();
+        let sure_until = *asked_at + self.parts.others.leases.lease();
         self.sure_until = Some(sure_until);
         self.parts.others.is_sure_until(sure_until);
         ways.is_sure(None);
-        if look {
-            self.look_within(UNSURE_GAP);
-        }
-        if let Some(look_at) = look_at {
-            self.look_at = self.look_at.min(look_at);
-            self.next = self.next.min(self.look_at);
+        if beat.is_none() {
+            self.look_within(UNSURE_GAP); // it has joined again
         }
         let held: BTreeMap<ShardId, Held> = beat.iter().flat_map(|beat| &beat.held).map(|held| (held.shard, *held)).collect();
         self.let_go_of_lost(&ways, &held);
         self.let_go_of_broken(&ways);
-        self.unopened.extend(claimed.into_iter().map(|claimed| (claimed.held.shard, claimed)));
-        let not_open: Vec<_> = held
-            .values()
-            .filter(|held| !self.has(held.shard) && !self.left.contains(&held.shard))
-            .copied()
-            .collect();
-        for held in not_open {
-            self.unopened.entry(held.shard).or_insert(Claimed { held, was_lost: true }); // how it came here is not known
-        }
-        for claimed in self.unopened.values().copied().collect::<Vec<_>>() {
-            self.begin(claimed);
+        for held in held.into_values().filter(|held| !self.left.contains(&held.shard)).collect::<Vec<_>>() {
+            self.begin(held);
         }
         let share = beat.as_ref().map_or(0, |beat| share(self.opener.shards(), beat));
         let surplus = (self.open.len() + self.opening.len()).saturating_sub(if self.ends { 0 } else { share });
-        for shard in self.open.keys().rev().copied().take(surplus).collect::<Vec<_>>() {
+        for shard in self.idlest(&ways, surplus) {
             self.leave(&ways, shard);
         }
         self.is_ready();
         metrics::shards(self.open.len());
     }
 
+    /// So many of the shards that are open here: those first in which the least is under way, since all that is in a shard waits while it comes to rest.
+    fn idlest(&self, ways: &Ways, count: usize) -> Vec<ShardId> {
+        let mut shards: Vec<_> = self.open.keys().map(|shard| (ways.load_of(*shard), Reverse(*shard))).collect();
+        shards.sort_unstable();
+        shards.into_iter().map(|(_, Reverse(shard))| shard).take(count).collect()
+    }
+
     /// Stops what others have, or may have.
     fn let_go_of_lost(&mut self, ways: &Ways, held: &BTreeMap<ShardId, Held>) {
-        let is_held = |mine: &Held| held.get(&mine.shard) == Some(mine);
-        self.unopened.retain(|_, claimed| is_held(&claimed.held));
-        for shard in self.opening.values().map(|opening| opening.held).filter(|mine| !is_held(mine)).collect::<Vec<_>>() {
-            self.forget_opening(shard.shard);
+        let taken = self.taken.clone();
+        let is_held = |mine: &Held| held.get(&mine.shard) == Some(mine) || taken.contains(&mine.shard);
+        for Held { shard, .. } in self.opening.values().map(|opening| opening.held).filter(|mine| !is_held(mine)).collect::<Vec<_>>() {
+            self.forget_opening(shard);
         }
         for Held { shard, .. } in self.open.values().map(|open| open.held).filter(|mine| !is_held(mine)).collect::<Vec<_>>() {
             tracing::warn!(shard, "another instance has the shard, or may have it: it is stopped here");
@@ -288,10 +340,11 @@ impl LeaseKeeper {
     /// Gives away what has come to an end by itself. If that is because this program must not write the store any more, everything.
     fn let_go_of_broken(&mut self, ways: &Arc<Ways>) {
         let is_over = |(shard, open): &(&ShardId, &Open)| open.over.is_finished() || ways.is_over(**shard).is_some();
-        for shard in self.open.iter().filter(is_over).map(|(shard, _)| *shard).collect::<Vec<_>>() {
+        for held in self.open.iter().filter(is_over).map(|(_, open)| open.held).collect::<Vec<_>>() {
+            let Held { shard, .. } = held;
             let error = ways.is_over(shard);
             self.stop(ways, shard);
-            self.give_back(shard, false);
+            self.give_back(held, false);
             if let Some(error) = error.filter(|error| !matches!(**error, steadfast_store::Error::Fenced { .. })) {
                 tracing::error!(shard, %error, code = error.code(), "this program cannot write the store any more: it gives everything away");
                 ways.is_sure(Some(Health::Over { error }));
@@ -313,84 +366,105 @@ impl LeaseKeeper {
         self.open.contains_key(&shard) || self.opening.contains_key(&shard) || self.leaving.contains_key(&shard)
     }
 
-    /// Opens a shard, beside the keeper's other work.
-    fn begin(&mut self, claimed: Claimed) {
-        let Held { shard, .. } = claimed.held;
+    /// Whether what was under way in a shard when it came here has been cut off.
+    fn was_cut_off(&self, held: &Held) -> bool {
+        held.was_lost || self.worked.get(&held.shard) == Some(&held.epoch)
+    }
+
+    /// Opens a shard that is not open here, beside the keeper's other work.
+    fn begin(&mut self, held: Held) {
+        let Held { shard, .. } = held;
         if self.has(shard) {
             return;
         }
+        let cut_off = self.was_cut_off(&held);
         if self.ends {
-            self.unopened.remove(&shard);
-            return self.give_back(shard, !claimed.was_lost);
+            return self.give_back(held, !cut_off);
         }
         let (opener, clock, tell) = (Arc::clone(&self.opener), Arc::clone(&self.parts.clock), self.tell.clone());
+        let lease = self.parts.others.leases.lease();
+        self.openings += 1;
+        let number = self.openings;
         let open = async move {
+            let until = Instant::now() + lease; // whom the store does not answer for so long keeps the shard from others
             let opened = loop {
-                match opener.open(shard, claimed.was_lost).await {
-                    Err(error) if error.is_retryable() => clock.sleep(OPEN_AGAIN).await,
+                match opener.open(shard, cut_off).await {
+                    Err(error) if error.is_retryable() && Instant::now() < until => clock.sleep(OPEN_AGAIN).await,
                     opened => break opened,
                 }
             };
-            let _the_keeper_has_ended = tell.send(News::Opened { claimed, opened });
+            let _the_keeper_has_ended = tell.send(News::Opened { number, held, opened });
         };
-        self.opening.insert(shard, Opening { held: claimed.held, task: tokio::spawn(open).abort_handle() });
+        self.opening.insert(shard, Opening { number, held, task: tokio::spawn(open).abort_handle() });
     }
 
-    /// Ends the opening of a shard. It may have begun to work already, so that is cut off.
+    /// Ends the opening of a shard, which has not begun to work.
     fn forget_opening(&mut self, shard: ShardId) {
         if let Some(opening) = self.opening.remove(&shard) {
             opening.task.abort();
-            self.cut_off(shard);
-        }
-    }
-
-    fn cut_off(&mut self, shard: ShardId) {
-        if let Some(claimed) = self.unopened.get_mut(&shard) {
-            claimed.was_lost = true;
         }
     }
 
     fn hear(&mut self, news: News) {
-        let ways = self.ways.upgrade();
         match news {
-            News::Left { shard, kept } => {
-                self.leaving.remove(&shard);
-                ways.iter().for_each(|ways| drop(ways.remove(shard)));
-                match kept {
-                    Some(claimed) => drop(self.unopened.insert(shard, claimed)),
-                    None => drop(self.left.insert(shard)),
+            News::Left { shard, in_good_order, released } => self.has_left(shard, in_good_order, released),
+            News::Opened { number, held, opened } => {
+                if self.opening.get(&held.shard).is_none_or(|opening| opening.number != number) {
+                    return; // it was lost meanwhile, and is dropped before it begins to work
                 }
-                self.parts.others.has_changed();
-            }
-            News::Opened { claimed, opened } => {
-                let Held { shard, epoch } = claimed.held;
-                if self.opening.get(&shard).is_none_or(|opening| opening.held.epoch != epoch) {
-                    return; // it was lost meanwhile; without a way to it, it ends
-                }
-                self.opening.remove(&shard);
-                match (opened, ways) {
-                    (Ok(opened), Some(ways)) if self.sure_until.is_some_and(|sure| Instant::now() < sure) => {
-                        self.add(claimed.held, opened, &ways);
-                        if self.ends {
-                            self.leave(&ways, shard);
-                        }
-                    }
-                    (Ok(_), _) => self.cut_off(shard),
-                    (Err(error), _) => {
-                        tracing::error!(shard, %error, code = error.code(), "a shard could not be opened");
-                        if let Some(ready) = self.ready.take() {
-                            let _nobody_waits = ready.send(Err(error));
-                        }
-                    }
+                self.opening.remove(&held.shard);
+                match opened {
+                    Ok(opened) => self.has_opened(held, opened),
+                    Err(error) => self.has_not_opened(held, error),
                 }
                 self.is_ready();
             }
         }
     }
 
+    fn has_left(&mut self, shard: ShardId, in_good_order: bool, released: bool) {
+        self.leaving.remove(&shard);
+        self.ways.upgrade().iter().for_each(|ways| drop(ways.remove(shard)));
+        if in_good_order {
+            self.worked.remove(&shard);
+        }
+        if released {
+            self.left.insert(shard); // else it is opened again after the next beat
+        }
+        self.parts.others.has_changed();
+    }
+
+    fn has_opened(&mut self, held: Held, opened: Opened) {
+        let Some(ways) = self.ways.upgrade() else { return };
+        if self.sure_until.is_none_or(|sure| Instant::now() >= sure) {
+            return; // another instance may have it by now; it is dropped before it begins to work
+        }
+        self.add(held, opened, &ways);
+        if self.ends {
+            self.leave(&ways, held.shard);
+        }
+    }
+
+    /// Another instance may be able to open it, so this one does not keep it.
+    fn has_not_opened(&mut self, held: Held, error: Error) {
+        let Held { shard, .. } = held;
+        if let Error::Store(error) = &error
+            && matches!(**error, steadfast_store::Error::Fenced { .. })
+        {
+            return tracing::warn!(shard, %error, "another instance has taken the shard before it was open here");
+        }
+        tracing::error!(shard, %error, code = error.code(), "a shard could not be opened");
+        self.takes_from = Instant::now() + self.parts.others.leases.lease();
+        self.give_back(held, !self.was_cut_off(&held));
+        if let Some(ready) = self.ready.take() {
+            let _nobody_waits = ready.send(Err(error));
+        }
+    }
+
     /// Tells whoever waits for the start, once it is over.
     fn is_ready(&mut self) {
-        if self.opening.is_empty()
+        if self.has_looked
+            && self.opening.is_empty()
             && let Some(ready) = self.ready.take()
         {
             let (instance, shards) = (&self.parts.others.member.id, self.open.len());
@@ -399,10 +473,12 @@ impl LeaseKeeper {
         }
     }
 
-    fn add(&mut self, held: Held, Opened { way, over, term }: Opened, ways: &Ways) {
-        self.unopened.remove(&held.shard);
+    /// Sets a shard to work.
+    fn add(&mut self, held: Held, Opened { way, begin, over, term }: Opened, ways: &Ways) {
         self.parts.others.has_term(held.shard, term);
-        ways.add(held.shard, way);
+        ways.add(held.shard, way); // before it begins, so that whatever it has others say is heard
+        self.worked.insert(held.shard, held.epoch);
+        let _it_waits_for_that = begin.send(());
         self.open.insert(held.shard, Open { held, over });
         self.parts.others.has_changed();
         metrics::shards(self.open.len());
@@ -434,49 +510,52 @@ impl LeaseKeeper {
         metrics::shards(0);
     }
 
-    /// Lets a shard come to rest, and gives it away.
+    /// Lets a shard come to rest, however long that takes, and gives it away. Only if the instance ends, what is in flight has no more than the grace period.
     fn leave(&mut self, ways: &Ways, shard: ShardId) {
         let Some(Open { over, held }) = self.open.remove(&shard) else { return };
         let (drained, control) = (ways.drain_one(shard), ways.control_of(shard));
         self.leaving.insert(shard, control.clone());
-        let grace = self.parts.grace * if self.ends { 1 } else { MOVES };
-        let (clock, release) = (Arc::clone(&self.parts.clock), self.release(shard));
-        let tell = self.tell.clone();
+        let (clock, release, grace) = (Arc::clone(&self.parts.clock), self.release(held), self.parts.grace);
+        let (tell, mut hurry) = (self.tell.clone(), self.hurry.subscribe());
         drop(tokio::spawn(async move {
             let in_good_order = tokio::select! {
                 biased;
                 drained = drained => drained,
-                () = clock.sleep(grace) => false,
+                () = async {
+                    drop(hurry.wait_for(|hurry| *hurry).await); // also if nobody can tell any more
+                    clock.sleep(grace).await;
+                } => false,
             };
             if let Some(control) = control.filter(|_| !in_good_order) {
                 tracing::warn!(shard, "attempts were still in flight when the shard had to be given away; they are made again elsewhere");
                 let _it_has_stopped = control.send(Control::Stop);
             }
             let _ended = over.await;
-            let kept = (!release(in_good_order).await).then_some(Claimed { held, was_lost: !in_good_order });
-            let _the_keeper_has_ended = tell.send(News::Left { shard, kept });
+            let released = release(in_good_order).await;
+            let _the_keeper_has_ended = tell.send(News::Left { shard, in_good_order, released });
         }));
     }
 
     /// Gives a shard away that is not open here.
-    fn give_back(&mut self, shard: ShardId, in_good_order: bool) {
+    fn give_back(&mut self, held: Held, in_good_order: bool) {
+        let shard = held.shard;
         self.leaving.insert(shard, None);
-        let (release, tell) = (self.release(shard), self.tell.clone());
+        let (release, tell) = (self.release(held), self.tell.clone());
         drop(tokio::spawn(async move {
-            release(in_good_order).await;
-            let _the_keeper_has_ended = tell.send(News::Left { shard, kept: None });
+            let released = release(in_good_order).await;
+            let _the_keeper_has_ended = tell.send(News::Left { shard, in_good_order, released });
         }));
     }
 
     /// How a shard is given away; false if that does not work.
-    fn release(&self, shard: ShardId) -> impl FnOnce(bool) -> BoxFuture<'static, bool> + Send + use<> {
+    fn release(&self, held: Held) -> impl FnOnce(bool) -> BoxFuture<'static, bool> + Send + use<> {
         let (others, clock) = (Arc::clone(&self.parts.others), Arc::clone(&self.parts.clock));
         move |in_good_order| {
             let release = async move {
                 for _ in 0..RELEASES {
-                    match others.leases.release(&others.member.id, &[shard], in_good_order).await {
+                    match others.leases.release(&others.member.id, held, in_good_order).await {
                         Ok(()) => return true,
-                        Err(error) => tracing::warn!(shard, %error, "a shard could not be given away; trying again"),
+                        Err(error) => tracing::warn!(shard = held.shard, %error, "a shard could not be given away; trying again"),
                     }
                     clock.sleep(OPEN_AGAIN).await;
                 }
@@ -486,9 +565,10 @@ impl LeaseKeeper {
         }
     }
 
-    /// Gives everything away. What is being opened is given away once it is open: it may have begun to work.
+    /// Gives everything away. What is being opened is given away once it is open.
     fn end(&mut self) {
         (self.ends, self.next) = (true, Instant::now());
+        self.hurry.send_replace(true);
         let Some(ways) = self.ways.upgrade() else { return };
         for shard in self.open.keys().copied().collect::<Vec<_>>() {
             self.leave(&ways, shard);

@@ -9,7 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::RunId;
+use steadfast_kernel::{Class, RunId};
 use steadfast_store::{Instance, Leases, Member, ShardId};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -167,13 +167,37 @@ impl Others {
             Asked::Beside { .. } => (BESIDE_WITHIN, false),
             Asked::Start { .. } | Asked::Tell { .. } | Asked::Hear { .. } | Asked::Sweep { .. } => (ANSWERED_WITHIN, false),
         };
-        let once = matches!(asked, Asked::Start { fresh: true, .. });
+        // What was done may have been done by a process that is gone, and the next one at its address would say that it has done nothing.
+        let once = matches!(asked, Asked::Start { fresh: true, .. } | Asked::Tell { .. });
         let Some(bytes) = asked.encode(&holder.id) else { return Err(Failed::Unknown) };
         match self.carrier.carry(holder, Question { bytes, within, waits, once }).await {
             Ok(answer) => asked::read(&answer),
+            Err(failure) if failure.class != Class::Transient => {
+                tracing::warn!(instance = holder.id, address = holder.address, %failure, "an instance refuses what it is asked");
+                Err(Failed::Unavailable)
+            }
             Err(failure) => {
                 tracing::debug!(instance = holder.id, address = holder.address, %failure, "an instance does not answer");
                 Err(Failed::Unavailable)
+            }
+        }
+    }
+
+    /// Has the holder of a shard asked, for as long as it is that: one that hangs keeps nobody waiting who could ask the next one.
+    pub(crate) async fn ask_holder(&self, shard: ShardId, holder: &Member, asked: Asked) -> Result<Told, Failed> {
+        tokio::select! {
+            biased;
+            told = self.ask(holder, asked) => told,
+            () = self.is_held_by_another(shard, &holder.id) => Err(Failed::Unavailable),
+        }
+    }
+
+    /// Ends when somebody else has that shard, this instance among them.
+    async fn is_held_by_another(&self, shard: ShardId, holder: &str) {
+        let mut changes = self.changes();
+        while self.known.read().holders.get(&shard).is_none_or(|now| now.id == holder) {
+            if changes.changed().await.is_err() {
+                std::future::pending::<()>().await;
             }
         }
     }

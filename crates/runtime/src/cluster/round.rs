@@ -1,69 +1,68 @@
-//! A round of the keeper: it says that the instance lives, looks who has what, and takes what is free.
+//! What the keeper asks: whether the instance lives and what it still has, and, apart from that, who has what and what is free. The one never waits for the other.
 
 use super::Others;
 use crate::clock::Clock;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_store::{Beat, Claimed, Error};
+use steadfast_store::{Beat, Error, Held};
 use tokio::time::Instant;
 
-/// What a round is to do beside the beat.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
-    /// Look who has what, and take what is free.
-    pub(super) look: bool,
-    /// The instance ends: it takes nothing, and the others need not leave it a share.
-    pub(super) ends: bool,
-}
-
-/// What came of it.
-pub(super) struct Round {
-    /// When it began.
+/// What came of a beat.
+pub(super) struct Beaten {
+    /// When it was asked.
     pub(super) asked_at: Instant,
     /// Nothing if the instance was taken for gone, and has joined again.
     pub(super) beat: Option<Beat>,
-    pub(super) claimed: Vec<Claimed>,
-    /// It has to be looked again, because that did not work.
-    pub(super) look: bool,
-    /// When leases of another instance are over, unless it is heard of till then.
-    pub(super) look_at: Option<Instant>,
 }
 
-/// Makes a round. What goes wrong after the beat does not make that undone.
-pub(super) async fn round(others: Arc<Others>, clock: Arc<dyn Clock>, shards: u32, wanted: Wanted) -> Result<Round, Error> {
+/// Says that the instance lives, and renews what it has.
+pub(super) async fn beat(others: Arc<Others>, clock: Arc<dyn Clock>) -> Result<Beaten, Error> {
     let (leases, id) = (&others.leases, others.member.id.as_str());
     let limit = leases.lease() / 3;
     let asked_at = Instant::now();
-    let Some(beat) = within(&*clock, limit, leases.beat(id)).await? else {
+    let beat = within(&*clock, limit, leases.beat(id)).await?;
+    if beat.is_none() {
         tracing::warn!(instance = id, "this instance was taken for gone; it joins again");
         within(&*clock, limit, leases.join(&others.member)).await?;
-        return Ok(Round { asked_at, beat: None, claimed: Vec::new(), look: true, look_at: None });
-    };
-    let mut done = Round { asked_at, claimed: Vec::new(), look: false, look_at: None, beat: None };
-    if let Err(error) = follow(&others, &*clock, shards, wanted, &beat, &mut done).await {
-        tracing::warn!(%error, code = error.code(), "it could not be looked who has which shard; trying again");
-        done.look = true;
     }
-    Ok(Round { beat: Some(beat), ..done })
+    Ok(Beaten { asked_at, beat })
 }
 
-async fn follow(others: &Others, clock: &dyn Clock, shards: u32, wanted: Wanted, beat: &Beat, done: &mut Round) -> Result<(), Error> {
+/// What came of a look.
+#[derive(Default)]
+pub(super) struct Looked {
+    /// What was free and is this instance's now.
+    pub(super) taken: Vec<Held>,
+    /// When leases of another instance are over, unless it is heard of till then.
+    pub(super) look_at: Option<Instant>,
+    /// It did not work, or not all of it.
+    pub(super) failed: bool,
+}
+
+/// Looks who has what, and takes so many shards if they are free. One that ends says so first: what it gives away is taken while the rest is still under way here.
+pub(super) async fn look(others: Arc<Others>, clock: Arc<dyn Clock>, drain: bool, missing: usize) -> Looked {
+    let mut looked = Looked::default();
+    if let Err(error) = follow(&others, &*clock, drain, missing, &mut looked).await {
+        tracing::warn!(%error, code = error.code(), "it could not be looked who has which shard; trying again");
+        looked.failed = true;
+    }
+    looked
+}
+
+async fn follow(others: &Others, clock: &dyn Clock, drain: bool, missing: usize, looked: &mut Looked) -> Result<(), Error> {
     let (leases, id) = (&others.leases, others.member.id.as_str());
     let limit = leases.lease() / 3;
-    if wanted.ends && !beat.draining {
-        within(clock, limit, leases.drain(id, true)).await?; // what it gives away is taken while the rest is still under way here
-    }
-    if !wanted.look {
-        return Ok(());
+    if drain {
+        within(clock, limit, leases.drain(id, true)).await?;
     }
     let seen = within(clock, limit, others.look()).await?;
-    done.look_at = seen.over_in.map(|over_in| Instant::now() + over_in);
-    let missing = share(shards, beat).saturating_sub(beat.held.len()).min(seen.free);
-    if missing == 0 || wanted.ends {
+    looked.look_at = seen.over_in.map(|over_in| Instant::now() + over_in);
+    let missing = missing.min(seen.free);
+    if missing == 0 {
         return Ok(());
     }
-    done.claimed = within(clock, limit, leases.claim(id, missing)).await?;
-    if !done.claimed.is_empty() {
+    looked.taken = within(clock, limit, leases.claim(id, missing)).await?;
+    if !looked.taken.is_empty() {
         within(clock, limit, others.look()).await?;
     }
     Ok(())

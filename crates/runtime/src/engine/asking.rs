@@ -10,7 +10,7 @@ use std::time::Duration;
 use steadfast_kernel::run::Ended;
 use steadfast_kernel::{Answer, Command, EntityId, RunId, StartRun};
 use steadfast_store::{Member, ShardId, Store};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// Whoever waits for the end of a run whose holder does not answer looks again after this, or when another one has the shard.
 const AWAIT_AGAIN: Duration = Duration::from_secs(2);
@@ -145,7 +145,7 @@ impl Engine {
     async fn ended_afar(&self, others: &Arc<Others>, shard: ShardId, run: &RunId) -> Result<Option<Ended>, Error> {
         let changes = others.changes();
         let told = match others.holder(shard) {
-            Some(holder) => others.ask(&holder, Asked::Await { run: run.clone() }).await.map_err(Missed::from),
+            Some(holder) => others.ask_holder(shard, &holder, Asked::Await { run: run.clone() }).await.map_err(Missed::from),
             None => Err(Missed::Moved),
         };
         match told {
@@ -155,9 +155,19 @@ impl Engine {
         }
         let ended = self.view(run).await?.ended;
         if ended.is_none() {
-            others.changed_within(changes, AWAIT_AGAIN).await;
+            self.found_within(others, changes, shard, AWAIT_AGAIN).await;
         }
         Ok(ended)
+    }
+
+    /// Ends when somebody has a shard, here or elsewhere, or that time is over. Many may wait for that while shards are taken over, and each would read the store again.
+    async fn found_within(&self, others: &Others, mut changes: watch::Receiver<()>, shard: ShardId, time: Duration) {
+        let found = async { while changes.changed().await.is_ok() && !self.ways.is_here(shard) && others.holder(shard).is_none() {} };
+        tokio::select! {
+            biased;
+            () = found => {}
+            () = self.parts.clock.sleep(time) => {}
+        }
     }
 
     /// Shards go from instance to instance, and this one has not stopped.
@@ -172,7 +182,7 @@ impl Engine {
             let changes = others.changes(); // before it is looked where it is
             let missed = match (self.ways.is_here(shard), others.holder(shard)) {
                 (true, _) => self.here(asked.for_once()).await,
-                (false, Some(holder)) => others.ask(&holder, asked.for_once()).await.map_err(Missed::from),
+                (false, Some(holder)) => others.ask_holder(shard, &holder, asked.for_once()).await.map_err(Missed::from),
                 (false, None) => Err(Missed::Moved),
             };
             let unavailable = Error::Unavailable { source: None, retry_after: STORE_RETRY_AFTER };
@@ -255,6 +265,20 @@ impl Engine {
     /// The instances that share the store and live, as was last seen; none if it is not shared.
     pub fn instances(&self) -> Vec<Arc<Member>> {
         self.ways.others().map(|others| others.members()).unwrap_or_default()
+    }
+
+    /// Says to the other instances that this one is about to stop: it takes no more shards, and whoever is started at its address does not take it for dead while it is still at
+    /// work. To be called before it lets go of its address; without other instances there is nothing to say.
+    pub async fn stops_soon(&self) {
+        let Some(others) = self.ways.others() else { return };
+        let said = async { others.leases.drain(&others.member.id, true).await.is_ok() };
+        tokio::select! {
+            biased;
+            true = said => {}
+            () = self.parts.clock.sleep(others.leases.lease() / 3) => {
+                tracing::warn!("the other instances could not be told that this one stops; one that is started at its address now would cut it off");
+            }
+        }
     }
 
     /// Asks an instance to give away all its shards and take no more, or takes that back. False if there is no such instance.

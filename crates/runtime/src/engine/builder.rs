@@ -154,8 +154,9 @@ impl Builder {
             None => {
                 let mut shards = Vec::new();
                 for shard in 0..opener.shards() {
-                    let Opened { way, over, .. } = opener.open(shard, true).await?;
+                    let Opened { way, begin, over, .. } = opener.open(shard, true).await?;
                     ways.add(shard, way);
+                    let _it_waits_for_that = begin.send(());
                     shards.push(over);
                 }
                 futures_util::future::join_all(shards).map(drop).boxed()

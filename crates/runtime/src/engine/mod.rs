@@ -344,8 +344,7 @@ impl Engine {
         let Engine { ways, parts } = self;
         let Parts { config, clock, .. } = &*parts;
         if let Some(keeper) = &parts.keeper {
-            parts.pool.hold_nothing();
-            ways.end();
+            ways.end(); // what a worker may still have is held back, as always: others host it once the shard is theirs
             let _it_has_ended = keeper.send(Order::Leave);
             return parts.ended(config.shutdown_grace * 2).await;
         }

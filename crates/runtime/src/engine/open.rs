@@ -21,7 +21,7 @@ use futures_util::FutureExt;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 use steadfast_store::{Batch, Commit, RunCursor, RunRow, ShardId, Store};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 /// What all shards of an instance are opened with.
@@ -47,6 +47,8 @@ pub(crate) struct Opener {
 pub(crate) struct Opened {
     /// The way to it: it ends when there is none.
     pub(crate) way: Way,
+    /// Sets it to work. If that is dropped instead, it ends and has begun nothing.
+    pub(crate) begin: oneshot::Sender<()>,
     /// Ends when it is over.
     pub(crate) over: JoinHandle<()>,
     /// Its term.
@@ -133,7 +135,13 @@ impl Opener {
         let commit = measured(Arc::clone(&self.store), Arc::clone(&self.clock));
         let committer = tokio::spawn(Committer { commit, batches: batches_in, outcomes }.run());
         let notes = self.notes.clone().inspect(|notes| notes.opened(id, term));
-        let shard = tokio::spawn(shard.run());
+        let (begin, begins) = oneshot::channel();
+        let load = shard.state.load();
+        let shard = tokio::spawn(async move {
+            if begins.await.is_ok() {
+                shard.run().await;
+            }
+        });
         let (retention, clock, store) = (self.config.retention, Arc::clone(&self.clock), Arc::clone(&self.store));
         let sweeper = tokio::spawn(Sweeper { retention, clock, store, shard: id, ways: Weak::clone(&self.ways) }.run());
         let over = tokio::spawn(async move {
@@ -142,7 +150,7 @@ impl Opener {
             sweeper.abort();
             let _ended = sweeper.await; // it has let go of the store
         });
-        Ok(Opened { way: Way { control, requests, reports, said, health: health_out }, over, term })
+        Ok(Opened { way: Way { control, requests, reports, said, health: health_out, load }, begin, over, term })
     }
 }
 

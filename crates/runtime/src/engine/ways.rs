@@ -9,7 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use steadfast_kernel::{EntityId, WorkflowName};
 use steadfast_store::{ShardId, Sweep, shard_of};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -38,6 +38,8 @@ pub(crate) struct Way {
     /// What entities of other shards tell its own.
     pub(crate) said: mpsc::UnboundedSender<Said>,
     pub(crate) health: watch::Receiver<Health>,
+    /// How many runs are in memory there with their code.
+    pub(crate) load: Arc<AtomicUsize>,
 }
 
 impl Ways {
@@ -83,6 +85,11 @@ impl Ways {
     /// Whether a shard is here, and is to stay.
     pub(crate) fn stays_here(&self, shard: ShardId) -> bool {
         self.is_here(shard) && !self.leaving.lock().contains(&shard)
+    }
+
+    /// How many runs of a shard that is here are in memory with their code.
+    pub(crate) fn load_of(&self, shard: ShardId) -> usize {
+        self.here.read().get(&shard).map_or(0, |way| way.load.load(Ordering::Relaxed))
     }
 
     /// Why nothing of a shard that is here can be written any more; nothing if it can.
@@ -150,7 +157,7 @@ impl Ways {
             let told = tokio::select! {
                 biased;
                 () = heard.closed() => return,
-                told = others.ask(&holder, asked) => told,
+                told = others.ask_holder(to, &holder, asked) => told,
             };
             match told {
                 Ok(_) => drop(heard.send(())),
@@ -246,7 +253,8 @@ mod tests {
         for shard in 0..shards {
             let (control, of_shard) = mpsc::unbounded_channel();
             let (requests, reports, said) = (mpsc::channel(1).0, mpsc::unbounded_channel().0, mpsc::unbounded_channel().0);
-            ways.add(shard, Way { control, requests, reports, said, health: watch::channel(Health::default()).1 });
+            let (health, load) = (watch::channel(Health::default()).1, Arc::default());
+            ways.add(shard, Way { control, requests, reports, said, health, load });
             told.push(of_shard);
         }
         ways.leave_room(0, &workflow, runs);

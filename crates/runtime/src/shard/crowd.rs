@@ -15,27 +15,33 @@ pub(crate) struct Crowd {
 /// The part of one shard in it, which is over with the shard.
 #[derive(Default)]
 pub(super) struct Live {
-    count: usize,
+    /// For whoever looks how busy the shard is.
+    count: Arc<AtomicUsize>,
     crowd: Arc<Crowd>,
 }
 
 impl Live {
     pub(super) fn of(crowd: Arc<Crowd>) -> Self {
-        Live { count: 0, crowd }
+        Live { count: Arc::default(), crowd }
     }
 
     /// How many runs of this shard are in memory with their code.
     pub(super) fn count(&self) -> usize {
-        self.count
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// The same, wherever it is looked at.
+    pub(super) fn counted(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.count)
     }
 
     pub(super) fn add(&mut self) {
-        self.count += 1;
+        self.count.fetch_add(1, Ordering::Relaxed);
         self.crowd.live.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn remove(&mut self) {
-        self.count -= 1;
+        self.count.fetch_sub(1, Ordering::Relaxed);
         self.crowd.live.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -52,7 +58,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.crowd.live.fetch_sub(self.count, Ordering::Relaxed);
+        self.crowd.live.fetch_sub(self.count.swap(0, Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 

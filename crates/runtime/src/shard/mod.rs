@@ -64,6 +64,7 @@ use futures_util::stream::FuturesUnordered;
 use hashbrown::DefaultHashBuilder;
 use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::{
@@ -275,6 +276,11 @@ impl Shard {
             seat.tell(ToHost::Close);
         }
         while !self.state.pending.is_empty() && self.committed_next().await {}
+        for seat in self.state.seats.values_mut() {
+            if let Memory::Loading(waiting) = std::mem::take(&mut seat.memory) {
+                waiting.into_iter().for_each(|ask| ask.fail(&Error::Stopped)); // nothing was done of it, so it may be asked elsewhere
+            }
+        }
         self.ports.requests.close();
         while let Ok(request) = self.ports.requests.try_recv() {
             request.refuse();
@@ -374,7 +380,8 @@ impl Shard {
     }
 
     fn is_drained(&mut self) -> bool {
-        let under_way = |state: &State| state.live.count() + state.lanes.unsettled() > 0 || !state.pending.is_empty();
+        let at_work = |state: &State| state.live.count() + state.lanes.unsettled() > 0 || !state.pending.is_empty();
+        let under_way = |state: &State| at_work(state) || !state.to_interrupt.is_empty(); // what was cut off before is put on record first
         if !self.state.is_draining() || under_way(&self.state) {
             return false;
         }
@@ -420,6 +427,11 @@ impl State {
 
     fn is_draining(&self) -> bool {
         self.draining.is_some()
+    }
+
+    /// How many runs are in memory with their code, for whoever looks how busy the shard is.
+    pub(crate) fn load(&self) -> Arc<AtomicUsize> {
+        self.live.counted()
     }
 }
 

@@ -14,7 +14,7 @@ mod statements;
 mod teller;
 
 use crate::Postgres;
-use crate::readers::{For, Readers};
+use crate::readers::{Abandoned, For, Readers};
 use crate::tables::{Read, count, free, get, limit, parsed_if, small, time};
 use crate::types::Free;
 use async_trait::async_trait;
@@ -23,7 +23,7 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use steadfast_store::{Beat, Claimed, Error, Heard, Held, Instance, Lease, Leases, Member, ShardId};
+use steadfast_store::{Beat, Error, Heard, Held, Instance, Lease, Leases, Member};
 use teller::Teller;
 use tokio::task::JoinHandle;
 use tokio_postgres::Row;
@@ -56,7 +56,7 @@ impl Postgres {
     /// [heard](Leases::heard).
     pub fn leases(&self, lease: Duration) -> Cluster {
         let (ear, teller) = (OnceLock::new(), OnceLock::new());
-        let asks = Readers::of(Arc::clone(&self.0.connector), CONNECTIONS);
+        let asks = Readers::of(Arc::clone(&self.0.connector), CONNECTIONS, Abandoned::Alone);
         Cluster(Arc::new(Parts { store: self.clone(), lease, asks, ear, teller }))
     }
 }
@@ -104,14 +104,13 @@ impl Leases for Cluster {
         Ok(Some(Beat { draining, held, instances: usize::try_from(instances).unwrap_or(usize::MAX) }))
     }
 
-    async fn claim(&self, id: &str, most: usize) -> Result<Vec<Claimed>, Error> {
+    async fn claim(&self, id: &str, most: usize) -> Result<Vec<Held>, Error> {
         let params: [&(dyn ToSql + Sync); 4] = [&id, &self.millis(), &limit(most), &self.shards()];
-        self.ask("claim leases", statements::CLAIM, &params, claimed).await
+        self.ask("claim leases", statements::CLAIM, &params, held).await
     }
 
-    async fn release(&self, id: &str, shards: &[ShardId], in_good_order: bool) -> Result<(), Error> {
-        let shards: Vec<_> = shards.iter().map(|shard| shard.cast_signed()).collect();
-        let params: [&(dyn ToSql + Sync); 3] = [&id, &shards, &in_good_order];
+    async fn release(&self, id: &str, held: Held, in_good_order: bool) -> Result<(), Error> {
+        let params: [&(dyn ToSql + Sync); 4] = [&id, &held.shard.cast_signed(), &held.epoch.cast_signed(), &in_good_order];
         self.ask("release leases", statements::RELEASE, &params, |_| Ok(())).await.map(drop)
     }
 
@@ -157,11 +156,7 @@ impl Drop for Task {
 }
 
 fn held(row: &Row) -> Read<Held> {
-    Ok(Held { shard: small(row, "shard")?, epoch: count(row, "epoch")? })
-}
-
-fn claimed(row: &Row) -> Read<Claimed> {
-    Ok(Claimed { held: held(row)?, was_lost: get(row, "was_lost")? })
+    Ok(Held { shard: small(row, "shard")?, epoch: count(row, "epoch")?, was_lost: get(row, "was_lost")? })
 }
 
 /// One row for each shard that is held, or one without.

@@ -2,7 +2,7 @@
 //!
 //! An instance lives if it was heard of within the length of a lease. A lease that is over keeps its holder: it was lost. One that was given away in good order has none.
 
-/// A former life of the same instance has lost what it had, and does not live until it is heard of. Those of whom nothing was heard for long are forgotten.
+/// A former life of the same instance has lost what it had, and does not live until it is heard of; but one that drains has let go of its address and may live. Those of whom nothing was heard for long are forgotten.
 pub(super) const JOIN: &str = "WITH me AS (
   INSERT INTO steadfast.instances (id, name, address, version) VALUES ($1, $2, $3, $4)
   ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, address = EXCLUDED.address, version = EXCLUDED.version,
@@ -10,11 +10,11 @@ pub(super) const JOIN: &str = "WITH me AS (
 ),
 former AS (
   UPDATE steadfast.instances SET beat_at = statement_timestamp() - $5::bigint * interval '1 ms'
-  WHERE id <> $1 AND name = $2 AND address = $3 AND beat_at > statement_timestamp() - $5::bigint * interval '1 ms'
+  WHERE id <> $1 AND name = $2 AND address = $3 AND NOT draining AND beat_at > statement_timestamp() - $5::bigint * interval '1 ms'
 ),
 theirs AS (
   SELECT l.shard FROM steadfast.leases l JOIN steadfast.instances i ON i.id = l.holder
-  WHERE i.id <> $1 AND i.name = $2 AND i.address = $3 AND l.until > clock_timestamp() ORDER BY l.shard FOR NO KEY UPDATE OF l
+  WHERE i.id <> $1 AND i.name = $2 AND i.address = $3 AND NOT i.draining AND l.until > clock_timestamp() ORDER BY l.shard FOR NO KEY UPDATE OF l
 ),
 lost AS (UPDATE steadfast.leases l SET until = clock_timestamp() FROM theirs WHERE l.shard = theirs.shard),
 forgotten AS (
@@ -24,7 +24,7 @@ forgotten AS (
 )
 SELECT (
   SELECT count(*) FROM steadfast.instances
-  WHERE id <> $1 AND NOT (name = $2 AND address = $3) AND beat_at > statement_timestamp() - $5::bigint * interval '1 ms'
+  WHERE id <> $1 AND NOT (name = $2 AND address = $3 AND NOT draining) AND beat_at > statement_timestamp() - $5::bigint * interval '1 ms'
 ) AS others, pg_notify('steadfast_leases', '')";
 
 /// A lease that is over is not renewed, though nobody else has it yet: its holder may have slept.
@@ -32,13 +32,13 @@ pub(super) const BEAT: &str = "WITH me AS (UPDATE steadfast.instances SET beat_a
 mine AS (SELECT shard FROM steadfast.leases WHERE holder = $1 AND until > clock_timestamp() ORDER BY shard FOR NO KEY UPDATE),
 renewed AS (
   UPDATE steadfast.leases l SET until = clock_timestamp() + $2::bigint * interval '1 ms' FROM mine, me WHERE l.shard = mine.shard
-  RETURNING l.shard, l.epoch
+  RETURNING l.shard, l.epoch, l.was_lost
 ),
 others AS (
   SELECT count(*) AS living, count(*) FILTER (WHERE NOT draining) AS working FROM steadfast.instances
   WHERE id <> $1 AND beat_at > clock_timestamp() - $2::bigint * interval '1 ms'
 )
-SELECT me.draining, others.living AS others, others.working + (NOT me.draining)::int AS instances, r.shard, r.epoch
+SELECT me.draining, others.living AS others, others.working + (NOT me.draining)::int AS instances, r.shard, r.epoch, r.was_lost
 FROM me CROSS JOIN others LEFT JOIN renewed r ON true ORDER BY r.shard";
 
 /// Whoever takes a shard raises its term with the lease: what its former holder still sends is refused from here on, whatever it believes.
@@ -55,19 +55,18 @@ fenced AS (
   UPDATE steadfast.shards s SET term = s.term + 1, writer = NULL FROM stopped WHERE s.id = stopped.id RETURNING s.id
 ),
 taken AS (
-  UPDATE steadfast.leases l SET holder = $1, epoch = l.epoch + 1, until = clock_timestamp() + $2::bigint * interval '1 ms'
-  FROM fenced JOIN free ON free.shard = fenced.id WHERE l.shard = fenced.id RETURNING l.shard, l.epoch, free.holder IS NOT NULL AS was_lost
+  UPDATE steadfast.leases l SET holder = $1, epoch = l.epoch + 1, until = clock_timestamp() + $2::bigint * interval '1 ms',
+    was_lost = free.holder IS NOT NULL
+  FROM fenced JOIN free ON free.shard = fenced.id WHERE l.shard = fenced.id RETURNING l.shard, l.epoch, l.was_lost
 )
 SELECT shard, epoch, was_lost, pg_notify('steadfast_leases', shard::text) FROM taken ORDER BY shard";
 
-pub(super) const RELEASE: &str = "WITH mine AS (
-  SELECT shard FROM steadfast.leases WHERE holder = $1 AND shard = ANY ($2) ORDER BY shard FOR NO KEY UPDATE
-),
-released AS (
-  UPDATE steadfast.leases l SET holder = CASE WHEN NOT $3 THEN l.holder END, until = least(l.until, clock_timestamp())
-  FROM mine WHERE l.shard = mine.shard RETURNING l.shard
+/// Only as it was taken: a word that was on its way for long may find that somebody else had it meanwhile.
+pub(super) const RELEASE: &str = "WITH released AS (
+  UPDATE steadfast.leases SET holder = CASE WHEN NOT $4 THEN holder END, until = least(until, clock_timestamp())
+  WHERE holder = $1 AND shard = $2 AND epoch = $3 RETURNING shard
 )
-SELECT shard, pg_notify('steadfast_leases', shard::text) FROM released ORDER BY shard";
+SELECT shard, pg_notify('steadfast_leases', shard::text) FROM released";
 
 pub(super) const DRAIN: &str = "WITH found AS (UPDATE steadfast.instances SET draining = $2 WHERE id = $1 RETURNING id)
 SELECT id, pg_notify('steadfast_leases', '') FROM found";

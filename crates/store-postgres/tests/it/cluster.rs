@@ -1,13 +1,15 @@
 //! Leases: the suite that all of them pass, by the clock of a real database, and what others hear.
 
-use crate::fixture::{Database, Holder, until};
+use crate::fixture::{Database, Holder, behind, until};
 use async_trait::async_trait;
+use futures_util::future::join;
 use futures_util::{FutureExt, StreamExt, stream};
 use std::time::Duration;
 use steadfast_store::contract::leases::LeaseHarness;
-use steadfast_store::{Claimed, Error, Heard, Leases, Member, ShardId, Store};
+use steadfast_store::{Error, Heard, Held, Leases, Member, ShardId, Store};
 use steadfast_store_postgres::Postgres;
 use steadfast_store_postgres::cluster::Cluster;
+use steadfast_test_servers::Proxy;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::Instant;
 use tokio_postgres::{AsyncMessage, NoTls};
@@ -50,8 +52,8 @@ async fn join_as(cluster: &Cluster, id: &str) {
     cluster.join(&Member { id: id.into(), name: id.into(), address: id.into(), version }).await.unwrap();
 }
 
-fn shards(claimed: &[Claimed]) -> Vec<ShardId> {
-    claimed.iter().map(|claimed| claimed.held.shard).collect()
+fn shards(held: &[Held]) -> Vec<ShardId> {
+    held.iter().map(|held| held.shard).collect()
 }
 
 /// What is told on those channels from now on: each the channel and the text.
@@ -163,7 +165,7 @@ async fn changes_of_holders_are_told() {
     join_as(&cluster, "a").await;
     cluster.claim("a", 2).await.unwrap();
     cluster.beat("a").await.unwrap();
-    cluster.release("a", &[1], true).await.unwrap();
+    cluster.release("a", Held { shard: 1, epoch: 1, was_lost: false }, true).await.unwrap();
     cluster.drain("a", true).await.unwrap();
     cluster.leave("a").await.unwrap();
     for expected in ["", "0", "1", "1", "", ""] {
@@ -232,4 +234,19 @@ async fn a_listener_asks_nothing() {
     }
     assert!(reminded.contains(&Heard::Leases) && reminded.contains(&Heard::Commits), "{reminded:?}");
     assert_eq!(database.psql(asked), before);
+}
+
+/// A server that has moved elsewhere, or a network that has forgotten its connections, answers nothing and ends nothing: whoever asks again is not held up by what was asked before.
+#[tokio::test]
+async fn leases_are_renewed_though_their_connections_hang() {
+    let database = Database::new();
+    let proxy = Proxy::before(database.server.port());
+    let store = Postgres::open(behind(&proxy, &database)).await.unwrap();
+    let cluster = store.leases(LONG);
+    join_as(&cluster, "a").await;
+    let (beat, instances) = join(cluster.beat("a"), cluster.instances()).await;
+    assert!(beat.unwrap().is_some() && instances.unwrap().len() == 1, "by two connections");
+    proxy.hold_requests();
+    assert!(tokio::time::timeout(Duration::from_secs(1), cluster.beat("a")).await.is_err(), "it hangs");
+    assert!(soon(cluster.beat("a")).await.unwrap().is_some());
 }

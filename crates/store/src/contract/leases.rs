@@ -1,7 +1,7 @@
 //! Instances share the shards of a store: one has each of them at a time, and who has lost one cannot write it.
 
 use super::fixture::{Writer, event, events};
-use crate::{Claimed, Error, Heard, Held, Leases, Member, ShardId, Store};
+use crate::{Error, Heard, Held, Leases, Member, ShardId, Store};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
@@ -57,12 +57,13 @@ impl<H: LeaseHarness> Node<H> {
         self.leases.join(member).await.unwrap();
     }
 
-    async fn claim(&self, most: usize) -> Vec<Claimed> {
+    async fn claim(&self, most: usize) -> Vec<Held> {
         self.leases.claim(self.id, most).await.unwrap()
     }
 
-    async fn release(&self, shards: &[ShardId], in_good_order: bool) {
-        self.leases.release(self.id, shards, in_good_order).await.unwrap();
+    /// Gives a shard away that it has taken as it was first taken by anybody.
+    async fn release(&self, shard: ShardId, in_good_order: bool) {
+        self.leases.release(self.id, first(shard), in_good_order).await.unwrap();
     }
 
     /// What it has.
@@ -96,12 +97,17 @@ fn member(id: &str, name: &str, address: &str) -> Member {
     Member { id: id.into(), name: name.into(), address: address.into(), version: "1.0.0".into() }
 }
 
-fn shards(claimed: &[Claimed]) -> Vec<ShardId> {
-    claimed.iter().map(|claimed| claimed.held.shard).collect()
+/// A shard that was nobody's before.
+fn first(shard: ShardId) -> Held {
+    Held { shard, epoch: 1, was_lost: false }
 }
 
-fn all(claimed: &[Claimed], was_lost: bool) -> bool {
-    claimed.iter().all(|claimed| claimed.was_lost == was_lost)
+fn shards(held: &[Held]) -> Vec<ShardId> {
+    held.iter().map(|held| held.shard).collect()
+}
+
+fn all(held: &[Held], was_lost: bool) -> bool {
+    held.iter().all(|held| held.was_lost == was_lost)
 }
 
 /// Nobody has a shard who has not joined.
@@ -110,7 +116,7 @@ pub async fn whoever_has_not_joined_has_nothing<H: LeaseHarness>(harness: &H) {
     assert_eq!(node.leases.beat("a").await.unwrap(), None);
     assert_eq!(node.claim(SHARDS).await, []);
     assert!(!node.leases.drain("a", true).await.unwrap());
-    node.release(&[0], true).await;
+    node.release(0, true).await;
     node.leases.leave("a").await.unwrap();
     assert_eq!(node.leases.instances().await.unwrap(), []);
     let leases = node.leases.leases().await.unwrap();
@@ -122,18 +128,12 @@ pub async fn whoever_has_not_joined_has_nothing<H: LeaseHarness>(harness: &H) {
 pub async fn shards_are_shared<H: LeaseHarness>(harness: &H) {
     let (a, b) = (Node::joined(harness, "a").await, Node::joined(harness, "b").await);
     let first = a.claim(40).await;
-    assert!(
-        first
-            .iter()
-            .map(|claimed| (claimed.held.shard, claimed.held.epoch))
-            .eq((0..40).map(|shard| (shard, 1))),
-        "{first:?}"
-    );
+    assert!(first.iter().copied().eq((0..40).map(self::first)), "{first:?}");
     let second = b.claim(usize::MAX).await;
     assert_eq!(shards(&second), (40..64).collect::<Vec<_>>());
     assert!(all(&first, false) && all(&second, false), "nobody had them");
     assert_eq!((a.claim(SHARDS).await, b.claim(SHARDS).await), (vec![], vec![]));
-    assert_eq!(a.held().await, first.iter().map(|claimed| claimed.held).collect::<Vec<_>>());
+    assert_eq!(a.held().await, first);
     let leases = b.leases.leases().await.unwrap();
     assert!(
         leases
@@ -147,25 +147,43 @@ pub async fn what_is_given_back_is_free<H: LeaseHarness>(harness: &H) {
     let (a, b) = (Node::joined(harness, "a").await, Node::joined(harness, "b").await);
     a.claim(4).await;
     assert_eq!(shards(&b.claim(2).await), [4, 5]);
-    a.release(&[1, 3, 5, 99], true).await;
-    a.release(&[1], true).await;
-    assert_eq!(a.held().await, [Held { shard: 0, epoch: 1 }, Held { shard: 2, epoch: 1 }]);
-    assert_eq!(b.held().await, [Held { shard: 4, epoch: 1 }, Held { shard: 5, epoch: 1 }]);
+    for shard in [1, 3, 5, 99, 1] {
+        a.release(shard, true).await;
+    }
+    assert_eq!(a.held().await, [first(0), first(2)]);
+    assert_eq!(b.held().await, [first(4), first(5)]);
     let leases = a.leases.leases().await.unwrap();
     assert!(leases[3].holder.is_none() && leases[3].is_over && !leases[5].is_over, "{leases:?}");
     let taken = b.claim(1).await;
-    assert_eq!(taken, [Claimed { held: Held { shard: 1, epoch: 2 }, was_lost: false }]);
+    assert_eq!(taken, [Held { shard: 1, epoch: 2, was_lost: false }]);
 }
 
 /// What is given away while something was under way is free at once too, but was lost.
 pub async fn what_is_given_away_under_way_is_lost<H: LeaseHarness>(harness: &H) {
     let (a, b) = (Node::joined(harness, "a").await, Node::joined(harness, "b").await);
     a.claim(2).await;
-    a.release(&[1], false).await;
-    assert_eq!(a.held().await, [Held { shard: 0, epoch: 1 }]);
+    a.release(1, false).await;
+    assert_eq!(a.held().await, [first(0)]);
     let leases = a.leases.leases().await.unwrap();
     assert!(leases[1].holder.as_deref() == Some("a") && leases[1].is_over, "{leases:?}");
-    assert_eq!(b.claim(1).await, [Claimed { held: Held { shard: 1, epoch: 2 }, was_lost: true }]);
+    let taken = b.claim(1).await;
+    assert_eq!(taken, [Held { shard: 1, epoch: 2, was_lost: true }]);
+    assert_eq!(b.held().await, taken, "that is known for as long as it has it, also if it did not hear of it at first");
+    b.leases.release("b", taken[0], true).await.unwrap();
+    assert_eq!(a.claim(1).await, [Held { shard: 1, epoch: 3, was_lost: false }], "it was at rest after that");
+}
+
+/// A word that was on its way for long takes nothing from the one who has taken the shard again.
+pub async fn what_was_given_away_late_is_not_given_away_twice<H: LeaseHarness>(harness: &H) {
+    let (a, b) = (Node::joined(harness, "a").await, Node::joined(harness, "b").await);
+    a.claim(1).await;
+    harness.pass(a.leases.lease()).await;
+    assert_eq!(b.claim(1).await, [Held { shard: 0, epoch: 2, was_lost: true }]);
+    harness.pass(a.leases.lease()).await;
+    let again = a.claim(1).await;
+    assert_eq!(again, [Held { shard: 0, epoch: 3, was_lost: true }]);
+    a.release(0, true).await;
+    assert_eq!(a.held().await, again, "that word was about another time");
 }
 
 /// Whoever does not beat loses what it has, and does not get it back by beating.
@@ -176,7 +194,7 @@ pub async fn a_lease_that_is_over_is_lost<H: LeaseHarness>(harness: &H) {
     assert_eq!(a.held().await, []);
     let taken = b.claim(9).await;
     assert_eq!(shards(&taken), (0..9).collect::<Vec<_>>());
-    assert!(all(&taken, true) && taken.iter().all(|claimed| claimed.held.epoch == 2));
+    assert!(all(&taken, true) && taken.iter().all(|held| held.epoch == 2));
     assert_eq!(shards(&a.claim(SHARDS).await), (9..64).collect::<Vec<_>>(), "what nobody else has taken it may take again");
 }
 
@@ -186,7 +204,7 @@ pub async fn a_beat_renews<H: LeaseHarness>(harness: &H) {
     let (claimed, most_of_it) = (a.claim(3).await, a.leases.lease() * 2 / 3);
     for _ in 0..3 {
         harness.pass(most_of_it).await;
-        assert_eq!(a.held().await, claimed.iter().map(|claimed| claimed.held).collect::<Vec<_>>());
+        assert_eq!(a.held().await, claimed);
     }
     harness.pass(most_of_it).await;
     assert!(shards(&b.claim(SHARDS).await).iter().eq(&(3..64).collect::<Vec<_>>()));
@@ -230,14 +248,14 @@ pub async fn living_instances_are_counted<H: LeaseHarness>(harness: &H) {
 pub async fn one_that_leaves_loses_what_it_has<H: LeaseHarness>(harness: &H) {
     let (a, b) = (Node::joined(harness, "a").await, Node::joined(harness, "b").await);
     a.claim(2).await;
-    a.release(&[0], true).await;
+    a.release(0, true).await;
     a.leases.leave("a").await.unwrap();
     a.leases.leave("a").await.unwrap();
     assert_eq!(a.leases.beat("a").await.unwrap(), None);
     assert_eq!((a.claim(1).await, b.counts().await), (vec![], 1));
     assert!(b.leases.instances().await.unwrap().iter().all(|instance| instance.member.id == "b"));
     let taken = b.claim(3).await;
-    assert_eq!(taken.iter().map(|claimed| claimed.was_lost).collect::<Vec<_>>(), [false, true, false]);
+    assert_eq!(taken.iter().map(|held| held.was_lost).collect::<Vec<_>>(), [false, true, false]);
 }
 
 /// Whoever comes to the place of another one is its next life: what that one had is lost to it at once, and it counts no more until it is heard of.
@@ -254,9 +272,22 @@ pub async fn a_next_life_has_what_the_former_one_had<H: LeaseHarness>(harness: &
     assert_eq!(a.leases.leases().await.unwrap().iter().filter(|lease| !lease.is_over).count(), 4, "those of the others are theirs");
     assert_eq!(b.counts().await, 3);
     let taken = b.claim(3).await;
-    assert_eq!(taken.iter().map(|claimed| (claimed.held.shard, claimed.was_lost)).collect::<Vec<_>>(), [(4, true), (5, true), (6, false)]);
+    assert_eq!(taken.iter().map(|held| (held.shard, held.was_lost)).collect::<Vec<_>>(), [(4, true), (5, true), (6, false)]);
     assert_eq!(a.held().await, []);
     assert_eq!(b.counts().await, 4, "the former one lives after all");
+}
+
+/// One that ends lets go of its address before it is done: whoever comes to its place takes nothing from it.
+pub async fn one_that_drains_is_not_taken_for_dead<H: LeaseHarness>(harness: &H) {
+    let (a, b) = (Node::new(harness, "a").await, Node::new(harness, "b").await);
+    a.join(&member("a", "machine", "here")).await;
+    a.claim(2).await;
+    assert!(a.leases.drain("a", true).await.unwrap());
+    b.join(&member("b", "machine", "here")).await;
+    assert_eq!(a.held().await, [first(0), first(1)]);
+    assert!(b.leases.instances().await.unwrap().iter().all(|instance| instance.lives));
+    a.release(0, true).await;
+    assert_eq!(b.claim(1).await, [Held { shard: 0, epoch: 2, was_lost: false }]);
 }
 
 /// To join again takes nothing away from oneself.
@@ -290,7 +321,7 @@ pub async fn a_former_holder_is_fenced<H: LeaseHarness>(harness: &H) {
     let (mut kept, mut lost) = (Writer::claim(&a.store, 0).await, Writer::claim(&a.store, 1).await);
     kept.write(events([event("kept", 1)])).await;
     lost.write(events([event("lost", 1)])).await;
-    a.release(&[1], false).await;
+    a.release(1, false).await;
     assert_eq!(shards(&b.claim(1).await), [1]);
     let error = lost.fail(events([event("lost", 2)])).await;
     assert!(matches!(error, Error::Fenced { shard: 1, .. }), "{error:?}");
@@ -331,7 +362,7 @@ pub async fn a_shard_is_never_two_instances<H: LeaseHarness>(harness: &H) {
         let claims = join_all(nodes.iter().flat_map(|node| [(); 4].map(|()| node.claim(9)))).await;
         let mut claims: Vec<_> = claims.into_iter().flatten().collect();
         claims.extend(nodes[0].claim(SHARDS).await);
-        assert!(claims.iter().all(|claimed| claimed.held.epoch == round && claimed.was_lost == (round > 1)), "{claims:?}");
+        assert!(claims.iter().all(|held| held.epoch == round && held.was_lost == (round > 1)), "{claims:?}");
         assert_eq!(shards(&claims).into_iter().collect::<BTreeSet<_>>().len(), claims.len(), "one was given twice");
         assert_eq!(claims.len(), SHARDS);
         harness.pass(nodes[0].leases.lease()).await;
@@ -351,11 +382,11 @@ pub async fn changes_of_leases_are_heard<H: LeaseHarness>(harness: &H) {
     b.claim(1).await;
     heard("claimed").await;
     b.held().await;
-    b.release(&[0], true).await;
+    b.release(0, true).await;
     heard("released").await;
-    b.claim(1).await;
+    let again = b.claim(1).await;
     heard("claimed again").await;
-    b.release(&[0], false).await;
+    b.leases.release("b", again[0], false).await.unwrap();
     heard("lost").await;
     b.leases.drain("a", true).await.unwrap();
     heard("drained").await;

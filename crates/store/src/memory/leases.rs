@@ -2,7 +2,7 @@
 
 use super::Memory;
 use super::tables::Tables;
-use crate::{Beat, Claimed, Error, Head, Heard, Hearing, Held, Instance, Lease, Leases, Member, ShardId, Store};
+use crate::{Beat, Error, Head, Heard, Hearing, Held, Instance, Lease, Leases, Member, ShardId, Store};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -65,9 +65,14 @@ struct Row {
     holder: Option<String>,
     epoch: u64,
     until: Timestamp,
+    was_lost: bool,
 }
 
 impl Row {
+    fn held(&self, shard: ShardId) -> Held {
+        Held { shard, epoch: self.epoch, was_lost: self.was_lost }
+    }
+
     fn is_over(&self, now: Timestamp) -> bool {
         self.holder.is_none() || self.until <= now
     }
@@ -166,7 +171,7 @@ impl Leases for MemoryLeases {
         let now = self.now();
         let mut cluster = self.shared.cluster.lock();
         let Cluster { instances, leases } = &mut *cluster;
-        let is_same = |known: &Known| known.member.name == member.name && known.member.address == member.address;
+        let is_same = |known: &Known| known.member.name == member.name && known.member.address == member.address && !known.draining;
         for known in instances.values_mut().filter(|known| known.member.id != member.id && is_same(known)) {
             known.replaced = true;
             leases.iter_mut().filter(|row| row.is_of(&known.member.id, now)).for_each(|row| row.lose(now));
@@ -193,13 +198,13 @@ impl Leases for MemoryLeases {
         let mut held = Vec::new();
         for (row, shard) in leases.iter_mut().zip(0..).filter(|(row, _)| row.is_of(id, now)) {
             row.until = now.saturating_add(self.lease());
-            held.push(Held { shard, epoch: row.epoch });
+            held.push(row.held(shard));
         }
         let counted = instances.values().filter(|known| !known.draining && self.shared.lives(known, now));
         Ok(Some(Beat { draining, held, instances: counted.count() }))
     }
 
-    async fn claim(&self, id: &str, most: usize) -> Result<Vec<Claimed>, Error> {
+    async fn claim(&self, id: &str, most: usize) -> Result<Vec<Held>, Error> {
         self.store.alive()?;
         let now = self.now();
         let mut cluster = self.shared.cluster.lock();
@@ -210,9 +215,9 @@ impl Leases for MemoryLeases {
         let mut claimed = Vec::new();
         for (row, shard) in leases.iter_mut().zip(0..).filter(|(row, _)| row.is_over(now)).take(most) {
             let was_lost = row.holder.is_some();
-            *row = Row { holder: Some(id.to_owned()), epoch: row.epoch + 1, until: now.saturating_add(self.lease()) };
+            *row = Row { holder: Some(id.to_owned()), epoch: row.epoch + 1, until: now.saturating_add(self.lease()), was_lost };
             self.store.tables.lock().claim(shard);
-            claimed.push(Claimed { held: Held { shard, epoch: row.epoch }, was_lost });
+            claimed.push(row.held(shard));
         }
         drop(cluster);
         if !claimed.is_empty() {
@@ -221,20 +226,17 @@ impl Leases for MemoryLeases {
         Ok(claimed)
     }
 
-    async fn release(&self, id: &str, shards: &[ShardId], in_good_order: bool) -> Result<(), Error> {
+    async fn release(&self, id: &str, held: Held, in_good_order: bool) -> Result<(), Error> {
         self.store.alive()?;
         let now = self.now();
         let mut cluster = self.shared.cluster.lock();
-        let mut released = false;
-        for (row, _) in cluster.leases.iter_mut().zip(0..).filter(|(_, shard)| shards.contains(shard)) {
-            if row.holder.as_deref() == Some(id) {
-                row.lose(now);
-                row.holder = row.holder.take().filter(|_| !in_good_order);
-                released = true;
-            }
-        }
+        let row = cluster.leases.get_mut(held.shard as usize);
+        let released = row.filter(|row| row.holder.as_deref() == Some(id) && row.epoch == held.epoch).map(|row| {
+            row.lose(now);
+            row.holder = row.holder.take().filter(|_| !in_good_order);
+        });
         drop(cluster);
-        if released {
+        if released.is_some() {
             self.tell(Heard::Leases);
         }
         Ok(())

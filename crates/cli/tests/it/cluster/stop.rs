@@ -1,11 +1,13 @@
 //! A server that is told to stop gives its work away in good order: nobody is interrupted, and nothing is done again.
 
-use super::{Pair, SHARDS, now};
+use super::database::Database;
+use super::{Pair, SHARDS, join, now};
 use crate::planned::{PAIR, define as write, log, touch};
 use crate::served::define;
 use crate::steadfast::until;
 use rustix::process::Signal;
 use std::path::Path;
+use steadfast_test_servers::PostgresServer;
 
 /// A run that a person has to decide on if its process dies. It writes down what it does, and is lifted until there is a file `go`.
 const CARRY: &str = r#"
@@ -72,4 +74,27 @@ fn a_server_that_stops_hands_over_at_once_and_interrupts_nothing() {
     }
     assert_eq!((pair.database.count("RUN_INTERRUPTED"), pair.database.count("PLAN_PAUSED")), (0, 0));
     until("the other one has all", || (pair.database.holders().get(&pair.b.url) == Some(&SHARDS)).then_some(()));
+}
+
+/// Whoever replaces a server at its address does so while that one is still at work, since it lets go of the address first: nothing is cut off by it.
+#[test]
+fn a_server_that_is_started_at_the_address_of_one_that_stops_waits_for_it() {
+    let (dir, database) = (tempfile::tempdir().unwrap(), Database::new(PostgresServer::shared()));
+    let dir = dir.path();
+    all(dir);
+    let more = ["--set", "engine.shutdown_grace=2m"];
+    let mut former = join(dir, &database.url(), "former", &[&["--listen", "127.0.0.1:0"], &more[..]].concat());
+    former.call(&["run", "start", "carry", "--id", "load"]).ends_with(0);
+    until("it is under way", || (log(dir, "load").len() == 1).then_some(()));
+    former.tell(Signal::TERM);
+    let address = former.url.strip_prefix("http://").unwrap().to_owned();
+    until("its address is free", || std::net::TcpListener::bind(&address).ok());
+    let next = join(dir, &database.url(), "next", &[&["--listen", &*address], &more[..]].concat());
+    let taken = "SELECT count(*) FROM steadfast.leases l JOIN steadfast.instances i ON i.id = l.holder WHERE NOT i.draining AND l.until > clock_timestamp()";
+    until("the next one has all that is at rest", || (database.value(taken) == (SHARDS - 1).to_string()).then_some(()));
+    touch(dir, "go");
+    assert_eq!(former.ended().code(), Some(0), "{}", former.log());
+    next.until_status("load", "COMPLETED");
+    assert_eq!(log(dir, "load"), ["lift", "lower"], "each step once");
+    assert_eq!(database.count("RUN_INTERRUPTED"), 0);
 }

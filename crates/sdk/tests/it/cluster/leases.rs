@@ -2,7 +2,82 @@
 
 use super::{LEASE, World};
 use crate::support::until;
+use async_trait::async_trait;
+use std::sync::Arc;
 use std::time::Duration;
+use steadfast::cluster::Member;
+use steadfast_store::memory::MemoryLeases;
+use steadfast_store::{Beat, Error, Heard, Held, Instance, Lease, Leases};
+
+/// Leases of a database that takes long to tell who has what.
+struct Slow(MemoryLeases);
+
+#[async_trait]
+impl Leases for Slow {
+    fn lease(&self) -> Duration {
+        self.0.lease()
+    }
+
+    async fn join(&self, member: &Member) -> Result<(), Error> {
+        self.0.join(member).await
+    }
+
+    async fn beat(&self, id: &str) -> Result<Option<Beat>, Error> {
+        self.0.beat(id).await
+    }
+
+    async fn claim(&self, id: &str, most: usize) -> Result<Vec<Held>, Error> {
+        tokio::time::sleep(LEASE / 4).await;
+        self.0.claim(id, most).await
+    }
+
+    async fn release(&self, id: &str, held: Held, in_good_order: bool) -> Result<(), Error> {
+        self.0.release(id, held, in_good_order).await
+    }
+
+    async fn drain(&self, id: &str, draining: bool) -> Result<bool, Error> {
+        self.0.drain(id, draining).await
+    }
+
+    async fn leave(&self, id: &str) -> Result<(), Error> {
+        self.0.leave(id).await
+    }
+
+    async fn instances(&self) -> Result<Vec<Instance>, Error> {
+        self.0.instances().await
+    }
+
+    async fn leases(&self) -> Result<Vec<Lease>, Error> {
+        tokio::time::sleep(LEASE / 4).await;
+        self.0.leases().await
+    }
+
+    fn committed(&self) {
+        self.0.committed();
+    }
+
+    async fn heard(&self) -> Heard {
+        self.0.heard().await
+    }
+}
+
+/// To look who has what, to take what is free and to look again takes most of a lease here: leases are renewed all the same.
+#[tokio::test(start_paused = true)]
+async fn leases_are_renewed_while_it_is_looked_who_has_what() {
+    let world = World::new(8);
+    let slow = world.start_by("slow", |leases| Arc::new(Slow(leases)), |builder| builder).await;
+    let mut others = Vec::new();
+    for number in 0..3 {
+        others.push(world.start(&format!("other-{number}"), |builder| builder).await);
+    }
+    until("they share", async || slow.has(2).await).await;
+    others.drain(..).for_each(super::Instance::crash);
+    for _ in 0..600 {
+        tokio::time::sleep(LEASE / 100).await;
+        assert!(slow.engine.health().is_well() && !slow.has(0).await, "it has lost what it had");
+    }
+    assert!(slow.has(8).await, "it has all in the end");
+}
 
 #[tokio::test(start_paused = true)]
 async fn one_alone_has_everything_at_once() {

@@ -17,6 +17,7 @@ use std::time::Duration;
 use steadfast::cluster::{Carrier, Cluster, Member, Question};
 use steadfast::memory::Memory;
 use steadfast::{Clock, Engine, EngineBuilder, Failure, VirtualClock};
+use steadfast_store::Leases;
 use steadfast_store::memory::MemoryLeases;
 
 const LEASE: Duration = Duration::from_secs(10);
@@ -29,9 +30,9 @@ struct World {
     network: Network,
 }
 
-/// Instances that can be reached, by id.
+/// Instances that can be reached, by id; nothing for one that hangs, and never answers.
 #[derive(Clone, Default)]
-struct Network(Arc<Mutex<BTreeMap<String, Engine>>>);
+struct Network(Arc<Mutex<BTreeMap<String, Option<Engine>>>>);
 
 /// An instance, and the handle of the store that dies with it.
 struct Instance {
@@ -50,12 +51,22 @@ impl World {
 
     /// Starts an instance, with the workflows that it is given.
     async fn start(&self, id: &str, with: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Instance {
+        self.start_by(id, |leases| Arc::new(leases), with).await
+    }
+
+    /// The same, with what it has of leases made into something else.
+    async fn start_by(
+        &self,
+        id: &str,
+        by: impl FnOnce(MemoryLeases) -> Arc<dyn Leases>,
+        with: impl FnOnce(EngineBuilder) -> EngineBuilder,
+    ) -> Instance {
         let store = self.store.another();
         let member = Member { id: id.into(), name: "machine".into(), address: format!("there:{id}"), version: "1".into() };
-        let leases = Arc::new(self.leases.of_another(&store));
+        let leases = by(self.leases.of_another(&store));
         let cluster = Cluster { leases, member, carrier: Arc::new(self.network.clone()) };
         let engine = with(Engine::on(store.clone()).clock(self.clock).cluster(cluster)).start().await.unwrap();
-        self.network.0.lock().unwrap().insert(id.into(), engine.clone());
+        self.network.0.lock().unwrap().insert(id.into(), Some(engine.clone()));
         Instance { engine, store, id: id.into(), network: self.network.clone() }
     }
 }
@@ -64,8 +75,10 @@ impl Carrier for Network {
     fn carry(&self, to: &Member, question: Question) -> BoxFuture<'static, Result<Bytes, Failure>> {
         let there = self.0.lock().unwrap().get(&to.id).cloned();
         async move {
-            let there = there.ok_or_else(|| Failure::transient("nobody is there"))?;
-            Ok(there.answer_instance(&question.bytes).await)
+            match there.ok_or_else(|| Failure::transient("nobody is there"))? {
+                Some(there) => Ok(there.answer_instance(&question.bytes).await),
+                None => std::future::pending().await,
+            }
         }
         .boxed()
     }
@@ -76,6 +89,12 @@ impl Instance {
     fn crash(self) {
         self.store.crash();
         self.cut();
+    }
+
+    /// Its process is stopped and never goes on: who asks it gets no answer.
+    fn hang(self) {
+        self.store.crash();
+        self.network.0.lock().unwrap().insert(self.id.clone(), None);
     }
 
     /// Nobody reaches it any more.

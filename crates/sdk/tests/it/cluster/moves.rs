@@ -2,6 +2,7 @@
 
 use super::{LEASE, World};
 use crate::support::{call, calls, until};
+use std::future::IntoFuture;
 use std::time::Duration;
 use steadfast::{Ctx, EngineBuilder, Failure, Settings, Status, workflow};
 
@@ -127,6 +128,87 @@ async fn a_shard_that_moves_because_another_comes_waits_for_long_attempts() {
         assert_eq!(b.engine.run(&format!("load-{number}")).unwrap().result::<u32>().await.unwrap(), 1, "load-{number} was carried once");
     }
     until("they share", async || a.has(4).await && b.has(4).await).await;
+}
+
+/// A move that somebody wants interrupts nothing, however long it takes: what is idle moves, and what is under way is waited for.
+#[tokio::test(start_paused = true)]
+async fn a_move_never_cuts_an_attempt_off() {
+    let world = World::new(8);
+    let a = world.start("a", all).await;
+    a.engine.start("carry", &7200).id("very-long").await.unwrap();
+    until("it is under way", async || calls("very-long", "carry") == 1).await;
+    let b = world.start("b", all).await;
+    until("the idle ones were moved", async || a.has(4).await && b.has(4).await).await;
+    assert!(b.engine.drain_instance("a", true).await.unwrap());
+    until("only that one is left", async || a.has(1).await && b.has(7).await).await;
+    assert_eq!(b.engine.run("very-long").unwrap().result::<u32>().await.unwrap(), 1);
+    until("it has moved as well", async || a.has(0).await && b.has(8).await).await;
+}
+
+/// Somebody who waits for a shard to come to rest is in a hurry when the instance ends.
+#[tokio::test(start_paused = true)]
+async fn an_end_in_the_middle_of_a_move_takes_no_longer_than_any_end() {
+    let world = World::new(8);
+    let a = world.start("a", all).await;
+    a.engine.start("carry", &7200).id("on-the-move").await.unwrap();
+    until("it is under way", async || calls("on-the-move", "carry") == 1).await;
+    let b = world.start("b", all).await;
+    assert!(b.engine.drain_instance("a", true).await.unwrap());
+    until("only that one is left", async || a.has(1).await && b.has(7).await).await;
+    let before = tokio::time::Instant::now();
+    a.stop().await;
+    assert!(before.elapsed() < Duration::from_secs(12), "{:?}", before.elapsed());
+    until("it was given away", async || b.has(8).await).await;
+    assert!(before.elapsed() < Duration::from_secs(13), "{:?}", before.elapsed());
+    tokio::time::sleep(LEASE * 2).await;
+    assert_eq!(b.engine.run("on-the-move").unwrap().view().await.unwrap().status, Status::Interrupted);
+}
+
+/// What was cut off by a death is put on record by whoever takes the shard, also if it gives the shard away again at once.
+#[tokio::test(start_paused = true)]
+async fn what_was_cut_off_is_interrupted_though_its_shard_moves_on_at_once() {
+    for later in (0..1000).step_by(20) {
+        let world = World::new(4);
+        let a = world.start("a", all).await;
+        let ids: Vec<_> = (0..8).map(|number| format!("dropped-{later}-{number}")).collect();
+        for id in &ids {
+            a.engine.start("carry", &3600).id(id).await.unwrap();
+        }
+        until("all are under way", async || ids.iter().all(|id| calls(id, "carry") == 1)).await;
+        let b = world.start("b", all).await;
+        a.crash();
+        while b.has(0).await {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        tokio::time::sleep(Duration::from_micros(later)).await;
+        let c = world.start("c", all).await;
+        b.stop().await;
+        until("the next one has all", async || c.has(4).await).await;
+        tokio::time::sleep(LEASE * 2).await;
+        for id in &ids {
+            let status = c.engine.run(id).unwrap().view().await.unwrap().status;
+            assert_eq!((status, calls(id, "carry")), (Status::Interrupted, 1), "{id}, {later} us after it was taken");
+        }
+    }
+}
+
+/// One that hangs keeps nobody waiting who could ask the next holder.
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_one_that_hangs_asks_the_next_one_as_soon_as_there_is_one() {
+    let world = World::new(8);
+    let (a, b) = (world.start("a", all).await, world.start("b", all).await);
+    until("they share", async || a.has(4).await && b.has(4).await).await;
+    let ids: Vec<_> = (0..20).map(|number| format!("asked-{number}")).collect();
+    for id in &ids {
+        a.engine.start("walk", &()).id(id).await.unwrap();
+    }
+    b.hang();
+    let hung = tokio::time::Instant::now();
+    let starts = (0..20).map(|number| a.engine.start("walk", &()).id(format!("asked-later-{number}")).into_future());
+    let waits = ids.iter().map(|id| async { a.engine.run(id).unwrap().result::<u32>().await });
+    let (started, ended) = futures_util::future::join(futures_util::future::join_all(starts), futures_util::future::join_all(waits)).await;
+    assert!(started.iter().all(Result::is_ok) && ended.iter().all(|ended| *ended.as_ref().unwrap() == 10));
+    assert!(hung.elapsed() < LEASE + Duration::from_secs(2 + 11), "they have waited for the one that hangs: {:?}", hung.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -164,7 +164,7 @@ impl Town<'_> {
                 let instance = &here[which(&here, chance)];
                 instance.cut();
                 tokio::time::sleep(Duration::from_millis(chance.below(8000))).await;
-                instance.network.0.lock().unwrap().insert(instance.id.clone(), instance.engine.clone());
+                instance.network.0.lock().unwrap().insert(instance.id.clone(), Some(instance.engine.clone()));
             }
             _ => {
                 let here = self.here.lock().await;
