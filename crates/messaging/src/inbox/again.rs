@@ -27,7 +27,8 @@ impl<W> Inbox<W> {
     /// Takes up a request once more, as [`check`](Self::check) takes it up the first time, with nobody who waits.
     pub fn take_up_again(&mut self, caller: &str, id: &str, kind: Kind, digest: u64, now: Instant) -> Again {
         self.set_now(now);
-        let known = self.entries.find(caller, id);
+        let sought = self.entries.seek(caller, id);
+        let known = self.entries.find(&sought);
         let before = match known.filter(|entry| !self.is_over(*entry)).map(|entry| &self.entries[entry]) {
             None => None,
             Some(entry) if (entry.kind, entry.digest) != (kind, digest) => return Again::Different,
@@ -48,6 +49,6 @@ impl<W> Inbox<W> {
         if !self.make_room(caller, id) {
             return Again::Full(self.settings.retry_after);
         }
-        Again::Run(self.begin(caller, id, kind, digest, None).0, before)
+        Again::Run(self.begin(&sought, kind, digest, None).0, before)
     }
 }

@@ -35,6 +35,14 @@ impl Default for State {
     }
 }
 
+/// A request that is looked for.
+pub(super) struct Sought<'a> {
+    pub(super) caller: &'a str,
+    pub(super) id: &'a str,
+    /// The place of its caller, if that is known, and its hash.
+    home: Option<(u32, u64)>,
+}
+
 /// A request that has run: its place in the line, when it finished, and what came of it.
 pub(super) struct Finished {
     before: u32,
@@ -162,17 +170,35 @@ impl<S: BuildHasher> Entries<S> {
         }
     }
 
-    pub(super) fn find(&self, caller: &str, id: &str) -> Option<u32> {
-        let caller = self.callers.find(caller)?;
-        let is = |place| self.slab[place].caller == caller && self.slab[place].id.as_bytes() == id.as_bytes();
-        self.index.find(self.hash(caller, id.as_bytes()), is)
+    /// Where that one belongs.
+    ///
+    /// With very many entries, what takes time is memory that is not in a cache. Whoever looks for one is likely to add it, and to forget the oldest for that: what
+    /// both of these need is fetched side by side here, and not one after the other later on.
+    pub(super) fn seek<'a>(&self, caller: &'a str, id: &'a str) -> Sought<'a> {
+        if let Some(oldest) = self.slab.get(self.line.oldest) {
+            self.index.fetch(self.hash(oldest.caller, oldest.id.as_bytes()));
+        }
+        let home = self.callers.find(caller).map(|caller| (caller, self.hash(caller, id.as_bytes())));
+        home.inspect(|(_, hash)| self.index.fetch(*hash));
+        Sought { caller, id, home }
+    }
+
+    pub(super) fn find(&self, sought: &Sought<'_>) -> Option<u32> {
+        let (caller, hash) = sought.home?;
+        let is = |place| self.slab[place].caller == caller && self.slab[place].id.as_bytes() == sought.id.as_bytes();
+        self.index.find(hash, is)
     }
 
     /// Adds one that runs and is not there.
-    pub(super) fn insert(&mut self, caller: &str, id: &str, kind: Kind, digest: u64) -> u32 {
+    pub(super) fn insert(&mut self, sought: &Sought<'_>, kind: Kind, digest: u64) -> u32 {
+        let Sought { caller, id, home } = *sought;
         let caller = self.callers.hold(caller, id.len());
+        let hash = match home {
+            Some((same, hash)) if same == caller => hash,
+            _ => self.hash(caller, id.as_bytes()), // its caller was not known, or has lost its last entry meanwhile
+        };
         let place = self.slab.insert(Entry { id: id.into(), digest, caller, kind, state: State::default() });
-        self.index.insert(self.hash(caller, id.as_bytes()), place);
+        self.index.insert(hash, place);
         self.bytes += id.len();
         place
     }
@@ -326,7 +352,7 @@ mod tests {
     fn an_answer_that_is_spared_does_not_keep_those_that_came_after_it() {
         let mut entries = Entries::<hashbrown::DefaultHashBuilder>::default();
         let finish = |entries: &mut Entries, caller: &str, id: &str, answer: Bytes| {
-            let place = entries.insert(caller, id, Kind::Call, 1);
+            let place = entries.insert(&entries.seek(caller, id), Kind::Call, 1);
             entries.finish(place, Ok(answer), Duration::ZERO);
             place
         };
@@ -351,10 +377,10 @@ mod tests {
             .into_iter()
             .flat_map(|caller| ["x", "ob", "obx"].map(|id| (caller, id)))
             .collect();
-        let places: Vec<_> = pairs.iter().map(|(caller, id)| entries.insert(caller, id, Kind::Call, 1)).collect();
+        let places: Vec<_> = pairs.iter().map(|(caller, id)| entries.insert(&entries.seek(caller, id), Kind::Call, 1)).collect();
         for gone in 0..pairs.len() {
             for (n, (caller, id)) in pairs.iter().enumerate() {
-                assert_eq!(entries.find(caller, id), (n >= gone).then(|| places[n]), "{caller} {id} when {gone} are gone");
+                assert_eq!(entries.find(&entries.seek(caller, id)), (n >= gone).then(|| places[n]), "{caller} {id} when {gone} are gone");
             }
             entries.remove(places[gone]);
         }

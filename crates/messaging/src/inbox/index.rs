@@ -6,6 +6,7 @@
 //! growing nor looking for what is not there has to look at entries.
 
 use super::slab::NONE;
+use std::hint::black_box;
 
 const TABLES: usize = 64;
 
@@ -42,6 +43,12 @@ impl Index {
         let tag = hash as u32;
         let table = &self.tables[table(hash)];
         table.of_home(tag).find(|(_, cell)| cell.tag == tag && is(cell.place)).map(|(_, cell)| cell.place)
+    }
+
+    /// Has the memory brought near where that hash belongs.
+    pub(super) fn fetch(&self, hash: u64) {
+        let table = &self.tables[table(hash)];
+        black_box(table.cells.get(table.home(hash as u32)).copied());
     }
 
     pub(super) fn insert(&mut self, hash: u64, place: u32) {

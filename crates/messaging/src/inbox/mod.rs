@@ -22,7 +22,7 @@ mod slab;
 mod tests;
 
 use bytes::Bytes;
-use entries::{Entries, State};
+use entries::{Entries, Sought, State};
 use running::Running;
 use std::time::Duration;
 use steadfast_kernel::{Class, Code, Failure};
@@ -156,12 +156,13 @@ impl<W> Inbox<W> {
     pub fn check(&mut self, caller: &str, id: &str, kind: Kind, digest: u64, waiter: W, now: Instant) -> Verdict<W> {
         self.set_now(now);
         self.drop_expired(DROPPED_PER_CHECK);
-        match self.entries.find(caller, id) {
+        let sought = self.entries.seek(caller, id);
+        match self.entries.find(&sought) {
             Some(entry) if self.is_over(entry) => self.entries.remove(entry),
             Some(entry) => return self.again(entry, kind, digest, waiter),
             None => {}
         }
-        self.first(caller, id, kind, digest, waiter)
+        self.first(&sought, kind, digest, waiter)
     }
 
     /// A request has run. Those who wait are handed back, to be told its outcome.
@@ -199,20 +200,20 @@ impl<W> Inbox<W> {
         }
     }
 
-    fn first(&mut self, caller: &str, id: &str, kind: Kind, digest: u64, waiter: W) -> Verdict<W> {
-        if !self.make_room(caller, id) {
+    fn first(&mut self, sought: &Sought<'_>, kind: Kind, digest: u64, waiter: W) -> Verdict<W> {
+        if !self.make_room(sought.caller, sought.id) {
             return Verdict::Full(waiter, self.settings.retry_after);
         }
-        let (ticket, seat) = self.begin(caller, id, kind, digest, Some(waiter));
+        let (ticket, seat) = self.begin(sought, kind, digest, Some(waiter));
         Verdict::New(ticket, seat)
     }
 
     /// Adds one that runs and is not there, and for which there is room.
-    fn begin(&mut self, caller: &str, id: &str, kind: Kind, digest: u64, waiter: Option<W>) -> (Ticket, Seat) {
-        let entry = self.entries.insert(caller, id, kind, digest);
+    fn begin(&mut self, sought: &Sought<'_>, kind: Kind, digest: u64, waiter: Option<W>) -> (Ticket, Seat) {
+        let entry = self.entries.insert(sought, kind, digest);
         let (request, seat) = self.running.begin(entry, waiter);
         self.entries[entry].state = State::Running(request);
-        self.running_bytes += id.len();
+        self.running_bytes += sought.id.len();
         (Ticket(request), seat)
     }
 

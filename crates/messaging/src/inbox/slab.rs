@@ -40,6 +40,10 @@ impl<T: Default, const PIECE: usize> Slab<T, PIECE> {
         value
     }
 
+    pub(super) fn get(&self, place: u32) -> Option<&T> {
+        self.pieces.get(place as usize / PIECE)?.get(place as usize % PIECE)
+    }
+
     pub(super) fn get_mut(&mut self, place: u32) -> Option<&mut T> {
         self.pieces.get_mut(place as usize / PIECE)?.get_mut(place as usize % PIECE)
     }
