@@ -32,17 +32,17 @@ pub(super) async fn measure(report: &Report, quick: bool) -> Result<()> {
     while bank.counts().inbox.forgotten_early == 0 {
         called(&shop, &peer, "echo", &payload, None, span).await?;
     }
-    let (mut calls, mut at_once, mut links, mut unaries) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut calls, mut in_tasks, mut links, mut unaries) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..slices {
         links.push(echo::echo(payload.clone(), IN_FLIGHT, span.counted).await?);
         calls.push(called(&shop, &peer, "echo", &payload, None, span).await?);
-        at_once.push(called(&shop, &peer, "at-once", &payload, None, span).await?);
+        in_tasks.push(called(&shop, &peer, "in-tasks", &payload, None, span).await?);
         unaries.push(unary::echo(payload.clone(), IN_FLIGHT, span).await?);
     }
     let (link, unary) = (middle(links), middle(unaries));
     report.say(&Measured::rate("unary-grpc", unary).concurrency(IN_FLIGHT))?;
     for (calls, [scenario, cpu, ratio]) in
-        [(calls, ["call-http2", "call-cpu", "call-to-unary"]), (at_once, ["call-at-once", "call-at-once-cpu", "call-at-once-to-unary"])]
+        [(calls, ["call-http2", "call-cpu", "call-to-unary"]), (in_tasks, ["call-in-tasks", "call-in-tasks-cpu", "call-in-tasks-to-unary"])]
     {
         let (per_s, cpu_us) = (median(&calls, |seen| seen.per_s()), median(&calls, |seen| seen.cpu_us()));
         let took = calls.into_iter().flat_map(|seen| seen.took).collect();
@@ -90,7 +90,7 @@ async fn bind() -> Result<Node> {
 fn answer(node: &Node) {
     let echo = |incoming: Incoming| async move { Ok::<Bytes, Failure>(incoming.payload) };
     node.route("echo", echo);
-    node.route_by("at-once", Route::new(echo).at_once());
+    node.route_by("in-tasks", Route::new(echo).in_tasks());
 }
 
 /// By the policy that calls have, unless another one is named.

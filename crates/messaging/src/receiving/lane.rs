@@ -2,7 +2,8 @@
 
 use super::held::SHARE;
 use super::line::{Entered, Key, Line};
-use super::route::{Incoming, Route};
+use super::pace::Pace;
+use super::route::{Begins, Incoming, Route};
 use super::{Held, RETRY_AFTER};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 pub(crate) struct Lane {
     pub(crate) name: Arc<str>,
     pub(crate) route: Route,
+    pace: Pace,
     line: Mutex<Line<Box<Job>>>,
     /// How many wait, for whoever looks whether there is room.
     waiting: AtomicUsize,
@@ -34,7 +36,7 @@ pub(crate) struct Job {
 impl Lane {
     pub(crate) fn new(name: &str, route: Route) -> Self {
         let line = Mutex::new(Line::new(route.side_by_side));
-        Lane { name: name.into(), route, line, waiting: AtomicUsize::new(0), looked_at: Mutex::default() }
+        Lane { name: name.into(), route, pace: Pace::default(), line, waiting: AtomicUsize::new(0), looked_at: Mutex::default() }
     }
 
     /// Whether a request of that key and connection may come: it runs at once, or has room to wait.
@@ -71,7 +73,7 @@ impl Lane {
             }
         };
         drop(line);
-        let at_once = self.route.at_once && self.waiting.load(Ordering::Relaxed) == 0; // who ends one goes on with those that wait
+        let at_once = self.begins_at_once();
         let turn = Turn { lane: self, over: false };
         if !at_once {
             tokio::spawn(turn.work(key, job));
@@ -82,6 +84,15 @@ impl Lane {
             tokio::spawn(work); // which asks it again, so that it knows whom to wake
         }
         true
+    }
+
+    fn begins_at_once(&self) -> bool {
+        let may = match self.route.begins {
+            Begins::AsSeen => self.pace.is_short(),
+            Begins::AtOnce => true,
+            Begins::InTasks => false,
+        };
+        may && self.waiting.load(Ordering::Relaxed) == 0 // who ends one goes on with those that wait
     }
 
     /// A request that waits by that number is called off; it may run by now.
@@ -137,8 +148,8 @@ impl Turn {
     async fn work(mut self, mut key: Key, mut job: Box<Job>) {
         loop {
             // What panics beside the handler, such as the drop of what it held, is no reason to leave the others waiting.
-            let running = AssertUnwindSafe(super::run(&self.lane, job));
-            if running.catch_unwind().await.is_err() {
+            let running = AssertUnwindSafe(super::run(&self.lane, job)).catch_unwind();
+            if self.lane.pace.watch(running).await.is_err() {
                 tracing::warn!("something panicked beside a handler");
             }
             let mut line = self.lane.line.lock();

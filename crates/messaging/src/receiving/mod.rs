@@ -13,6 +13,7 @@ mod calloff;
 mod held;
 mod lane;
 mod line;
+mod pace;
 mod route;
 mod samples;
 

@@ -94,6 +94,17 @@ type KeyOf = Arc<dyn Fn(&Incoming) -> Vec<u8> + Send + Sync>;
 /// How many wait for their turn unless a route says otherwise.
 const IN_LINE: usize = 8192;
 
+/// Where handlers begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begins {
+    /// Where the request is read, while those of the route are short.
+    AsSeen,
+    /// Where the request is read.
+    AtOnce,
+    /// In tasks of their own.
+    InTasks,
+}
+
 /// How the requests of one route are dealt with.
 #[derive(Clone)]
 #[must_use]
@@ -101,7 +112,7 @@ pub struct Route {
     pub(crate) handler: Handler,
     pub(crate) once: bool,
     pub(crate) taken_when_done: bool,
-    pub(crate) at_once: bool,
+    pub(crate) begins: Begins,
     pub(crate) side_by_side: usize,
     pub(crate) in_line: usize,
     pub(crate) key: Option<KeyOf>,
@@ -128,7 +139,7 @@ impl Route {
             handler,
             once: true,
             taken_when_done: false,
-            at_once: false,
+            begins: Begins::AsSeen,
             side_by_side,
             in_line,
             key: None,
@@ -151,10 +162,16 @@ impl Route {
         self
     }
 
-    /// A handler begins where its request is read, without a task of its own, and gets one only when it has to wait for something: for handlers that are short and never block
-    /// the thread. What takes long before it first waits holds up all other requests of its connection.
+    /// Every handler begins where its request is read, without a task of its own, and gets one only when it has to wait for something. Routes do that by themselves when
+    /// their handlers have shown to be short; this is for those that are known to be. What takes long before it first waits holds up all other requests of its connection.
     pub fn at_once(mut self) -> Self {
-        self.at_once = true;
+        self.begins = Begins::AtOnce;
+        self
+    }
+
+    /// Every handler has a task of its own from its beginning, however short it is: for handlers that are short nearly always, and may block their thread now and then.
+    pub fn in_tasks(mut self) -> Self {
+        self.begins = Begins::InTasks;
         self
     }
 

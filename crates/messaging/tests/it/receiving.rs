@@ -108,6 +108,30 @@ async fn handlers_that_begin_at_once_wait_beside_each_other() {
     until("nothing runs any more", || b.counts().requests == 0).await;
 }
 
+/// Time stands still in handlers here, so they are short: after a while they begin where their requests are read, and none does that is to have a task.
+#[tokio::test(start_paused = true)]
+async fn handlers_that_have_shown_to_be_short_begin_at_once() {
+    let (_network, a, b) = two(1);
+    let tasks = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&tasks);
+    let handler = move |_: steadfast_messaging::Incoming| {
+        kept.lock().push(tokio::task::id());
+        async { Ok("") }
+    };
+    b.route("seen", handler.clone());
+    b.route_by("apart", Route::new(handler).in_tasks());
+    let tasks_of = async |route: &str| {
+        for _ in 0..200 {
+            a.call("b", route, "").await.unwrap();
+        }
+        std::mem::take(&mut *tasks.lock())
+    };
+    let different = |tasks: &[tokio::task::Id]| tasks.iter().collect::<std::collections::HashSet<_>>().len();
+    let seen = tasks_of("seen").await;
+    assert_eq!((different(&seen[..75]), different(&seen[75..])), (75, 1));
+    assert_eq!(different(&tasks_of("apart").await), 200);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_guard_refuses_by_the_caller_and_one_that_panics_refuses_as_well() {
     let (network, a, b) = two(1);
