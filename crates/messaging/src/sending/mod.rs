@@ -3,7 +3,8 @@
 //! ```text
 //!   connect? --> send --> wait --answer--> done
 //!      ^                   |
-//!      |     transient failure, connection cut, attempt too long: once more, after a delay that ends early when there is a new connection
+//!      |     transient failure, connection cut, attempt too long: once more, after a delay that ends early when there is a new connection;
+//!      |     whoever was too long and has no turn in the budget is waited for instead
 //!      +-------------------+--permanent, poison, attempts used up, out of time--> failed
 //! ```
 
@@ -34,6 +35,9 @@ pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The least that an attempt has of the time unless the policy says otherwise, however many there may be; but never more than a third of it.
 const SHARE_MIN: Duration = Duration::from_secs(1);
+
+/// What somebody is told whose retry the budget has no turn for.
+const NO_TURN: &str = "too much of what was sent there is sent again already: there is no retry left in time";
 
 /// A request that is going to be sent: awaited, it is. Made by [`Node::call`] and [`Node::tell`].
 #[must_use = "it is sent when it is awaited"]
@@ -288,12 +292,9 @@ impl Errand {
 
     async fn run(&mut self, node: &Node, began: Instant) -> Result<Bytes, Failure> {
         let mut earlier: Option<Failure> = None;
-        let mut now = began;
+        let mut outcome = self.next_attempt(began).await;
         loop {
-            self.attempt += 1;
-            self.registered.slot.begin(self.attempt);
-            self.over = false;
-            let outcome = self.attempt_once(now).await;
+            let is_late = matches!(outcome, Err(Failed::Late(_)));
             self.over = !matches!(outcome, Err(Failed::Late(_) | Failed::Unreached(_)));
             let costs = match outcome {
                 Err(Failed::Unsent(_) | Failed::Unreached(_)) => false,
@@ -317,13 +318,17 @@ impl Errand {
                 Verdict::GiveUp(why) => return Err(why.failure(failure, self.attempt)),
             };
             let last = with_attempts(failure, self.attempt);
-            now = Instant::now();
+            let mut now = Instant::now();
             if now >= self.ends_at {
                 return Err(last);
             }
             let turn = if costs { self.known().reserve_retry(now, self.ends_at) } else { Some(now) };
             let Some(not_before) = turn else {
-                return Err(last.cause("too much of what was sent there is sent again already: there is no retry left in time"));
+                let heard = if is_late { Box::pin(self.wait_on()).await } else { None };
+                let Some(heard) = heard else { return Err(last.cause(NO_TURN)) };
+                earlier = Some(last);
+                outcome = heard;
+                continue;
             };
             // The policy caps its own delays, not what the other side asks for.
             let delay = delay.max(last.retry_after.unwrap_or_default());
@@ -339,6 +344,27 @@ impl Errand {
             }
             earlier = Some(last);
             node.inner.tally.retried();
+            outcome = self.next_attempt(now).await;
+        }
+    }
+
+    async fn next_attempt(&mut self, now: Instant) -> Result<Bytes, Failed> {
+        self.attempt += 1;
+        self.registered.slot.begin(self.attempt);
+        self.over = false;
+        self.attempt_once(now).await
+    }
+
+    /// Waits for the other side for as long as there is time: it was asked, it may be at work, and there is no turn to ask it once more. Nothing if it says nothing.
+    async fn wait_on(&self) -> Option<Result<Bytes, Failed>> {
+        let news = tokio::time::timeout_at(self.ends_at, self.registered.slot.news()).await.ok()?;
+        Some(self.heard(news))
+    }
+
+    fn heard(&self, news: News) -> Result<Bytes, Failed> {
+        match news {
+            News::Answer(outcome) => outcome.map_err(Failed::Said),
+            News::Lost => Err(Failed::Cut(self.cut("an answer came"))),
         }
     }
 
@@ -396,8 +422,7 @@ impl Errand {
         }
         drop(connection);
         match tokio::time::timeout_at(attempt_ends_at, self.registered.slot.news()).await {
-            Ok(News::Answer(outcome)) => outcome.map_err(Failed::Said),
-            Ok(News::Lost) => Err(Failed::Cut(self.cut("an answer came"))),
+            Ok(news) => self.heard(news),
             Err(_) => Err(Failed::Late(self.late("did not answer"))),
         }
     }

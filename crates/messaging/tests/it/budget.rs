@@ -3,8 +3,9 @@
 use crate::network::{Count, counted, ms, pass, secs, two, until};
 use bytes::Bytes;
 use std::future::IntoFuture;
+use std::time::Duration;
 use steadfast_messaging::wire::memory::Faults;
-use steadfast_messaging::{Failure, Node, Policy};
+use steadfast_messaging::{Code, Failure, Node, Policy, Route};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -80,6 +81,66 @@ async fn who_is_cut_off_again_and_again_waits_for_a_turn() {
     assert!((100..=100 + MANY / 10 + 40).contains(&again), "the floor, a tenth, and ten a second: {again}");
     open.send_replace(true);
     drop(calls);
+}
+
+/// A route of which all run side by side: each for so long, and then with that outcome.
+fn slow(node: &Node, route: &str, takes: Duration, outcome: fn() -> Result<Bytes, Failure>) -> Count {
+    let ran = Count::default();
+    let runs = ran.clone();
+    let handler = move |_| {
+        runs.add();
+        async move {
+            pass(takes).await;
+            outcome()
+        }
+    };
+    node.route_by(route, Route::new(handler).side_by_side(MANY));
+    ran
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_are_late_and_have_no_turn_are_waited_for() {
+    let (_network, a, b) = two(1);
+    let ran = slow(&b, "slow", secs(12), || Ok(Bytes::new()));
+    let at = Instant::now();
+    succeed(calls(&a, "slow")).await;
+    assert_eq!((ran.get(), at.elapsed()), (MANY, secs(12)), "an attempt has 10 s, and the answer comes after 12");
+    assert!(a.counts().totals.retries < MANY as u64, "not all of them had a turn");
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_are_late_and_have_no_turn_hear_why_it_fails_and_come_again_after_a_cut() {
+    let (network, a, b) = two(1);
+    slow(&b, "fails", secs(12), || Err(Failure::permanent("never")));
+    let failing = calls(&a, "fails");
+    pass(secs(13)).await;
+    let heard = failing.iter().filter(|call| call.is_finished()).count();
+    assert!(heard > MANY / 2, "those who have a turn ask again when it comes: {heard}");
+    for call in failing {
+        assert_eq!(call.await.unwrap().unwrap_err().message, "never");
+    }
+    let ran = slow(&b, "slow", secs(14), || Ok(Bytes::new()));
+    let calls = calls(&a, "slow");
+    pass(secs(12)).await;
+    network.cut_all();
+    succeed(calls).await;
+    assert_eq!(ran.get(), MANY);
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_are_late_and_never_answered_are_told_that_there_was_no_turn() {
+    let (_network, a, b) = two(1);
+    slow(&b, "slow", secs(3600), || Ok(Bytes::new()));
+    let at = Instant::now();
+    let mut without_turn = 0;
+    for call in calls(&a, "slow") {
+        let failure = call.await.unwrap().unwrap_err();
+        assert_eq!(failure.code, Code::DeadlineExceeded, "{failure:?}");
+        without_turn += usize::from(failure.causes.iter().any(|cause| cause.contains("no retry left")));
+    }
+    assert_eq!(at.elapsed(), secs(30));
+    assert!((MANY / 2..MANY).contains(&without_turn), "{without_turn}");
+    until("nobody waits for them any more", || b.counts().requests == 0).await;
 }
 
 #[tokio::test(start_paused = true)]
