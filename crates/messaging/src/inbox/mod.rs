@@ -102,18 +102,24 @@ pub enum Finish {
 }
 
 impl Finish {
-    /// What that outcome leaves behind. A failure that may pass is forgotten, and so are requests that were called off or not allowed.
+    /// What that outcome leaves behind. A failure that may pass is forgotten, also one for which the handler has used up its own attempts, and so are requests that were called off or not
+    /// allowed.
     ///
     /// Copies what is long, so call it before the inbox is locked.
     pub fn of(outcome: &Result<Bytes, Failure>) -> Self {
         match outcome {
             Ok(bytes) if bytes.len() <= log::LONGEST => Finish::Keep(Ok(bytes.clone())), // which is copied where it is kept
             Ok(bytes) => Finish::Keep(Ok(Bytes::copy_from_slice(bytes))),
-            Err(failure) if failure.class == Class::Transient => Finish::Forget,
+            Err(failure) if may_pass(failure) => Finish::Forget,
             Err(failure) if matches!(failure.code, Code::Cancelled | Code::PermissionDenied) => Finish::Forget,
             Err(failure) => Finish::Keep(Err(failure.clone())),
         }
     }
+}
+
+/// Whether it may work another time. Who has used up the attempts at something that may pass does not try again, but somebody else may.
+fn may_pass(failure: &Failure) -> bool {
+    failure.class == Class::Transient || failure.class == Class::Permanent && failure.max_attempts.is_some()
 }
 
 /// How much an inbox has.

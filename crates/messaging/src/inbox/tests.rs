@@ -158,6 +158,15 @@ fn what_panics_or_is_called_off_or_refused_leaves_no_entry_behind() {
 }
 
 #[test]
+fn that_a_handler_has_used_up_its_attempts_at_something_else_is_not_kept() {
+    let mut case = Case::new();
+    let ticket = case.begin("a", Call, 1);
+    let used_up = Failure::max_retries_exceeded(3, Failure::transient("the ledger is busy"));
+    assert_eq!(case.finish(ticket, Finish::of(&Err(used_up))), [1]);
+    drop(case.begin("a", Call, 2));
+}
+
+#[test]
 fn a_failure_that_will_not_pass_is_kept() {
     let mut case = Case::new();
     for (id, failure) in [("a", Failure::permanent("no")), ("b", Failure::poison("what?"))] {

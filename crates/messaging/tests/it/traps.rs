@@ -37,6 +37,21 @@ async fn a_transient_first_delivery_is_not_answered_with_an_empty_success_on_the
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_handler_whose_own_calls_have_failed_runs_again_when_it_is_asked_again() {
+    let (network, a, b) = two(1);
+    let ledger = node(&network, "ledger");
+    let books = counted(&ledger, "book", |run| if run <= 3 { Err(Failure::transient("busy")) } else { Ok(Bytes::from("booked")) });
+    let bank = b.downgrade();
+    b.route("transfer", move |_| {
+        let bank = bank.upgrade().unwrap();
+        async move { bank.call("ledger", "book", "").await }
+    });
+    let failure = a.call("b", "transfer", "").id("x").await.unwrap_err();
+    assert_eq!((failure.max_attempts, books.get()), (Some(3), 3));
+    assert_eq!(a.call("b", "transfer", "").id("x").await.unwrap(), "booked", "the ledger is well again");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_duplicate_call_in_flight_gets_the_first_ones_result() {
     let (network, _a, b) = two(1);
     let (gate, runs) = gated(&b, "slow");
