@@ -46,7 +46,7 @@ impl Waiter {
 /// The requests of others that are known: one lock, because whoever looks for a request needs all of it.
 pub(crate) struct KnownRequests {
     pub(crate) inbox: Inbox<Waiter>,
-    /// Calls that run and whose connection is cut: whoever comes again over another one can call them off.
+    /// Calls that run, and that whoever began them has left: its connection is cut, or others wait for the same. The last of those, and who comes again, can call them off.
     pub(super) deserted: HashMap<RequestName, CallOff>,
 }
 

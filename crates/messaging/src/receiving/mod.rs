@@ -233,16 +233,18 @@ impl Inner {
         }
     }
 
-    /// The caller of a call does not wait any more.
+    /// The caller of a call does not wait any more. Who is the last of those who wait for it calls it off, and so can each of them until then.
     pub(crate) fn called_off(&self, connection: &Connection, number: u64) {
         let Some(call) = connection.calls.lock().remove(&number) else { return };
         let called_off = match call.seat {
             None => call.called_off,
             Some(seat) => {
-                let mut known = self.known.lock();
-                match known.inbox.leave(seat).is_some_and(|left| left.nobody) {
-                    true => call.called_off.or_else(|| known.deserted.remove(&call.name)),
-                    false => None,
+                let mut known = self.known.lock(); // until it is noted, so that it does not finish in between
+                let Some(left) = known.inbox.leave(seat) else { return };
+                let called_off = call.called_off.or_else(|| known.deserted.remove(&call.name));
+                match called_off {
+                    Some(called_off) if !left.nobody => known.deserted.insert(call.name, called_off).and(None),
+                    called_off => called_off,
                 }
             }
         };

@@ -346,6 +346,26 @@ async fn dropping_a_call_that_was_sent_again_over_a_new_connection_stops_its_han
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_for_which_several_wait_stops_when_the_last_of_them_leaves() {
+    let (network, _a, b) = two(1);
+    let (began, ended) = endless(&b, "never");
+    let off = |number| Body::Cancel(steadfast_messaging::envelope::Number { number });
+    for (round, leave) in [[1, 2, 3], [3, 1, 2], [2, 3, 1]].into_iter().enumerate() {
+        let mut raw = Raw::connect(&network, "b", "raw").await;
+        let calls = [1, 2, 3].map(|number| Body::Call(crate::network::request(number, &format!("{round}"), "never", "")));
+        raw.say(&calls).await;
+        until("it runs", || began.get() == round + 1).await;
+        raw.say(&[off(leave[0]), off(leave[1])]).await;
+        pass(secs(1)).await;
+        assert_eq!(ended.get(), round, "somebody waits for it");
+        raw.say(&[off(leave[2])]).await;
+        pass(ms(100)).await;
+        assert_eq!(ended.get(), round + 1, "nobody does any more");
+    }
+    assert_eq!((began.get(), b.counts().requests), (3, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_is_made_again_while_it_is_called_off_runs_again() {
     let (network, _a, b) = two(1);
     let (began, _ended) = endless(&b, "never");
