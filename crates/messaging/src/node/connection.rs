@@ -243,6 +243,9 @@ pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>, seat
         unproved.cut(); // when it comes again, it is told why it is not taken
     }
     node.connections.lock().insert(connection.id, Arc::clone(&connection));
+    if node.closed.is_cancelled() {
+        connection.cut(); // whoever closed the node may have looked before it was there
+    }
     node.sweep();
     tokio::spawn(write(Arc::clone(&connection), outgoing));
     tokio::spawn(read(Arc::downgrade(node), connection, incoming, rest));

@@ -113,7 +113,7 @@ pub(crate) struct Inner {
     pub(crate) gives_up: CancellationToken,
     #[cfg(feature = "http2")]
     listening: Mutex<Vec<crate::wire::http2::Listening>>,
-    /// Ends listeners.
+    /// Ends listeners, and connections that are made too late.
     closed: CancellationToken,
 }
 

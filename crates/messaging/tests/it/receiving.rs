@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use std::future::{IntoFuture, pending};
 use std::sync::Arc;
 use steadfast_messaging::envelope::{self, Body, Number};
-use steadfast_messaging::wire::memory::Memory;
+use steadfast_messaging::wire::memory::{Faults, Memory};
 use steadfast_messaging::{Class, Code, Failure, LetterKind, Limits, MemoryLetters, Policy, Route};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -353,6 +353,26 @@ async fn close_does_not_wait_for_ever_for_handlers_or_for_peers_that_do_not_read
     until("all is cut", || b.counts().connections == 0).await;
     assert!(at.elapsed() <= ms(3400), "{:?}", at.elapsed());
     drop(call.await.unwrap().unwrap_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_comes_about_after_close_is_cut() {
+    use steadfast_messaging::wire::Wire;
+    let (network, a, b) = two(1);
+    let silent = network.wire_of("raw").connect("b").await.unwrap();
+    pass(ms(10)).await;
+    b.close(secs(0)).await;
+    let mut raw = Raw::greet(silent, "raw").await;
+    assert!(raw.ends_within(ms(10)).await, "it has said hello too late");
+    let c = node(&network, "c");
+    echo(&c, "echo");
+    network.set_everywhere(Faults { delay: Some(ms(100)..=ms(100)), ..Faults::default() });
+    let call = tokio::spawn(a.call("c", "echo", "").policy(Policy::once()).into_future());
+    pass(ms(150)).await;
+    a.close(secs(0)).await;
+    drop(call.await.unwrap().unwrap_err());
+    pass(secs(1)).await;
+    assert_eq!((a.counts().connections, b.counts().connections, c.counts().connections, network.links()), (0, 0, 0, 0));
 }
 
 #[tokio::test(start_paused = true)]
