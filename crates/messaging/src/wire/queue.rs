@@ -1,7 +1,7 @@
 //! Packets that wait at a wire, to be read or to be sent: many small ones or a few long ones.
 
 use std::collections::VecDeque;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 
 /// The end of a channel at which packets go in: as many wait as it has places, and not more than so many bytes, unless a single packet is longer.
 pub(crate) struct Queue<T> {
@@ -17,7 +17,7 @@ pub(crate) struct Queue<T> {
 pub(crate) struct Closed;
 
 impl<T> Queue<T> {
-    /// Puts packets into that channel, into which nobody else does.
+    /// Puts packets into that channel. What others have put there before counts as one of the packets that wait, and not by its bytes.
     pub(crate) fn new(to: mpsc::Sender<T>, bytes_max: usize) -> Self {
         Queue { to, bytes_max, lengths: VecDeque::new(), bytes: 0 }
     }
@@ -32,7 +32,10 @@ impl<T> Queue<T> {
         }
         self.lengths.push_back(length);
         self.bytes += length;
-        self.to.try_send(packet).map_err(|_| Closed)
+        match self.to.try_send(packet) {
+            Err(TrySendError::Full(packet)) => self.to.send(packet).await.map_err(|_| Closed),
+            sent => sent.map_err(|_| Closed),
+        }
     }
 
     /// So many wait; the older ones were taken.
@@ -87,6 +90,22 @@ mod tests {
         assert_eq!(fit(BYTES_MAX / 4), 4);
         assert_eq!(fit(BYTES_MAX / 4 + 1), 3);
         assert_eq!(fit(BYTES_MAX * 3), 1);
+    }
+
+    /// The one who answers a hello does so by itself, and what comes next may find no place.
+    #[tokio::test]
+    async fn a_channel_that_somebody_else_has_filled_is_not_closed() {
+        let (to, mut incoming) = mpsc::channel(1);
+        to.send(Bytes::from_static(b"hello")).await.expect("somebody reads");
+        let mut queue = Queue::new(to, BYTES_MAX);
+        let mut sending = Box::pin(send(&mut queue, 10));
+        assert!(sending.as_mut().now_or_never().is_none(), "there is no room");
+        assert_eq!(incoming.recv().await.expect("a packet"), "hello");
+        sending.now_or_never().expect("there is room").expect("somebody reads");
+        assert_eq!(incoming.recv().await.expect("a packet").len(), 10);
+        assert_eq!(queue.bytes, 10);
+        send(&mut queue, 20).await.expect("somebody reads");
+        assert_eq!(queue.bytes, 20, "what was taken does not count any more");
     }
 
     #[tokio::test]
