@@ -160,7 +160,7 @@ settings! {
     MESSAGES_CA_FILE = "messages.ca_file", "STEADFAST_MESSAGES_CA_FILE", None, Kind::Path, "", false,
         "authorities, in PEM, of the nodes at https:// addresses; without it none of them is trusted";
     MESSAGES_PAYLOAD_BYTES_MAX = "messages.payload_bytes_max", "STEADFAST_MESSAGES_PAYLOAD_BYTES_MAX", None, Kind::Bytes, "4MiB", false,
-        "how large a message may be";
+        "how large a message may be: not more than engine.payload_bytes_max, by which its dead letter is kept";
     MESSAGES_CONNECTIONS_MAX = "messages.connections_max", "STEADFAST_MESSAGES_CONNECTIONS_MAX", None, Kind::Count, "1024", false,
         "how many nodes may be connected at once";
     MESSAGES_REQUESTS_MAX = "messages.requests_max", "STEADFAST_MESSAGES_REQUESTS_MAX", None, Kind::Count, "16384", false,

@@ -1,7 +1,7 @@
 //! The node of the server: what it is called, where it listens beside the API, and whom it shows a token.
 
 use super::unusable;
-use crate::config::{Config, settings};
+use crate::config::{Config, Origin, settings};
 use crate::error::Error;
 use crate::wires::{self, Wires};
 use std::path::Path;
@@ -43,7 +43,9 @@ pub(super) async fn kept(data: &Path, database: Option<&Postgres>) -> Result<Str
 /// If its settings cannot be.
 pub(super) fn node(config: &Config, name: String, letters: Post) -> Result<Node, Error> {
     let wires = Wires::of(config).map_err(unusable)?;
-    let node = Node::builder().name(name).limits(limits(config)).letters(Arc::new(letters)).wire(Arc::new(wires));
+    let mut limits = limits(config);
+    limits.payload_bytes_max = payload_bytes_max(config)?;
+    let node = Node::builder().name(name).limits(limits).letters(Arc::new(letters)).wire(Arc::new(wires));
     node.build().map_err(unusable)
 }
 
@@ -77,6 +79,21 @@ pub(super) fn may_host(caller: &Caller) -> Result<(), Failure> {
     }
 }
 
+/// The longest message. It is a payload of the engine if it becomes a dead letter, which would be lost if the engine did not take it: as long as such a one at the most.
+///
+/// # Errors
+/// If somebody has set it to more.
+fn payload_bytes_max(config: &Config) -> Result<usize, Error> {
+    let (longest, kept) = (config.number(settings::MESSAGES_PAYLOAD_BYTES_MAX), config.number(settings::PAYLOAD_BYTES_MAX));
+    match config.origin(settings::MESSAGES_PAYLOAD_BYTES_MAX) {
+        Origin::Default => Ok(longest.min(kept)),
+        origin if longest > kept => Err(unusable(format!(
+            "messages.payload_bytes_max ({origin}) is {longest}, and engine.payload_bytes_max is {kept}: a dead letter that is longer could not be kept"
+        ))),
+        _ => Ok(longest),
+    }
+}
+
 pub(super) fn limits(config: &Config) -> Limits {
     let mut limits = Limits::default();
     limits.payload_bytes_max = config.number(settings::MESSAGES_PAYLOAD_BYTES_MAX);
@@ -107,6 +124,14 @@ mod tests {
         assert_eq!((node.name(), *payload_bytes_max, *connections_max, *requests_max), ("bank", 1 << 20, 2, 3));
     }
 
+    #[test]
+    fn a_message_is_not_longer_than_what_the_engine_keeps() {
+        let longest = |set: &[&str]| node(&config(set), "bank".into(), Post::default()).unwrap().limits().payload_bytes_max;
+        assert_eq!(longest(&["engine.payload_bytes_max=1MiB"]), 1 << 20, "nobody has asked for more");
+        assert_eq!(longest(&["engine.payload_bytes_max=8MiB"]), 4 << 20);
+        assert_eq!(longest(&["engine.payload_bytes_max=8MiB", "messages.payload_bytes_max=6MiB"]), 6 << 20);
+    }
+
     #[tokio::test]
     async fn a_node_without_a_name_has_that_of_its_instance() {
         let dir = tempfile::tempdir().unwrap();
@@ -123,6 +148,7 @@ mod tests {
             ("a", "messages.token_file=/none", "messages.token_hosts"),
             ("a", "messages.ca_file=/none", "messages.ca_file: "),
             ("a", "messages.key_file=/none", "messages.cert_file is not"),
+            ("a", "messages.payload_bytes_max=5MiB", "engine.payload_bytes_max is 4194304"),
         ] {
             let error = node(&config(&[set]), name.into(), Post::default()).unwrap_err().to_string();
             assert!(error.contains(part) && error.contains("SF0142"), "{error}");

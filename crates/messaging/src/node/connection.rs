@@ -362,7 +362,7 @@ impl Reader {
     fn unreadable(&mut self, bytes: Bytes, failure: Failure) -> Failure {
         self.unreadable += 1;
         if let Some(node) = self.node.upgrade() {
-            node.unreadable(&self.connection, Bytes::copy_from_slice(&bytes), failure.clone());
+            node.unreadable(&self.connection, &bytes, failure.clone());
         }
         failure
     }

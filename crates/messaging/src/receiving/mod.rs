@@ -267,8 +267,13 @@ impl Inner {
         }
     }
 
-    /// Bytes have come that cannot be read.
-    pub(crate) fn unreadable(self: &Arc<Self>, connection: &Connection, payload: Bytes, failure: Failure) {
+    /// Bytes have come that cannot be read. Their letter has no more of them than a message may have: whoever keeps letters need not take what is longer.
+    pub(crate) fn unreadable(self: &Arc<Self>, connection: &Connection, bytes: &[u8], mut failure: Failure) {
+        let (length, longest) = (bytes.len(), self.limits.payload_bytes_max);
+        if length > longest {
+            failure.message = format!("{}; here are the first {longest} of {length} bytes", failure.message);
+        }
+        let payload = Bytes::copy_from_slice(&bytes[..length.min(longest)]);
         let (direction, kind, peer) = (Direction::Received, LetterKind::Frame, connection.caller().scope.to_string());
         self.post(Letter { direction, kind, peer, route: String::new(), id: String::new(), payload, failure });
     }

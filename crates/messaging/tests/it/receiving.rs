@@ -438,6 +438,23 @@ async fn an_unreadable_packet_is_a_letter_and_cuts_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_letter_of_bytes_that_are_no_message_is_not_longer_than_one() {
+    let network = Memory::new(1);
+    let letters = Arc::new(MemoryLetters::default());
+    let b = node_by(&network, "b", |builder| builder.letters(letters.clone()).limits(limits(|limits| limits.payload_bytes_max = 100)));
+    for (length, kept) in [(100, 100), (101, 100), (7 << 20, 100)] {
+        let mut raw = Raw::connect(&network, "b", "raw").await;
+        raw.say_bytes(Bytes::from(vec![b'G'; length])).await;
+        assert!(raw.ends_within(secs(1)).await);
+        let [letter] = &letters.take(|_| true)[..] else { panic!("one letter") };
+        assert_eq!(letter.payload, vec![b'G'; kept]);
+        let is_told = letter.failure.message.ends_with(&format!("here are the first 100 of {length} bytes"));
+        assert_eq!(is_told, length > kept, "{}", letter.failure.message);
+    }
+    assert_eq!(b.counts().totals.letters_lost, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_says_no_hello_a_strange_one_or_too_much_is_not_let_in() {
     use steadfast_messaging::wire::Wire;
     let network = Memory::new(1);
