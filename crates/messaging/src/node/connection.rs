@@ -5,7 +5,7 @@ use super::peer::Known;
 use super::{Connected, Inner, Seat};
 use crate::envelope::{self, Body, Frames, Hello, Number, Reply};
 use crate::limits::FRAME_OVERHEAD;
-use crate::receiving::{Caller, Cancellable, Load};
+use crate::receiving::{CallOff, Caller, Cancellable, Load};
 use crate::streams::Streams;
 use crate::time;
 use crate::wire::{Link, Queue, Remote};
@@ -95,6 +95,14 @@ impl Connection {
         if calls.get(&number).is_some_and(|call| call.attempt <= attempt) {
             calls.remove(&number);
         }
+    }
+
+    /// A call that runs as often as it comes has ended, which is called off by that: the newest attempt of it. Nothing if it was called off, or another one has its number by now.
+    pub(crate) fn end_call(&self, number: u64, called_off: &CallOff) -> Option<u32> {
+        let mut calls = self.calls.lock();
+        let newest = calls.get(&number).filter(|call| call.is_by(called_off))?.attempt;
+        calls.remove(&number);
+        Some(newest)
     }
 
     /// Says something small without which the other side does not go on. Whoever makes this side say so much without reading it is cut.

@@ -33,6 +33,11 @@ impl CallOff {
         }
     }
 
+    /// Whether that is of the same request, and of the same run of it.
+    pub(super) fn is(&self, other: &CallOff) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// It waits there for its turn; true if it is called off already, and whoever did that may not have seen where it waits.
     pub(super) fn waits(&self, lane: &Arc<Lane>, number: u64) -> bool {
         let _it_waits_once = self.shared.place.set((Arc::downgrade(lane), number));

@@ -235,7 +235,7 @@ impl Held {
 
     /// It is over, however that came about: those who wait are to be told.
     fn finish(&mut self, finish: Finish) -> impl Iterator<Item = Waiter> + use<> {
-        let waits = self.waiter.take();
+        let waits = self.waiter.take().map(|waiter| self.newest(waiter));
         let waiters = self.ticket.take().map(|ticket| {
             let before = self.again.take().and_then(|again| again.before);
             let finish = match (finish, before) {
@@ -250,11 +250,21 @@ impl Held {
             known.inbox.finish(ticket, finish, now)
         });
         let is_call = self.kind == Kind::Call;
-        waits.into_iter().chain(waiters.into_iter().flatten()).inspect(move |waiter| {
+        let waiters = waiters.into_iter().flatten().inspect(move |waiter| {
             if is_call {
                 waiter.connection.forget_call(waiter.number, waiter.attempt);
             }
-        })
+        });
+        waits.into_iter().chain(waiters)
+    }
+
+    /// Who waits for a call that the inbox does not know: the newest attempt of it, which may have come while it ran.
+    fn newest(&self, waiter: Waiter) -> Waiter {
+        let ended = self
+            .called_off
+            .as_ref()
+            .and_then(|called_off| waiter.connection.end_call(waiter.number, called_off));
+        Waiter { attempt: ended.unwrap_or(waiter.attempt), ..waiter }
     }
 }
 

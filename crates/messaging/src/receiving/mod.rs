@@ -57,6 +57,22 @@ pub(crate) struct Cancellable {
     called_off: Option<CallOff>,
 }
 
+impl Cancellable {
+    /// Whether it is called off by that.
+    pub(crate) fn is_by(&self, called_off: &CallOff) -> bool {
+        self.called_off.as_ref().is_some_and(|mine| mine.is(called_off))
+    }
+}
+
+/// Whether an earlier attempt of that call, which runs as often as it comes, still runs or waits: that one goes on, and answers the newest attempt.
+fn is_under_way(connection: &Connection, caller: &Caller, request: &Request) -> bool {
+    let mut calls = connection.calls.lock();
+    let is_it = |call: &&mut Cancellable| call.seat.is_none() && *call.name.0 == *caller.scope && *call.name.1 == *request.id;
+    let Some(call) = calls.get_mut(&request.number).filter(is_it) else { return false };
+    call.attempt = call.attempt.max(request.attempt);
+    true
+}
+
 impl Inner {
     /// A request has come. True if its handler was begun here.
     pub(crate) fn receive(self: &Arc<Self>, connection: &Arc<Connection>, kind: Kind, request: Request, now: Instant) -> bool {
@@ -87,6 +103,9 @@ impl Inner {
         if request.left_us == 0 {
             return Err((waiter, Failure::new(Code::DeadlineExceeded, "its time was over when it came")));
         }
+        if kind == Kind::Call && !lane.route.once && is_under_way(connection, &caller, &request) {
+            return Ok(false);
+        }
         let ending = self.is_closing() && !lane.route.taken_when_done; // those who make requests durable see to it themselves
         if ending && !lane.route.once {
             return Err((waiter, self.is_ending()));
@@ -110,8 +129,8 @@ impl Inner {
                         seat: None,
                         called_off: called_off.clone(),
                     };
-                    let earlier = connection.calls.lock().insert(request.number, call);
-                    earlier.and_then(|earlier| earlier.called_off).iter().for_each(CallOff::call_off); // this attempt is answered, no other
+                    let other = connection.calls.lock().insert(request.number, call);
+                    other.and_then(|other| other.called_off).iter().for_each(CallOff::call_off); // whose number is taken cannot be answered
                 }
                 (None, Some(waiter))
             }

@@ -149,7 +149,8 @@ impl Route {
         }
     }
 
-    /// Runs a request as often as it is delivered: for handlers that do not mind, such as those that only read.
+    /// Runs a request as often as it is delivered: for handlers that do not mind, such as those that only read. A call that its caller sends again over the same connection, because its
+    /// answer is late, is not delivered again while it runs.
     pub fn every_time(mut self) -> Self {
         self.once = false;
         self

@@ -519,3 +519,52 @@ async fn a_call_that_runs_as_often_as_it_comes_keeps_no_place_when_its_connectio
         until("nothing of it is left", || b.counts().requests == 0).await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_runs_as_often_as_it_comes_may_take_longer_than_an_attempt() {
+    let (_network, a, b) = two(1);
+    for (name, route) in [("read", Route::every_time as fn(Route) -> Route), ("durable", Route::taken_when_done)] {
+        let runs = Count::default();
+        let run = runs.clone();
+        let handler = move |incoming: steadfast_messaging::Incoming| {
+            run.add();
+            async move {
+                pass(secs(12)).await;
+                if incoming.payload.is_empty() { Err(Failure::permanent("never")) } else { Ok(incoming.payload) }
+            }
+        };
+        b.route_by(name, route(Route::new(handler)));
+        let at = Instant::now();
+        assert_eq!(a.call("b", name, "x").await.unwrap(), "x");
+        assert_eq!((at.elapsed(), runs.get()), (secs(12), 1), "an attempt has 10 s");
+        let failure = a.call("b", name, "").await.unwrap_err();
+        assert_eq!((&*failure.message, at.elapsed(), runs.get()), ("never", secs(24), 2), "the attempt that is under way hears it");
+        assert_eq!((failure.attempts, b.counts().requests), (2, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_attempt_of_a_call_that_runs_as_often_as_it_comes_leaves_nothing_behind() {
+    let (network, _a, b) = two(1);
+    let gate = Arc::new(Semaphore::new(0));
+    let (notes, route) = noted(&gate);
+    b.route_by("read", route.every_time());
+    let mut raw = Raw::connect(&network, "b", "raw").await;
+    let attempt = |attempt| Body::Call(envelope::Request { attempt, ..request(1, "x", "read", "p") });
+    for (runs, attempts) in [(1, [1, 2]), (2, [2, 2]), (3, [4, 3])] {
+        raw.say(&attempts.map(attempt)).await;
+        pass(ms(10)).await;
+        assert_eq!((notes.lock().len(), b.counts().requests), (runs, 1));
+        gate.add_permits(1);
+        let Some(Body::Reply(reply)) = raw.next().await else { panic!("no reply") };
+        assert_eq!((reply.attempt, b.counts().requests), (attempts[0].max(attempts[1]), 0), "the newest is answered");
+    }
+    let other = Body::Call(request(1, "y", "read", "q"));
+    for (said, runs, requests) in
+        [(attempt(5), 4, 1), (attempt(6), 4, 1), (Body::Cancel(Number { number: 1 }), 4, 0), (attempt(7), 5, 1), (other, 6, 1)]
+    {
+        raw.say(std::slice::from_ref(&said)).await;
+        pass(ms(10)).await;
+        assert_eq!((notes.lock().len(), b.counts().requests), (runs, requests), "{said:?}");
+    }
+}
