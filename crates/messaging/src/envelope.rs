@@ -52,7 +52,7 @@ pub enum Body {
     Reply(Reply),
     /// Nobody waits for that call any more.
     #[prost(message, tag = "5")]
-    Cancel(Number),
+    Cancel(Cancel),
     /// A stream begins.
     #[prost(message, tag = "6")]
     Open(Open),
@@ -137,6 +137,17 @@ pub struct Reply {
     /// Why not, if it did not.
     #[prost(message, optional, tag = "4")]
     pub error: Option<Error>,
+}
+
+/// Nobody waits for a call any more.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct Cancel {
+    /// Which call.
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// Whoever waited is going to ask for it again: what runs once goes on.
+    #[prost(bool, tag = "2")]
+    pub comes_again: bool,
 }
 
 /// A number, and nothing else.

@@ -447,7 +447,7 @@ fn dispatch(node: &Arc<Inner>, connection: &Arc<Connection>, body: Body, now: In
         Body::Reply(reply) => connection.known.answered(connection.id, vec![reply]),
         Body::Call(request) => return node.receive(connection, crate::inbox::Kind::Call, request, now),
         Body::Tell(request) => return node.receive(connection, crate::inbox::Kind::Tell, request, now),
-        Body::Cancel(Number { number }) => node.called_off(connection, number),
+        Body::Cancel(cancel) => node.called_off(connection, cancel),
         Body::Open(open) => node.opened(connection, open),
         Body::Chunk(chunk) => connection.streams.chunk(connection, chunk),
         Body::Credit(credit) => connection.streams.credit(credit),

@@ -46,7 +46,7 @@ impl Waiter {
 /// The requests of others that are known: one lock, because whoever looks for a request needs all of it.
 pub(crate) struct KnownRequests {
     pub(crate) inbox: Inbox<Waiter>,
-    /// Calls that run, and that whoever began them has left: its connection is cut, or others wait for the same. The last of those, and who comes again, can call them off.
+    /// Calls that run, and that whoever began them has left: it may come again, or others wait for the same. They can call them off then.
     pub(super) deserted: HashMap<RequestName, CallOff>,
 }
 

@@ -25,7 +25,7 @@ pub use route::{Caller, Incoming, Route};
 pub(crate) use route::{Routed, SampleHandler, StreamHandler};
 pub(crate) use samples::Samples;
 
-use crate::envelope::Request;
+use crate::envelope::{Cancel, Request};
 use crate::inbox::{Kind, Seat, Ticket, Verdict};
 use crate::letters::{Direction, Letter, LetterKind};
 use crate::limits::{NAME_MAX, TRACE_MAX};
@@ -252,37 +252,34 @@ impl Inner {
         }
     }
 
-    /// The caller of a call does not wait any more. Who is the last of those who wait for it calls it off, and so can each of them until then.
-    pub(crate) fn called_off(&self, connection: &Connection, number: u64) {
-        let Some(call) = connection.calls.lock().remove(&number) else { return };
-        let called_off = match call.seat {
-            None => call.called_off,
-            Some(seat) => {
-                let mut known = self.known.lock(); // until it is noted, so that it does not finish in between
-                let Some(left) = known.inbox.leave(seat) else { return };
-                let called_off = call.called_off.or_else(|| known.deserted.remove(&call.name));
-                match called_off {
-                    Some(called_off) if !left.nobody => known.deserted.insert(call.name, called_off).and(None),
-                    called_off => called_off,
-                }
-            }
-        };
-        called_off.iter().for_each(CallOff::call_off);
+    /// The caller of a call does not wait any more.
+    pub(crate) fn called_off(&self, connection: &Connection, Cancel { number, comes_again }: Cancel) {
+        let call = connection.calls.lock().remove(&number);
+        if let Some(call) = call {
+            self.leave(call, comes_again);
+        }
     }
 
-    /// A connection is cut: nobody waits on it any more. What runs once goes on, its caller may come again; what is run as often as it comes is called off, because
-    /// its answer would reach nobody.
+    /// A connection is cut: nobody waits on it any more. Their callers may come again.
     pub(crate) fn nobody_waits(&self, connection: &Connection) {
         let calls = std::mem::take(&mut *connection.calls.lock());
-        for call in calls.into_values() {
-            let Some(seat) = call.seat else {
-                call.called_off.iter().for_each(CallOff::call_off);
-                continue;
-            };
-            let mut known = self.known.lock(); // until it is noted, so that it does not finish in between
-            if let (Some(_it_runs), Some(called_off)) = (known.inbox.leave(seat), call.called_off) {
-                known.deserted.insert(call.name, called_off);
-            }
+        calls.into_values().for_each(|call| self.leave(call, true));
+    }
+
+    /// Somebody does not wait for a call any more. What runs once goes on if they may come again or others wait for it, who can call it off after them; what is run as
+    /// often as it comes is called off, because its answer would reach nobody.
+    fn leave(&self, call: Cancellable, comes_again: bool) {
+        let Some(seat) = call.seat else {
+            return call.called_off.iter().for_each(CallOff::call_off);
+        };
+        let mut known = self.known.lock(); // until it is noted, so that it does not finish in between
+        let Some(left) = known.inbox.leave(seat) else { return };
+        let called_off = call.called_off.or_else(|| known.deserted.remove(&call.name));
+        if left.nobody && !comes_again {
+            drop(known);
+            called_off.iter().for_each(CallOff::call_off);
+        } else if let Some(called_off) = called_off {
+            known.deserted.insert(call.name, called_off);
         }
     }
 

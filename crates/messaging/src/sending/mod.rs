@@ -14,7 +14,7 @@ mod slot;
 pub(crate) use budget::Budget;
 pub(crate) use slot::Slot;
 
-use crate::envelope::{self, Body, Number, Request};
+use crate::envelope::{self, Body, Cancel, Request};
 use crate::letters::{Direction, Letter, LetterKind};
 use crate::limits::TRACE_MAX;
 use crate::names;
@@ -117,7 +117,7 @@ impl<Answer> Sending<Answer> {
     }
 
     /// Whoever sends it sends it again under the same id if it fails: that it is not waited for any more does not call it off at the other side, which goes on with it until its time is
-    /// over.
+    /// over if it runs it once.
     pub fn comes_again(mut self) -> Self {
         self.comes_again = true;
         self
@@ -267,13 +267,14 @@ struct Errand {
     resent: bool,
 }
 
-/// Whoever does not wait any more says so, and the other side may stop.
+/// Whoever does not wait any more says so, and the other side may stop, or at least need not answer.
 impl Drop for Errand {
     fn drop(&mut self) {
-        if let (false, Body::Call(_), Some(connection)) = (self.over || self.comes_again, &self.body, self.connection)
+        if let (false, Body::Call(_), Some(connection)) = (self.over, &self.body, self.connection)
             && let Some(connection) = self.known().connection_of(connection)
         {
-            let _it_ends_by_its_deadline = connection.outgoing.try_push(&Body::Cancel(Number { number: self.registered.number }));
+            let cancel = Cancel { number: self.registered.number, comes_again: self.comes_again };
+            let _it_ends_by_its_deadline = connection.outgoing.try_push(&Body::Cancel(cancel));
         }
     }
 }

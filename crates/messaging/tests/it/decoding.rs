@@ -3,7 +3,9 @@
 use bytes::{Bytes, BytesMut};
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, RngExt};
-use steadfast_messaging::envelope::{self, Body, Chunk, Close, Credit, Error, Hello, Number, Open, Reply, Request, Sample, StreamId};
+use steadfast_messaging::envelope::{
+    self, Body, Cancel, Chunk, Close, Credit, Error, Hello, Number, Open, Reply, Request, Sample, StreamId,
+};
 use steadfast_messaging::fuzzing;
 
 /// How many inputs are tried.
@@ -39,7 +41,7 @@ pub(crate) fn bodies() -> Vec<Body> {
         Body::Tell(request),
         Body::Reply(Reply { number: 7, attempt: 1, payload: payload(), error: None }),
         Body::Reply(Reply { number: 7, attempt: 1, payload: Bytes::new(), error: Some(error.clone()) }),
-        Body::Cancel(Number { number: 9 }),
+        Body::Cancel(Cancel { number: 9, comes_again: true }),
         Body::Open(Open { number: 3, route: "feed".into(), trace: "t".into(), credit: 64, payload: payload() }),
         Body::Chunk(Chunk { stream, place: 128, payload: payload() }),
         Body::Credit(Credit { stream, chunks: 32 }),

@@ -6,7 +6,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 use std::future::pending;
 use std::sync::Arc;
-use steadfast_messaging::envelope::{self, Body, Chunk, Close, Credit, Error, Number, Open, Reply, Sample, StreamId};
+use steadfast_messaging::envelope::{self, Body, Cancel, Chunk, Close, Credit, Error, Number, Open, Reply, Sample, StreamId};
 use steadfast_messaging::wire::memory::Memory;
 use steadfast_messaging::{Failure, MemoryLetters, Node, Route};
 use tokio::time::Instant;
@@ -87,7 +87,7 @@ async fn floods_of_pings_credit_replies_cancels_and_wrong_numbers_do_no_harm() {
         (0..200)
             .map(|number| Body::Reply(Reply { number, attempt: 1, payload: Bytes::new(), error: Some(error.clone()) }))
             .collect(),
-        (0..20_000).map(|number| Body::Cancel(Number { number })).collect(),
+        (0..20_000).map(|number| Body::Cancel(Cancel { number, comes_again: number % 2 == 0 })).collect(),
         (0..20_000)
             .map(|number| Body::Chunk(Chunk { stream: stream(number), place: number, payload: "x".into() }))
             .collect(),

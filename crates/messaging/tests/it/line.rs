@@ -94,7 +94,7 @@ async fn who_comes_again_while_the_first_is_called_off_in_line_may_ask_again() {
     let mut raw = Raw::connect(&network, "b", "raw").await;
     raw.say(&[Body::Call(request(1, "x", "gate", "")), Body::Call(request(2, "y", "gate", ""))]).await;
     until("one waits", || b.counts().requests == 2).await;
-    let off = Body::Cancel(steadfast_messaging::envelope::Number { number: 2 });
+    let off = Body::Cancel(steadfast_messaging::envelope::Cancel { number: 2, comes_again: false });
     raw.say(&[off, Body::Call(request(3, "y", "gate", ""))]).await;
     pass(ms(10)).await;
     open.send_replace(true);

@@ -6,7 +6,7 @@ use prost::Message;
 use prost::encoding::decode_varint;
 use std::collections::BTreeMap;
 use steadfast_messaging::envelope::{
-    self, Chunk, Close, Credit, Error, Frame, Hello, Number, Open, Packet, Reply, Request, Sample, StreamId,
+    self, Cancel, Chunk, Close, Credit, Error, Frame, Hello, Number, Open, Packet, Reply, Request, Sample, StreamId,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -133,6 +133,7 @@ fn probes() -> Vec<(&'static str, Vec<u8>, String)> {
             Reply { number: u64::MAX, attempt: u32::MAX, payload: NO_TEXT, error: Some(error()) }.encode_to_vec(),
             format!("{{number=max64 attempt=max32 payload=[255] error={ERROR}}}"),
         ),
+        ("Cancel", Cancel { number: u64::MAX, comes_again: true }.encode_to_vec(), "{number=max64 comes_again=true}".into()),
         ("Number", number.encode_to_vec(), "{number=max64}".into()),
         ("Open", open.encode_to_vec(), "{number=max64 route=ROUTE trace=TRACE credit=max32 payload=[255]}".into()),
         ("StreamId", stream().encode_to_vec(), STREAM.into()),

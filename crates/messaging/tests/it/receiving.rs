@@ -5,9 +5,9 @@ use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use std::future::{IntoFuture, pending};
 use std::sync::Arc;
-use steadfast_messaging::envelope::{self, Body, Number};
+use steadfast_messaging::envelope::{self, Body, Cancel, Number};
 use steadfast_messaging::wire::memory::{Faults, Memory};
-use steadfast_messaging::{Class, Code, Failure, LetterKind, Limits, MemoryLetters, Policy, Route};
+use steadfast_messaging::{Class, Code, Failure, LetterKind, Limits, MemoryLetters, Policy, Route, inbox};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -508,15 +508,61 @@ async fn too_many_connections_are_refused_with_the_time_to_come_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_runs_as_often_as_it_comes_keeps_no_place_when_its_connection_is_cut() {
+async fn a_call_that_runs_as_often_as_it_comes_keeps_no_place_when_nobody_waits_for_it() {
     let (network, a, b) = two(1);
     b.route_by("durable", Route::new(|_| pending::<Result<Bytes, Failure>>()).taken_when_done());
-    for _ in 0..3 {
+    for is_cut in [true, false, true] {
         let call = tokio::spawn(a.call("b", "durable", "").timeout(secs(3600)).comes_again().into_future());
         until("it runs", || b.counts().requests == 1).await;
-        network.cut("a", "b");
+        if is_cut {
+            network.cut("a", "b");
+        }
         call.abort();
         until("nothing of it is left", || b.counts().requests == 0).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_given_up_and_comes_again_leaves_nobody_waiting_and_runs_once() {
+    let network = Memory::new(1);
+    let settings = inbox::Settings { waiters_max: 1, ..inbox::Settings::default() };
+    let (a, b) = (node(&network, "a"), node_by(&network, "b", |builder| builder.inbox(settings)));
+    let runs = Count::default();
+    let run = runs.clone();
+    b.route("slow", move |_| {
+        run.add();
+        async {
+            pass(secs(10)).await;
+            Ok("done")
+        }
+    });
+    let attempt = |limit| {
+        let policy = Policy::once().attempt_timeout(limit);
+        a.call("b", "slow", "").id("x").timeout(secs(60)).policy(policy).comes_again().into_future()
+    };
+    let at = Instant::now();
+    for number in 1..=50 {
+        match number % 2 {
+            0 => assert!(tokio::time::timeout(ms(100), attempt(secs(60))).await.is_err(), "it is dropped"),
+            _ => assert_eq!(attempt(ms(100)).await.unwrap_err().code, Code::DeadlineExceeded, "and not refused"),
+        }
+        assert_eq!((b.counts().requests, runs.get()), (1, 1));
+    }
+    assert_eq!(attempt(secs(10)).await.unwrap(), "done");
+    assert_eq!((at.elapsed(), runs.get(), b.counts().requests), (secs(10), 1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_comes_again_can_be_called_off_by_who_waits_for_it_then() {
+    let (network, _a, b) = two(1);
+    b.route("never", |_| pending::<Result<Bytes, Failure>>());
+    let mut raw = Raw::connect(&network, "b", "raw").await;
+    for (number, comes_again, requests) in [(1, true, 1), (2, true, 1), (3, false, 0)] {
+        raw.say(&[Body::Call(request(number, "x", "never", ""))]).await;
+        pass(ms(10)).await;
+        raw.say(&[Body::Cancel(Cancel { number, comes_again })]).await;
+        pass(ms(10)).await;
+        assert_eq!(b.counts().requests, requests);
     }
 }
 
@@ -560,9 +606,13 @@ async fn a_later_attempt_of_a_call_that_runs_as_often_as_it_comes_leaves_nothing
         assert_eq!((reply.attempt, b.counts().requests), (attempts[0].max(attempts[1]), 0), "the newest is answered");
     }
     let other = Body::Call(request(1, "y", "read", "q"));
-    for (said, runs, requests) in
-        [(attempt(5), 4, 1), (attempt(6), 4, 1), (Body::Cancel(Number { number: 1 }), 4, 0), (attempt(7), 5, 1), (other, 6, 1)]
-    {
+    for (said, runs, requests) in [
+        (attempt(5), 4, 1),
+        (attempt(6), 4, 1),
+        (Body::Cancel(Cancel { number: 1, comes_again: false }), 4, 0),
+        (attempt(7), 5, 1),
+        (other, 6, 1),
+    ] {
         raw.say(std::slice::from_ref(&said)).await;
         pass(ms(10)).await;
         assert_eq!((notes.lock().len(), b.counts().requests), (runs, requests), "{said:?}");

@@ -4,7 +4,7 @@ use crate::network::{Count, Raw, counted, deaf, echo, ms, node, node_by, pass, s
 use bytes::Bytes;
 use std::future::{IntoFuture, pending};
 use std::time::Duration;
-use steadfast_messaging::envelope::{Body, Error, Reply};
+use steadfast_messaging::envelope::{Body, Cancel, Error, Reply};
 use steadfast_messaging::wire::memory::{Faults, Memory};
 use steadfast_messaging::{Code, Failure, Limits, Node, Peer, Policy, Route};
 use tokio::time::Instant;
@@ -349,7 +349,7 @@ async fn dropping_a_call_that_was_sent_again_over_a_new_connection_stops_its_han
 async fn a_call_for_which_several_wait_stops_when_the_last_of_them_leaves() {
     let (network, _a, b) = two(1);
     let (began, ended) = endless(&b, "never");
-    let off = |number| Body::Cancel(steadfast_messaging::envelope::Number { number });
+    let off = |number| Body::Cancel(Cancel { number, comes_again: false });
     for (round, leave) in [[1, 2, 3], [3, 1, 2], [2, 3, 1]].into_iter().enumerate() {
         let mut raw = Raw::connect(&network, "b", "raw").await;
         let calls = [1, 2, 3].map(|number| Body::Call(crate::network::request(number, &format!("{round}"), "never", "")));
@@ -372,7 +372,7 @@ async fn a_call_that_is_made_again_while_it_is_called_off_runs_again() {
     let mut raw = Raw::connect(&network, "b", "raw").await;
     raw.say(&[Body::Call(crate::network::request(1, "x", "never", ""))]).await;
     until("it runs", || began.get() == 1).await;
-    let off = Body::Cancel(steadfast_messaging::envelope::Number { number: 1 });
+    let off = Body::Cancel(Cancel { number: 1, comes_again: false });
     raw.say(&[off, Body::Call(crate::network::request(2, "x", "never", ""))]).await;
     let failure = raw.reply().await.unwrap_err();
     assert_eq!(failure.class, steadfast_messaging::Class::Transient, "somebody else called it off: {failure:?}");
