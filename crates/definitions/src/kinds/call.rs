@@ -82,7 +82,7 @@ fn on_terms<Answer>(sending: Sending<Answer>, of: &Attempt) -> Sending<Answer> {
         .id(request_id(&*of.idempotency_key))
         .timeout(of.left.whole)
         .policy(Policy::once().attempt_timeout(of.left.attempt))
-        .comes_again()
+        .attempt(of.attempt)
         .trace(of.traceparent.clone().unwrap_or_default())
 }
 

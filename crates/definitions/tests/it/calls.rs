@@ -68,8 +68,8 @@ async fn a_failed_attempt_is_made_again_under_the_same_id() {
     let (bank, asked) = bank(vec![Err(Failure::transient("busy")), Err(Failure::transient("busy")), Ok(json!("booked"))]).await;
     let (_, run, result) = pay(&bank, &text("", "    retry: { max_attempts: 3, base: 1ms }\n"), json!(null)).await;
     assert_eq!(result, Ok(json!("booked")));
-    let ids: Vec<String> = asked.lock().iter().map(|asked| asked.id.to_string()).collect();
-    assert_eq!(ids, ["r/transfer#1/1"; 3]);
+    let seen: Vec<_> = asked.lock().iter().map(|asked| (asked.id.to_string(), asked.attempt)).collect();
+    assert_eq!(seen, [1, 2, 3].map(|attempt| ("r/transfer#1/1".to_owned(), attempt)), "the receiver sees which attempt it is");
     let retries = run
         .journal()
         .await

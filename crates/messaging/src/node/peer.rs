@@ -178,11 +178,11 @@ impl Known {
         }
     }
 
-    /// Registers a request that is sent for the first time and waits for its answer, once.
+    /// Registers a request that is about to be sent and waits for its answer, once: for the first time, or again by somebody who does not wait for a turn.
     ///
     /// # Errors
     /// If there are too many already.
-    pub(crate) fn register(self: &Arc<Self>, limits: &Limits) -> Result<Registered, Failure> {
+    pub(crate) fn register(self: &Arc<Self>, limits: &Limits, is_first: bool, now: Instant) -> Result<Registered, Failure> {
         let slot = Arc::new(Slot::default());
         let mut state = self.state.lock();
         let open = state.open.len();
@@ -193,7 +193,10 @@ impl Known {
         state.requests += 1;
         let number = state.requests;
         state.open.insert(number, Arc::clone(&slot));
-        state.budget.sent();
+        match is_first {
+            true => state.budget.sent(),
+            false => state.budget.spend(now),
+        }
         let connection = state.connections.last().cloned();
         drop(state);
         Ok(Registered { known: Arc::clone(self), number, slot, connection })

@@ -36,8 +36,25 @@ impl Budget {
         self.saved = (self.saved + PER_SEND).min(SAVED_MAX);
     }
 
+    /// A request is sent again by somebody who has waited already, and waits for no turn: those who come after it wait for longer, but not without end.
+    pub(crate) fn spend(&mut self, now: Instant) {
+        self.refill(now);
+        self.saved = (self.saved - RETRY).max(self.saved.min(-SAVED_MAX));
+    }
+
     /// When there is a retry for somebody whose time ends then; nothing if that would be too late.
     pub(crate) fn reserve(&mut self, now: Instant, ends_at: Instant) -> Option<Instant> {
+        self.refill(now);
+        let missing = u32::try_from((RETRY - self.saved).max(0)).unwrap_or(u32::MAX);
+        let at = now + REFILL * missing;
+        (at < ends_at).then(|| {
+            self.saved -= RETRY;
+            at
+        })
+    }
+
+    /// Adds what has come back by itself.
+    fn refill(&mut self, now: Instant) {
         let earned = now.saturating_duration_since(self.looked_at).as_micros() / REFILL.as_micros();
         let earned = i64::try_from(earned).unwrap_or(SAVED_MAX).min(2 * SAVED_MAX);
         self.looked_at += REFILL * u32::try_from(earned).unwrap_or(u32::MAX);
@@ -45,12 +62,6 @@ impl Budget {
         if self.saved == SAVED_MAX {
             self.looked_at = now;
         }
-        let missing = u32::try_from((RETRY - self.saved).max(0)).unwrap_or(u32::MAX);
-        let at = now + REFILL * missing;
-        (at < ends_at).then(|| {
-            self.saved -= RETRY;
-            at
-        })
     }
 }
 
@@ -80,6 +91,24 @@ mod tests {
         at_once(&mut budget, now);
         assert_eq!(at_once(&mut budget, now + Duration::from_secs(3)), 30);
         assert_eq!(at_once(&mut budget, now + HOUR), 100, "what is saved up has a bound");
+    }
+
+    #[test]
+    fn who_does_not_wait_for_a_turn_makes_others_wait_and_not_without_end() {
+        let now = Instant::now();
+        let mut budget = Budget::new(now);
+        (0..150).for_each(|_| budget.spend(now));
+        let wait = |budget: &mut Budget| budget.reserve(now, now + HOUR).map(|at| at - now);
+        assert_eq!(wait(&mut budget), Some(Duration::from_millis(5100)), "50 that have no turn yet, and this one");
+        (0..100_000).for_each(|_| budget.spend(now));
+        assert_eq!(wait(&mut budget), Some(Duration::from_millis(10_100)));
+        let far: Vec<_> = std::iter::from_fn(|| budget.reserve(now, now + Duration::from_secs(60))).collect();
+        budget.spend(now);
+        assert_eq!(
+            wait(&mut budget).map(|wait| now + wait),
+            far.last().map(|at| *at + Duration::from_millis(100)),
+            "nobody gets nearer by that"
+        );
     }
 
     #[test]

@@ -54,8 +54,8 @@ pub struct Sending<Answer> {
     behalf: String,
     /// It is a dead letter if it is a tell and fails.
     posted: bool,
-    /// It is going to be sent again by whoever sends it now.
-    comes_again: bool,
+    /// Which attempt it is of whoever is going to send it again.
+    attempt: Option<u32>,
     answer: PhantomData<fn() -> Answer>,
 }
 
@@ -79,7 +79,7 @@ impl<Answer> Sending<Answer> {
             trace,
             behalf: String::new(),
             posted: true,
-            comes_again: false,
+            attempt: None,
             answer: PhantomData,
         }
     }
@@ -116,10 +116,13 @@ impl<Answer> Sending<Answer> {
         self
     }
 
-    /// Whoever sends it sends it again under the same id if it fails: that it is not waited for any more does not call it off at the other side, which goes on with it until its time is
+    /// It is the attempt of that number, from 1, of whoever sends it again under the same id if it fails: that it is not waited for any more does not call it off at the other side, which goes on with it until its time is
     /// over if it runs it once.
-    pub fn comes_again(mut self) -> Self {
-        self.comes_again = true;
+    ///
+    /// The number travels, so that the receiver sees it. From the second one on it counts as sent again, and costs a retry of the peer's budget; but it does not wait for a turn there, because
+    /// whoever sends it has waited already.
+    pub fn attempt(mut self, number: u32) -> Self {
+        self.attempt = Some(number.max(1));
         self
     }
 
@@ -165,7 +168,14 @@ impl<Answer> Sending<Answer> {
             behalf: self.behalf,
         };
         let is_letter = !is_call && self.posted;
-        let registered = match self.node.inner.know(&self.peer).and_then(|known| known.register(self.node.limits())) {
+        let before = self.attempt.map_or(0, |attempt| attempt - 1);
+        let now = Instant::now();
+        let registered = match self
+            .node
+            .inner
+            .know(&self.peer)
+            .and_then(|known| known.register(self.node.limits(), before == 0, now))
+        {
             Ok(registered) => registered,
             Err(failure) => {
                 if is_letter {
@@ -174,7 +184,6 @@ impl<Answer> Sending<Answer> {
                 return Err(failure);
             }
         };
-        let now = Instant::now();
         let ends_at = time::from(now, timeout);
         let share = (timeout / self.policy.attempts_max().max(1)).max(SHARE_MIN.min(timeout / 3));
         let request = Request { number: registered.number, ..request };
@@ -184,13 +193,17 @@ impl<Answer> Sending<Answer> {
             registered,
             policy: self.policy,
             ends_at,
-            attempt: 0,
+            attempt: before,
+            before,
             connection: None,
             over: false,
-            comes_again: self.comes_again,
+            comes_again: self.attempt.is_some(),
             resent: false,
         };
-        self.node.inner.tally.sent(is_call);
+        match before {
+            0 => self.node.inner.tally.sent(is_call),
+            _ => self.node.inner.tally.retried(),
+        }
         let outcome = errand.run(&self.node, now).await;
         if let Err(failure) = &outcome {
             self.node.inner.tally.failed(is_call);
@@ -256,7 +269,10 @@ struct Errand {
     policy: Policy,
     attempt_timeout: Duration,
     ends_at: Instant,
+    /// The number of the attempt that is under way, or was the last.
     attempt: u32,
+    /// How many attempts others have made before.
+    before: u32,
     /// The connection that it was sent on last.
     connection: Option<u64>,
     /// The other side does not work on it, as far as is known.
@@ -291,6 +307,11 @@ impl Errand {
         &self.registered.known
     }
 
+    /// How many attempts it has made itself: those that its policy counts.
+    fn made(&self) -> u32 {
+        self.attempt - self.before
+    }
+
     async fn run(&mut self, node: &Node, began: Instant) -> Result<Bytes, Failure> {
         let mut earlier: Option<Failure> = None;
         let mut outcome = self.next_attempt(began).await;
@@ -309,16 +330,16 @@ impl Errand {
                 Err(Failed::Late(late) | Failed::Unreached(late)) => {
                     // The end of all is no failure of this attempt's: what went wrong before says more.
                     let failure = earlier.map(|earlier| earlier.cause(&late.message));
-                    return Err(with_attempts(failure.unwrap_or_else(|| late.code(Code::DeadlineExceeded)), self.attempt));
+                    return Err(with_attempts(failure.unwrap_or_else(|| late.code(Code::DeadlineExceeded)), self.made()));
                 }
             };
-            let verdict = self.policy.after(self.attempt, &failure, Timestamp::EPOCH, None, node.inner.draw());
+            let verdict = self.policy.after(self.made(), &failure, Timestamp::EPOCH, None, node.inner.draw());
             let delay = match verdict {
                 Verdict::RetryIn { delay, .. } => delay,
                 Verdict::GiveUp(GaveUp::MaxRetriesExceeded { max: 1 }) => return Err(with_attempts(failure, 1)),
-                Verdict::GiveUp(why) => return Err(why.failure(failure, self.attempt)),
+                Verdict::GiveUp(why) => return Err(why.failure(failure, self.made())),
             };
-            let last = with_attempts(failure, self.attempt);
+            let last = with_attempts(failure, self.made());
             let mut now = Instant::now();
             if now >= self.ends_at {
                 return Err(last);
@@ -350,7 +371,7 @@ impl Errand {
     }
 
     async fn next_attempt(&mut self, now: Instant) -> Result<Bytes, Failed> {
-        self.attempt += 1;
+        self.attempt = self.attempt.saturating_add(1);
         self.registered.slot.begin(self.attempt);
         self.over = false;
         self.attempt_once(now).await

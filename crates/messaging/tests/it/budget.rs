@@ -143,6 +143,37 @@ async fn those_who_are_late_and_never_answered_are_told_that_there_was_no_turn()
     until("nobody waits for them any more", || b.counts().requests == 0).await;
 }
 
+/// As the attempts of a step are made: each is sent by itself, once, and knows its number.
+#[tokio::test(start_paused = true)]
+async fn an_attempt_of_somebody_who_counts_them_has_its_number_and_costs_a_retry() {
+    let (_network, a, b) = two(1);
+    b.route("number", |incoming| async move { Ok(incoming.attempt.to_string()) });
+    let at = Instant::now();
+    for number in 1..=200 {
+        let call = a.call("b", "number", "").policy(Policy::once()).attempt(number);
+        assert_eq!(call.await.unwrap(), number.to_string());
+    }
+    let totals = a.counts().totals;
+    assert_eq!((totals.calls, totals.retries), (1, 199));
+    assert!(at.elapsed() < ms(10), "they do not wait for a turn");
+    counted(&b, "busy", |run| if run == 1 { Err(Failure::transient("busy")) } else { Ok(Bytes::new()) });
+    a.call("b", "busy", "").policy(Policy::constant(ms(1))).await.unwrap();
+    assert!((secs(9)..secs(11)).contains(&at.elapsed()), "others do, for what they cost: {:?}", at.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_of_somebody_who_counts_them_may_be_made_several_times_by_its_own_policy() {
+    let (_network, a, b) = two(1);
+    b.route("busy", |incoming| async move { Err::<Bytes, _>(Failure::transient(incoming.attempt.to_string())) });
+    let failure = a
+        .call("b", "busy", "")
+        .attempt(7)
+        .policy(Policy::constant(ms(1)).max_attempts(3))
+        .await
+        .unwrap_err();
+    assert_eq!((failure.attempts, failure.max_attempts, failure.exhausted().unwrap().reason), (3, Some(3), "9"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_is_asked_to_wait_for_longer_than_the_policy_does_waits_for_so_long() {
     let (_network, a, b) = two(1);

@@ -512,7 +512,7 @@ async fn a_call_that_runs_as_often_as_it_comes_keeps_no_place_when_nobody_waits_
     let (network, a, b) = two(1);
     b.route_by("durable", Route::new(|_| pending::<Result<Bytes, Failure>>()).taken_when_done());
     for is_cut in [true, false, true] {
-        let call = tokio::spawn(a.call("b", "durable", "").timeout(secs(3600)).comes_again().into_future());
+        let call = tokio::spawn(a.call("b", "durable", "").timeout(secs(3600)).attempt(1).into_future());
         until("it runs", || b.counts().requests == 1).await;
         if is_cut {
             network.cut("a", "b");
@@ -538,7 +538,7 @@ async fn a_call_that_is_given_up_and_comes_again_leaves_nobody_waiting_and_runs_
     });
     let attempt = |limit| {
         let policy = Policy::once().attempt_timeout(limit);
-        a.call("b", "slow", "").id("x").timeout(secs(60)).policy(policy).comes_again().into_future()
+        a.call("b", "slow", "").id("x").timeout(secs(60)).policy(policy).attempt(1).into_future()
     };
     let at = Instant::now();
     for number in 1..=50 {

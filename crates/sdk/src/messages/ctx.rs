@@ -72,9 +72,10 @@ impl Outward {
     /// again if its process ends meanwhile. Otherwise the other side stops when that time is over.
     fn on_terms<Answer>(&self, sending: Sending<Answer>) -> Sending<Answer> {
         let context = self.ctx.context();
-        let (key, left) = context
+        let ((key, left), attempt) = context
             .idempotency_key()
             .zip(context.time_left(TIMEOUT))
+            .zip(context.attempt())
             .unwrap_or_else(|| unreachable!("this is the attempt of a step"));
         let trace = context.span().map(|span| span.to_string()).unwrap_or_default();
         sending
@@ -83,7 +84,7 @@ impl Outward {
             .policy(Policy::once().attempt_timeout(left.attempt))
             .trace(trace)
             .on_behalf_of(self.ctx.means.behalf())
-            .comes_again()
+            .attempt(attempt)
     }
 }
 

@@ -89,6 +89,28 @@ async fn a_process_that_dies_before_the_answer_is_recorded_asks_with_the_same_id
     assert_eq!(asked.lock().unwrap().iter().filter(|(route, _)| route == "transfer").count(), 1, "the second one waited for the first");
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_receiver_sees_which_attempt_of_the_step_it_is_and_the_node_counts_it() {
+    let network = Network::new(5);
+    let (bank, _) = bank(&network);
+    let attempts: Arc<Mutex<Vec<(String, u32)>>> = Arc::default();
+    for route in ["transfer", "note"] {
+        let attempts = Arc::clone(&attempts);
+        let handler = move |incoming: Incoming| {
+            attempts.lock().unwrap().push((incoming.route.to_string(), incoming.attempt));
+            async move { if incoming.attempt < 3 { Err(Failure::transient("busy")) } else { Ok("\"done\"") } }
+        };
+        bank.route_by(route, Route::new(handler).taken_when_done());
+    }
+    let shop = start(&network, engine(&memory::Memory::new()).register(order).messages(node(&network, "shop"))).await;
+    let run = shop.start("order", &7).id("o1").await.unwrap();
+    assert_eq!(run.result::<String>().await.unwrap(), "done");
+    let expected = ["transfer", "note"].map(|route| [1, 2, 3].map(|attempt| (route.to_owned(), attempt))).concat();
+    assert_eq!(*attempts.lock().unwrap(), expected);
+    let totals = shop.node().unwrap().counts().totals;
+    assert_eq!((totals.calls, totals.tells, totals.retries), (1, 1, 4));
+}
+
 #[workflow]
 async fn short(ctx: Ctx, _: ()) -> Result<String, Failure> {
     ctx.call("bank", "slow", &1)
