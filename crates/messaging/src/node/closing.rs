@@ -1,7 +1,6 @@
 //! The end of a node: what it has taken is done or kept, what it has answered is written, and then all connections are cut.
 
 use super::{Inner, Node};
-use crate::receiving::give_up;
 use crate::time;
 use futures_util::future::join_all;
 use std::future::Future;
@@ -78,7 +77,7 @@ impl Inner {
     async fn give_up_tells(&self) {
         self.gives_up.cancel();
         let lanes: Vec<_> = self.lanes.lock().iter().filter_map(Weak::upgrade).collect();
-        lanes.iter().for_each(|lane| lane.take_tells().into_iter().for_each(|job| give_up(lane, job)));
+        lanes.iter().for_each(|lane| lane.give_up_tells());
         self.wait(time::after(LAST_LETTERS), Inner::has_done_what_it_took).await;
     }
 }

@@ -58,7 +58,7 @@ impl Inner {
             taken: None,
             place,
         };
-        lane.run(key, Box::new(Job { incoming, held }));
+        lane.run(key, Box::new(Job { incoming, held, attempts: 0 }));
         outcome.await.unwrap_or_else(|_| Err(self.is_ending()))
     }
 
@@ -109,7 +109,7 @@ fn incoming(letter: &Letter, route: &Route) -> Incoming {
 
 /// Runs it once: whoever redrives it keeps it if it fails.
 pub(super) async fn run(route: &Route, job: Box<Job>) {
-    let Job { incoming, mut held } = *job;
+    let Job { incoming, mut held, .. } = *job;
     let Some(mut ended) = held.again.as_mut().and_then(|again| again.ended.take()) else { return };
     let longest = held.node().limits.payload_bytes_max;
     let incoming = Incoming { ends_at: time::after(route.timeout), ..incoming }; // not less for having waited for its turn

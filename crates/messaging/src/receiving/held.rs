@@ -213,6 +213,11 @@ impl Held {
         self.taken.is_some()
     }
 
+    /// It is a tell that this side has taken and does not wait for any more.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.is_taken() && self.node().gives_up.is_cancelled()
+    }
+
     /// It is not worth running any more at that time, though nobody has called it off. A tell that this side has taken gets its time when its turn comes, and so does a dead letter.
     pub(super) fn is_late(&self, ends_at: Instant, now: Instant) -> bool {
         ends_at <= now && !self.is_taken() && self.again.is_none()

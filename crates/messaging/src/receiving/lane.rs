@@ -31,6 +31,8 @@ pub(crate) struct Lane {
 pub(crate) struct Job {
     pub(crate) incoming: Incoming,
     pub(crate) held: Held,
+    /// How many attempts this side has made, of a tell that it has taken.
+    pub(crate) attempts: u32,
 }
 
 impl Lane {
@@ -65,7 +67,11 @@ impl Lane {
             Entered::Waits(number) => {
                 self.count(&line);
                 let called_off = line.get(number).and_then(|job| job.held.called_off.clone());
+                let is_given_up = line.get(number).is_some_and(|job| job.held.is_given_up());
                 drop(line);
+                if is_given_up {
+                    self.give_up_tells(); // whoever ends the node may have looked before it was there
+                }
                 if called_off.is_some_and(|called_off| called_off.waits(&self, number)) {
                     self.call_off(number);
                 }
@@ -121,9 +127,9 @@ impl Lane {
         late.into_iter().for_each(|job| job.held.refuse(&super::too_late()));
     }
 
-    /// Takes the tells that this side has taken out of their lines.
-    pub(crate) fn take_tells(&self) -> VecDeque<Box<Job>> {
-        self.take(|job| job.held.is_taken())
+    /// The tells that this side has taken and that wait here are dead letters.
+    pub(crate) fn give_up_tells(&self) {
+        self.take(|job| job.held.is_taken()).into_iter().for_each(|job| super::taken::give_up(self, job));
     }
 
     fn take(&self, mut which: impl FnMut(&Job) -> bool) -> VecDeque<Box<Job>> {
@@ -148,9 +154,11 @@ impl Turn {
     async fn work(mut self, mut key: Key, mut job: Box<Job>) {
         loop {
             // What panics beside the handler, such as the drop of what it held, is no reason to leave the others waiting.
-            let running = AssertUnwindSafe(super::run(&self.lane, job)).catch_unwind();
-            if self.lane.pace.watch(running).await.is_err() {
-                tracing::warn!("something panicked beside a handler");
+            let running = AssertUnwindSafe(super::run(&self.lane, job, key.is_some())).catch_unwind();
+            match self.lane.pace.watch(running).await {
+                Ok(None) => {}
+                Ok(Some(later)) => drop(tokio::spawn(later.come_back(Arc::clone(&self.lane)))),
+                Err(_) => tracing::warn!("something panicked beside a handler"),
             }
             let mut line = self.lane.line.lock();
             match line.next(key) {

@@ -16,6 +16,7 @@ mod line;
 mod pace;
 mod route;
 mod samples;
+mod taken;
 
 pub(crate) use calloff::CallOff;
 pub(crate) use held::{Held, KnownRequests, Load};
@@ -24,6 +25,7 @@ pub(crate) use lane::{Job, Lane};
 pub use route::{Caller, Incoming, Route};
 pub(crate) use route::{Routed, SampleHandler, StreamHandler};
 pub(crate) use samples::Samples;
+use taken::Later;
 
 use crate::envelope::{Cancel, Request};
 use crate::inbox::{Kind, Seat, Ticket, Verdict};
@@ -159,7 +161,7 @@ impl Inner {
         match lane.route.key_of(&incoming) {
             Ok(key) if !lane.has_room(&key, connection.id, now) => held.refuse(&lane.is_full()),
             Ok(_) if !lane.route.taken_when_done && !held.taken() => held.refuse(&self.is_ending()),
-            Ok(key) => return Ok(lane.run(key, Box::new(Job { incoming, held }))),
+            Ok(key) => return Ok(lane.run(key, Box::new(Job { incoming, held, attempts: 0 }))),
             Err(failure) => held.refuse(&failure),
         }
         Ok(false)
@@ -324,17 +326,19 @@ fn short(name: &str) -> &str {
     &name[..name.floor_char_boundary(NAME_MAX)]
 }
 
-/// Runs a request to its end. What is not a call is boxed: a task is copied several times, and most are calls.
-pub(crate) async fn run(lane: &Lane, job: Box<Job>) {
+/// Runs a request to its end, unless it has to wait and need not keep its turn for so long: then it is given back. What is not a call is boxed: a task is copied
+/// several times, and most are calls.
+async fn run(lane: &Lane, job: Box<Job>, keeps_its_turn: bool) -> Option<Later> {
     match &job.held {
         held if held.again.is_some() => Box::pin(again::run(&lane.route, job)).await,
-        held if held.kind == Kind::Tell && !lane.route.taken_when_done => Box::pin(run_taken(lane, job)).await,
+        held if held.kind == Kind::Tell && !lane.route.taken_when_done => return Box::pin(taken::run(lane, job, keeps_its_turn)).await,
         _ => run_once(lane, job).await,
     }
+    None
 }
 
 async fn run_once(lane: &Lane, job: Box<Job>) {
-    let Job { incoming, held } = *job;
+    let Job { incoming, held, .. } = *job;
     let payload = incoming.payload.clone();
     let outcome = attempt(&lane.route, incoming, held.called_off.clone()).await;
     let outcome = outcome.and_then(|answer| fits(answer, held.node().limits.payload_bytes_max));
@@ -347,44 +351,10 @@ async fn run_once(lane: &Lane, job: Box<Job>) {
     held.settle(outcome);
 }
 
-/// Runs a tell that this side has taken.
-async fn run_taken(lane: &Lane, job: Box<Job>) {
-    let Job { incoming, held } = *job;
-    let node = Arc::clone(held.node());
-    let given_up = || Err(node.is_ending());
-    let ended = node.gives_up.run_until_cancelled(all_attempts(&lane.route, &incoming, &node)).await;
-    if let Err(failure) = ended.unwrap_or_else(given_up) {
-        node.post(letter(LetterKind::Tell, lane, &held, incoming.payload, failure));
-    }
-    held.settle(Ok(Bytes::new()));
-}
-
-/// A tell that was taken is not run any more here: it is a dead letter.
-pub(crate) fn give_up(lane: &Lane, job: Box<Job>) {
-    let Job { incoming, held } = *job;
-    let failure = held.node().is_ending();
-    held.node().post(letter(LetterKind::Tell, lane, &held, incoming.payload, failure));
-    held.settle(Ok(Bytes::new()));
-}
-
 fn letter(kind: LetterKind, lane: &Lane, held: &Held, payload: Bytes, failure: Failure) -> Letter {
     let (scope, id) = &held.name;
     let (peer, route, id) = (scope.to_string(), lane.name.to_string(), id.to_string());
     Letter { direction: Direction::Received, kind, peer, route, id, payload, failure }
-}
-
-/// The attempts of a tell, as its route says.
-async fn all_attempts(route: &Route, incoming: &Incoming, node: &Inner) -> Result<(), Failure> {
-    let mut number = 1;
-    loop {
-        let incoming = Incoming { ends_at: time::after(route.timeout), attempt: number, ..incoming.clone() };
-        let Err(failure) = attempt(route, incoming, None).await else { return Ok(()) };
-        match route.policy.after(number, &failure, Timestamp::EPOCH, None, node.draw()) {
-            After::RetryIn { delay, .. } => time::until(time::after(delay)).await,
-            After::GiveUp(why) => return Err(why.failure(failure, number)),
-        }
-        number += 1;
-    }
 }
 
 /// Whoever called it off does not hear of it; somebody who has asked for the same meanwhile may ask again.

@@ -210,7 +210,8 @@ impl Route {
         self
     }
 
-    /// What follows a failure of a tell that was taken: its sender does not hear of it any more. [`Policy::transient`] unless said otherwise.
+    /// What follows a failure of a tell that was taken: its sender does not hear of it any more. [`Policy::transient`] unless said otherwise. While it waits for its next attempt, it is not
+    /// among those that run side by side, unless it has a [key](Self::serial_by).
     pub fn tell_policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self

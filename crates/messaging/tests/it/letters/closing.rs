@@ -1,6 +1,6 @@
 //! What becomes of tells that were taken when their node ends.
 
-use crate::network::{node, node_by, secs};
+use crate::network::{ms, node, node_by, pass, secs, until};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::future::pending;
@@ -90,4 +90,89 @@ async fn a_node_that_ends_waits_for_tells_that_it_has_taken_and_takes_no_more() 
     go.send_replace(true);
     closing.await.unwrap();
     assert_eq!((&order.lock()[..], letters.list().len()), (&["done", "work"][..], 0));
+}
+
+/// A bank with one turn at a time whose route fails for `bad`, then waits for an hour before it is tried again, never ends for `stuck`, and notes what it is given.
+async fn slow_to_try_again(keyed: bool) -> (Node, Node, Arc<MemoryLetters>, Arc<Mutex<Vec<(Bytes, u32)>>>) {
+    let network = Memory::new(1);
+    let letters = Arc::new(MemoryLetters::default());
+    let (shop, bank) = (node(&network, "shop"), node_by(&network, "bank", |builder| builder.letters(letters.clone())));
+    let notes: Arc<Mutex<Vec<(Bytes, u32)>>> = Arc::default();
+    let noted = Arc::clone(&notes);
+    let route = Route::new(move |incoming: Incoming| {
+        noted.lock().push((incoming.payload.clone(), incoming.attempt));
+        async move {
+            match &incoming.payload[..] {
+                b"bad" => Err(Failure::transient("busy")),
+                b"stuck" => pending().await,
+                _ => Ok(incoming.payload),
+            }
+        }
+    });
+    let route = route
+        .side_by_side(1)
+        .tell_policy(Policy::constant(secs(3600)).max_delay(secs(3600)).max_attempts(3));
+    bank.route_by("work", if keyed { route.timeout(secs(86_400)).serial_by(|_| "same") } else { route.timeout(secs(86_400)) });
+    shop.tell("bank", "work", "bad").id("bad").await.unwrap();
+    until("it has failed once", || notes.lock().len() == 1).await;
+    (shop, bank, letters, notes)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tell_that_waits_for_its_next_attempt_holds_up_nobody_and_is_tried_again() {
+    let (shop, bank, letters, notes) = slow_to_try_again(false).await;
+    shop.tell("bank", "work", "tell").await.unwrap();
+    assert_eq!(shop.call("bank", "work", "call").await.unwrap(), "call");
+    assert_eq!(bank.counts().requests, 1, "it has its place among all that run or wait");
+    pass(secs(2 * 3600 + 1)).await;
+    let expected = [("bad", 1), ("tell", 1), ("call", 1), ("bad", 2), ("bad", 3)].map(|(text, attempt)| (Bytes::from(text), attempt));
+    assert_eq!(*notes.lock(), expected);
+    let [letter] = &letters.list()[..] else { panic!("one letter") };
+    assert_eq!((letter.failure.attempts, letter.failure.max_attempts, bank.counts().requests), (3, Some(3), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tell_with_a_key_keeps_its_turn_while_it_waits_for_its_next_attempt() {
+    let (shop, bank, letters, notes) = slow_to_try_again(true).await;
+    shop.tell("bank", "work", "next").id("next").await.unwrap();
+    pass(secs(2 * 3600 - 1)).await;
+    assert_eq!(notes.lock().len(), 2, "what comes later is not done before it");
+    bank.close(ms(10)).await;
+    assert_eq!(ids(&letters), ["bad", "next"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tells_that_wait_for_their_next_attempt_or_for_their_turn_again_when_their_node_ends_are_letters() {
+    for (stuck, waits) in [(false, secs(10)), (true, secs(3600 + 1))] {
+        let (shop, bank, letters, notes) = slow_to_try_again(false).await;
+        if stuck {
+            shop.tell("bank", "work", "stuck").id("stuck").await.unwrap();
+        }
+        pass(waits).await;
+        assert_eq!((notes.lock().len(), letters.list().len()), (1 + usize::from(stuck), 0));
+        bank.close(ms(10)).await;
+        assert_eq!(ids(&letters), if stuck { &["bad", "stuck"][..] } else { &["bad"] });
+        let is_ending = |failure: &Failure| failure.class == Class::Transient && failure.message.contains("ending");
+        assert!(letters.list().iter().all(|letter| is_ending(&letter.failure)));
+        assert_eq!(bank.counts().requests, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_tell_is_lost_when_its_node_ends_while_many_wait_for_their_turn_or_are_tried_again() {
+    for _ in 0..20 {
+        let network = Memory::new(1);
+        let letters = Arc::new(MemoryLetters::default());
+        let (shop, bank) = (node(&network, "shop"), node_by(&network, "bank", |builder| builder.letters(letters.clone())));
+        let route = Route::new(|_| async {
+            tokio::task::yield_now().await;
+            Err::<Bytes, _>(Failure::transient("busy"))
+        });
+        bank.route_by("busy", route.side_by_side(2).tell_policy(Policy::constant(ms(1)).max_attempts(1_000_000)));
+        for _ in 0..64 {
+            shop.tell("bank", "busy", "").await.unwrap();
+        }
+        bank.close(secs(0)).await;
+        assert_eq!((letters.list().len(), bank.counts().requests), (64, 0));
+    }
 }
