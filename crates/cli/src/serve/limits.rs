@@ -83,7 +83,7 @@ pub(super) fn of_server(config: &Config) -> Result<steadfast_server::Config, Err
     Ok(steadfast_server::Config {
         listen: listen.ok_or_else(|| Error::Usage("listen is empty; set an address like 127.0.0.1:7373".into()))?,
         token_file: config.path(settings::TOKEN_FILE),
-        allowed_hosts: config.list(settings::ALLOWED_HOSTS),
+        allowed_hosts: names(config),
         cors_origins: config.list(settings::CORS_ORIGINS),
         body_bytes_max: config.number(settings::BODY_BYTES_MAX),
         request_time: config.time(settings::REQUEST_TIME).unwrap_or(usual.request_time),
@@ -93,6 +93,13 @@ pub(super) fn of_server(config: &Config) -> Result<steadfast_server::Config, Err
         shutdown_grace: config.time(settings::SHUTDOWN_GRACE).unwrap_or(usual.shutdown_grace),
         ..usual
     })
+}
+
+/// The names that the server goes by beside its own address: those that it is given, and the one by which other servers and workers are told to reach it.
+fn names(config: &Config) -> Vec<String> {
+    let told = config.text(settings::CLUSTER_ADDRESS).and_then(|address| address.split_once("://"));
+    let told = told.map(|(_, authority)| authority.to_owned());
+    config.list(settings::ALLOWED_HOSTS).into_iter().chain(told).collect()
 }
 
 #[cfg(test)]
@@ -129,6 +136,13 @@ mod tests {
         assert_eq!(policy, Policy::exponential(seconds(2)).max_delay(seconds(3)).max_attempts(7).jitter(Jitter::Additive));
         assert_eq!((attempt_timeout, in_flight_max), (seconds(4), 5));
         assert_eq!((engine.keys_kept_for, engine.expire_batch, engine.retry_batch), (seconds(360), 8, 9));
+    }
+
+    #[test]
+    fn the_server_goes_by_the_name_that_others_are_told() {
+        let set = ["allowed_hosts=steadfast.example.com", "cluster.address=https://a.example.com:7373/"];
+        let server = of_server(&Config::load(&Given { set: set.map(Into::into).to_vec(), ..Given::default() }).unwrap()).unwrap();
+        assert_eq!(server.allowed_hosts, ["steadfast.example.com", "a.example.com:7373"], "whatever the port");
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod database;
 mod http;
 mod load;
 mod pair;
+mod reach;
 mod record;
 mod stop;
 mod storm;
@@ -39,9 +40,13 @@ impl Pair {
         let (dir, database) = (tempfile::tempdir().unwrap(), Database::new(PostgresServer::shared()));
         define(dir.path());
         let [a, b] = ["a", "b"].map(|name| join(dir.path(), &database.url(), name, &[&["--listen", "127.0.0.1:0"], more].concat()));
-        let pair = Pair { a, b, database, dir };
-        until("they share the work", || (pair.database.holders().values().eq(&[SHARDS / 2; 2])).then_some(()));
-        pair
+        Pair { a, b, database, dir }.shared()
+    }
+
+    /// Waits until each of them works on its half.
+    fn shared(self) -> Self {
+        until("they share the work", || (self.database.holders().values().eq(&[SHARDS / 2; 2])).then_some(()));
+        self
     }
 
     /// Starts things until there are some at each server; gives their names, and those that `b` has.
