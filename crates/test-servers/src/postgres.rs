@@ -126,11 +126,17 @@ impl PostgresServer {
         };
         let made = initdb.output().unwrap_or_else(|error| panic!("initdb cannot be started: {error}; {INSTALL}"));
         assert!(made.status.success(), "initdb failed: {}", String::from_utf8_lossy(&made.stderr));
+        fs::write(self.data().join("pg_hba.conf"), self.rules()).unwrap_or_else(|error| panic!("no rules can be set: {error}"));
+    }
+
+    /// How those of this machine are let in, at whichever address of the loopback they are.
+    fn rules(&self) -> String {
         if self.options.tls {
             let how = if self.options.asks_for_certificates { "cert" } else { "trust" };
-            let rules = format!("hostnossl all all all reject\nhostssl all all all {how}\n");
-            fs::write(self.data().join("pg_hba.conf"), rules).unwrap_or_else(|error| panic!("no rules can be set: {error}"));
+            return format!("hostnossl all all all reject\nhostssl all all all {how}\n");
         }
+        let how = if self.options.password.is_some() { "scram-sha-256" } else { "trust" };
+        format!("local all all {how}\nhost all all 127.0.0.0/8 {how}\n")
     }
 
     fn run(&self) -> Result<Process, String> {

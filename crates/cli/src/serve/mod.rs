@@ -99,6 +99,7 @@ async fn serve(config: &Config, demo: Option<Demo>) -> Result<(), Error> {
     herald.ready(config, addr, &data, (&folder, definitions.count()));
     herald.takes_messages(&own_port.unwrap_or_else(|| format!("http://{addr}")), node.name());
     if let Some(member) = &member {
+        cluster::warn_if_near(member);
         herald.takes_part(member);
     }
     if let Some((instance, mirror_only)) = &shared {

@@ -121,8 +121,11 @@ impl Drop for Served {
     }
 }
 
+/// Where it is reached on this machine, also if it listens at all addresses.
 fn address(log: &str) -> Option<String> {
-    let (_, rest) = log.split_once("http://127.0.0.1:")?;
+    let rest = ["http://127.0.0.1:", "http://0.0.0.0:"]
+        .iter()
+        .find_map(|listens| Some(log.split_once(listens)?.1))?;
     let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
     rest.contains('\n').then(|| format!("http://127.0.0.1:{port}"))
 }

@@ -9,6 +9,7 @@ use crate::steadfast::{Called, until};
 use crate::world::World;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Stdio;
 
 const TOKEN: &str = "q8Zt0m3n5Yw1vK7xPfR2sLhJdC4bGaUeT6iOoNyQwEk=";
@@ -159,14 +160,16 @@ fn dead_letters_of_either_server_are_listed_and_redriven_through_the_other() {
     }
 }
 
+/// Puts the workflows of the tests into a folder, and a token.
+pub(super) fn guard(dir: &Path) {
+    define(dir);
+    std::fs::write(dir.join("token"), TOKEN).unwrap();
+    std::fs::set_permissions(dir.join("token"), std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
 #[test]
 fn servers_with_a_token_ask_each_other_and_nobody_without_it_is_let_in() {
-    let guarded = |dir: &std::path::Path| {
-        define(dir);
-        std::fs::write(dir.join("token"), TOKEN).unwrap();
-        std::fs::set_permissions(dir.join("token"), std::fs::Permissions::from_mode(0o600)).unwrap();
-    };
-    let pair = Pair::start(guarded, &["--token-file", "token"]);
+    let pair = Pair::start(guard, &["--token-file", "token"]);
     let call = |served: &Served, args: &[&str]| served.call(&[args, &["--token-file", "token"]].concat());
     let (ids, _) = pair.spread(str::to_owned, |id| drop(call(&pair.a, &["run", "start", "ask", "--id", id]).ends_with(0)));
     for id in &ids {
