@@ -21,7 +21,7 @@ fn kill(mut served: Served) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the time of the machine has to go by while no server is there")]
-fn is_over(time: &str) -> bool {
+pub(crate) fn is_over(time: &str) -> bool {
     time.parse::<jiff::Timestamp>().unwrap() < jiff::Timestamp::now()
 }
 

@@ -2,6 +2,7 @@
 
 mod database;
 mod http;
+mod killed;
 mod load;
 mod pair;
 mod reach;
