@@ -31,14 +31,26 @@ pub(super) fn is_done(answer: &Result<(u16, Value), Error>) -> bool {
     matches!(answer, Ok((200..300, _)))
 }
 
-/// What is told by the change feed of a server, line by line, from now on.
+/// What is told by the change feed of a server, from now on.
 pub(super) fn follow(url: &str, query: &str) -> impl Iterator<Item = Value> + use<> {
+    follow_with_cursors(url, query).map(|(_, told)| told)
+}
+
+/// The same, each with the cursor by which it goes on after that.
+pub(super) fn follow_with_cursors(url: &str, query: &str) -> impl Iterator<Item = (String, Value)> + use<> {
     let mut stream = connect(url).unwrap();
     write!(stream, "GET /v1/events?{query} HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n").unwrap();
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
     let begun = lines.find(String::is_empty);
     assert!(begun.is_some(), "the feed does not begin");
-    lines.filter_map(|line| serde_json::from_str(line.strip_prefix("data:")?).ok())
+    let mut cursor = String::new();
+    lines.filter_map(move |line| {
+        if let Some(id) = line.strip_prefix("id: ") {
+            id.clone_into(&mut cursor);
+        }
+        let told = serde_json::from_str(line.strip_prefix("data:")?).ok()?;
+        Some((cursor.clone(), told))
+    })
 }
 
 fn connect(url: &str) -> Result<TcpStream, Error> {

@@ -1,6 +1,7 @@
 //! Several real servers on one real PostgreSQL.
 
 mod database;
+mod feed;
 mod http;
 mod killed;
 mod load;

@@ -198,7 +198,7 @@ impl Storm {
 }
 
 /// Something happens every half second.
-fn stroll() -> String {
+pub(super) fn stroll() -> String {
     let steps = (0..24).map(|nth| format!("  - {{ name: s{nth}, wait: 500ms }}\n"));
     format!("workflow: stroll\nsteps:\n{}", steps.collect::<String>())
 }
