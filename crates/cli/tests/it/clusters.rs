@@ -1,10 +1,11 @@
 //! Real servers on one real PostgreSQL: shown, drained and taken back by command.
 
 use crate::served::{Served, define};
-use crate::steadfast::until;
+use crate::steadfast::{Called, until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::Path;
+use std::process::Command;
 use steadfast_test_servers::PostgresServer;
 
 fn serve(dir: &Path, url: &str, data: &str) -> Served {
@@ -92,4 +93,27 @@ fn a_server_that_has_its_store_for_itself_has_no_cluster() {
     for args in [vec!["cluster", "show"], vec!["cluster", "drain", "a"]] {
         served.call(&args).ends_with(1).says(&["does not share its store", "--postgres", "SF0514"]);
     }
+}
+
+/// The example, with leases of that length.
+fn example(lease: &str) -> Called {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/cluster/run.sh");
+    let mut command = Command::new("timeout");
+    command.arg("180").arg(script).env("STEADFAST", env!("CARGO_BIN_EXE_steadfast")).env("LEASE", lease);
+    Called::of(&command.output().unwrap())
+}
+
+#[test]
+fn the_example_of_a_cluster_runs() {
+    let called = example("3s")
+        .ends_with(0)
+        .prints(&["== the third server is killed", "== all thirty have completed"]);
+    let states = |text: &str| ["LIVES", "SILENT"].map(|state| text.matches(state).count());
+    let (before, after) = called.out.split_once("== thirty runs").unwrap();
+    assert_eq!((states(before), states(after)), ([3, 0], [2, 1]), "{}", called.out);
+}
+
+#[test]
+fn the_example_of_a_cluster_shows_what_the_servers_say_when_it_fails() {
+    example("1s").ends_with(1).says(&["server 1 has ended", "cluster.lease", "use 2s or more"]);
 }
