@@ -9,8 +9,9 @@ pub(crate) enum ClusterCommand {
     #[command(after_help = "\
 Examples:
   steadfast cluster show
+  steadfast cluster show --shards                   and who has each shard
   steadfast cluster show --json")]
-    Show,
+    Show(ClusterShow),
     /// Have an instance give its shards to the others, and wait until it has none left
     #[command(after_help = "\
 Examples:
@@ -20,6 +21,13 @@ Examples:
 
 Exit codes: 0 it has no shard left, 1 it still has some when the time is over.")]
     Drain(Drain),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ClusterShow {
+    /// List the leases too: who has each shard, and how often it has changed hands
+    #[arg(long)]
+    pub(crate) shards: bool,
 }
 
 #[derive(Args, Debug)]

@@ -12,7 +12,7 @@ mod serve;
 mod tenant;
 mod worker;
 
-pub(crate) use cluster::{ClusterCommand, Drain};
+pub(crate) use cluster::{ClusterCommand, ClusterShow, Drain};
 pub(crate) use key::{Condition, Delete, KeyCommand, KeyList, Put, Renew};
 pub(crate) use letter::{LetterCommand, LetterId, Redrive, Which};
 pub(crate) use lock::{Break, LockCommand};

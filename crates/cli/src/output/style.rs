@@ -20,7 +20,7 @@ pub(crate) fn of_status(status: &str) -> Style {
     match status {
         "COMPLETED" | "UNDONE" | "ROLLED_BACK" | "LIVES" | "ok" => GOOD,
         "FAILED" | "IN_DOUBT" | "INTERRUPTED" | "ROLLBACK_FAILED" | "SILENT" | "fail" => BAD,
-        "BACKOFF" | "PAUSED" | "CANCELLED" | "COMPENSATING" | "UNDOING" | "ROLLING_BACK" | "DRAINING" | "warn" => WARNING,
+        "BACKOFF" | "PAUSED" | "CANCELLED" | "COMPENSATING" | "UNDOING" | "ROLLING_BACK" | "DRAINING" | "FREE" | "warn" => WARNING,
         "RUNNING" | "READY" => BUSY,
         "SKIPPED" | "PENDING" => FAINT,
         _ => PLAIN,

@@ -3,7 +3,7 @@
 mod drain;
 mod find;
 
-use crate::args::{ClusterCommand, Common};
+use crate::args::{ClusterCommand, ClusterShow, Common};
 use crate::client::Client;
 use crate::config::Config;
 use crate::error::Error;
@@ -15,12 +15,12 @@ use steadfast_server::shapes::{Cluster, Instance};
 pub(crate) async fn run(common: &Common, command: ClusterCommand) -> Result<(), Error> {
     let client = Client::new(&Config::load(&common.given())?)?;
     match command {
-        ClusterCommand::Show => show(&client, common.json).await,
+        ClusterCommand::Show(args) => show(&client, common.json, &args).await,
         ClusterCommand::Drain(args) => drain::drain(&client, common.json, &args).await,
     }
 }
 
-async fn show(client: &Client, json: bool) -> Result<(), Error> {
+async fn show(client: &Client, json: bool, args: &ClusterShow) -> Result<(), Error> {
     let answer = client.get("/v1/cluster", Vec::new()).await?;
     if json {
         output::data(answer.text);
@@ -29,6 +29,9 @@ async fn show(client: &Client, json: bool) -> Result<(), Error> {
     let cluster = answer.read::<Cluster>()?;
     output::data(table(&cluster, time::now()).to_text());
     output::data(format_args!("\n{}; * is the one that answered", leases(&cluster)));
+    if args.shards {
+        output::data(format_args!("\n{}", shard_table(&cluster).to_text()));
+    }
     Ok(())
 }
 
@@ -46,6 +49,23 @@ fn table(cluster: &Cluster, now: Timestamp) -> Table {
             instance.shards.to_string().into(),
             time::relative(instance.started_at.0, now).into(),
             time::relative(heard_at(instance, now), now).into(),
+        ]);
+    }
+    table
+}
+
+/// The leases, by shard. Of one that is over it is shown who had it last.
+fn shard_table(cluster: &Cluster) -> Table {
+    let mut table = Table::new(["SHARD", "STATE", "INSTANCE", "MOVES"].map(Column::whole).into());
+    for lease in &cluster.leases {
+        let state = if lease.over { "FREE" } else { "HELD" };
+        let holder = lease.instance.as_deref().map_or("-", |id| cluster.short(id));
+        let mark = if lease.instance.as_ref() == Some(&cluster.instance) { " *" } else { "" };
+        table.row(vec![
+            lease.shard.to_string().into(),
+            Cell::styled(state, style::of_status(state)),
+            format!("{}{mark}", output::plain(holder)).into(),
+            lease.epoch.to_string().into(),
         ]);
     }
     table
@@ -81,6 +101,7 @@ fn sample(instances: &[(&str, &str)]) -> Cluster {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use steadfast_server::shapes::ShardLease;
 
     #[test]
     fn instances_are_listed_with_the_one_that_answered() {
@@ -94,5 +115,24 @@ mod tests {
         assert_eq!(leases(&cluster), "64 shards, all held");
         cluster.unheld = 3;
         assert!(leases(&cluster).starts_with("64 shards, 3 without a holder"));
+    }
+
+    #[test]
+    fn every_shard_is_listed_with_who_has_it_or_had_it_last() {
+        let mut cluster = sample(&[("aaaaaaaa1", "http://a:1"), ("bbbbbbbb1", "http://b:1")]);
+        let lease = |shard, instance: Option<&str>, epoch, over| ShardLease { shard, instance: instance.map(Into::into), epoch, over };
+        cluster.leases = vec![
+            lease(0, Some("aaaaaaaa1"), 3, false),
+            lease(1, Some("bbbbbbbb1"), 2, false),
+            lease(2, Some("cccccccc1"), 7, true),
+            lease(3, None, 0, true),
+        ];
+        let text = anstream::adapter::strip_str(&shard_table(&cluster).to_text()).to_string();
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[0], ["SHARD", "STATE", "INSTANCE", "MOVES"]);
+        assert_eq!(lines[1], ["0", "HELD", "aaaaaaaa", "*", "3"], "the one that answered");
+        assert_eq!(lines[2], ["1", "HELD", "bbbbbbbb", "2"]);
+        assert_eq!(lines[3], ["2", "FREE", "cccccccc", "7"]);
+        assert_eq!(lines[4], ["3", "FREE", "-", "0"]);
     }
 }
