@@ -25,7 +25,7 @@ pub(super) async fn healthz() -> Json<Alive> {
     (status = 503, description = "Something that it depends on does not do its work."),
 ))]
 pub(super) async fn readyz(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Json<Ready>, Problem> {
-    let mut dependencies = vec![store(&app.engine.health()), engine(&app)];
+    let mut dependencies = vec![store(&app.engine.health()), engine(&app), role(&app)];
     dependencies.extend(app.engine.sharing().map(|health| redis(&health)));
     let status = dependencies
         .iter()
@@ -58,6 +58,17 @@ fn engine(app: &App) -> Dependency {
     let closing = app.closing.is_cancelled();
     let status = if closing { "down" } else { UP };
     Dependency { name: "server".into(), ready: !closing, status: status.into(), detail: closing.then(|| "it is stopping".into()) }
+}
+
+/// What this instance is among those that work on the store. It is ready whatever that is, since it can be asked for anything. It says what is known here: a probe needs no token, so it
+/// must not cost the store anything.
+fn role(app: &App) -> Dependency {
+    let detail = if app.engine.shares_store() {
+        format!("shares the store; instances that live: {}", app.engine.instances().len())
+    } else {
+        "leader".into()
+    };
+    Dependency { name: "role".into(), ready: true, status: UP.into(), detail: Some(detail) }
 }
 
 /// What is shared with other instances. The server answers and shows what it has without it, so it is ready: who sends work elsewhere looks at the status.

@@ -27,7 +27,7 @@ pub struct Ready {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Dependency {
-    /// Its name: `store`, `server`, `redis`.
+    /// Its name: `store`, `server`, `role` (what this instance is among those that work on the store), `redis`.
     pub name: String,
     /// Whether it does its work, or the server can do without it for now.
     pub ready: bool,

@@ -73,6 +73,13 @@ impl Cluster {
 }
 
 impl Site {
+    /// The line of its role in what `/readyz` says.
+    async fn role(&self) -> Value {
+        let ready = self.get("/readyz").await.json();
+        let lines = ready["dependencies"].as_array().unwrap();
+        lines.iter().find(|line| line["name"] == "role").unwrap_or_else(|| panic!("{ready}")).clone()
+    }
+
     async fn cluster(&self) -> Value {
         let got = self.get("/v1/cluster").await;
         assert_eq!(got.status, 200, "{}", got.text);
@@ -119,6 +126,16 @@ async fn instances_are_shown_with_what_they_have() {
     assert!(leases.iter().all(|lease| lease["over"] == false && lease["epoch"].as_u64() > Some(0)), "{seen}");
     assert_eq!(leases.iter().filter(|lease| lease["instance"] == "b").count(), 4);
     assert_eq!(a.get("/v1/cluster?x=1").await.problem(400), "SF0501");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readiness_has_a_line_for_the_role_of_the_instance() {
+    let line = |detail: &str| json!({"name": "role", "ready": true, "status": "up", "detail": detail});
+    assert_eq!(Site::new().await.role().await, line("leader"), "it has its store for itself");
+    let (a, b) = Cluster::default().two().await;
+    for site in [&a, &b] {
+        until("it knows of both", async || site.role().await == line("shares the store; instances that live: 2")).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
