@@ -73,9 +73,10 @@ mod line {
     /// The same for what is long, by streams.
     const SHARDS_LONG: &str = "steadfast.shards.long";
 
-    /// What is longer than that goes by a stream: a message has a limit that others set.
+    /// What is longer than that goes by a stream, or what is longer than a message may be if that is less.
     const LONG: usize = 64 << 10;
 
+    /// How much of it goes at once, with the same exception.
     const PIECE: usize = 32 << 10;
 
     /// Nothing is longer: a payload that has as many bytes as it may have, and all of them as numbers.
@@ -101,7 +102,7 @@ mod line {
     impl Carrier for Line {
         fn carry(&self, to: &Member, question: Question) -> BoxFuture<'static, Result<Bytes, Failure>> {
             let Question { bytes: asked, within, waits, once } = question;
-            if asked.len() > LONG {
+            if asked.len() > at_most(LONG, &self.0) {
                 return long(self.0.clone(), to.address.clone(), asked, within).boxed();
             }
             let policy = if once { Policy::once() } else { Policy::constant(AGAIN_AFTER).max_attempts(2) };
@@ -114,12 +115,18 @@ mod line {
         }
     }
 
+    /// That many bytes, or as many as the node lets a message have; the others have the same limit, and none is less than a byte.
+    fn at_most(bytes: usize, node: &Node) -> usize {
+        bytes.min(node.limits().payload_bytes_max).max(1)
+    }
+
     /// Asks by a stream what is too long for a message.
     async fn long(node: Node, address: String, asked: Bytes, within: Duration) -> Result<Bytes, Failure> {
         let answer = async {
             let mut stream = node.stream(address.as_str(), SHARDS_LONG, Bytes::new()).await?;
-            for from in (0..asked.len()).step_by(PIECE) {
-                stream.send(asked.slice(from..asked.len().min(from + PIECE))).await?;
+            let piece = at_most(PIECE, &node);
+            for from in (0..asked.len()).step_by(piece) {
+                stream.send(asked.slice(from..asked.len().min(from + piece))).await?;
             }
             stream.finish();
             stream.next().await?.ok_or_else(|| Failure::transient("the instance has said nothing"))

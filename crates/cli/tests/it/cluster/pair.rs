@@ -54,6 +54,20 @@ fn a_run_is_shown_followed_told_and_cancelled_through_the_other_server() {
     }
 }
 
+/// What is long goes in pieces, however short messages have to be.
+#[test]
+fn a_long_input_reaches_the_other_server_where_messages_are_short() {
+    let pair = Pair::start(define, &["--set", "messages.payload_bytes_max=4KiB"]);
+    let name = "n".repeat(20 << 10);
+    let input = format!("{{\"name\":\"{name}\"}}");
+    let (ids, _) =
+        pair.spread(str::to_owned, |id| drop(pair.a.call(&["run", "start", "greet", "--id", id, "--input", &input]).ends_with(0)));
+    for id in &ids {
+        pair.b.until_status(id, "COMPLETED");
+        assert_eq!(pair.b.run(id)["result"]["text"], format!("Hello, {name}"));
+    }
+}
+
 #[test]
 fn a_plan_whose_tasks_are_at_both_servers_is_operated_through_either() {
     let pair = Pair::start(|dir| plan(dir, "pair", PAIR), &[]);
