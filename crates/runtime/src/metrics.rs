@@ -112,7 +112,7 @@ metrics! {
     MESSAGES_RECEIVED = "steadfast_messages_received_total", Unit::Count, &[];
     /// Calls and tells that were sent, by kind.
     MESSAGES_SENT = "steadfast_messages_sent_total", Unit::Count, &[];
-    /// Calls and tells that were sent and have failed for good, by kind.
+    /// Calls and tells that were sent and have failed for good, by kind; not those of steps, whose runs say so.
     MESSAGES_FAILED = "steadfast_messages_failed_total", Unit::Count, &[];
     /// Attempts to send a message beyond the first one.
     MESSAGES_RETRIED = "steadfast_messages_retried_total", Unit::Count, &[];

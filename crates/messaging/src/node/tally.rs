@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Totals {
     /// Calls that were sent.
     pub calls: u64,
-    /// Calls that have failed for good, for whoever sent them.
+    /// Calls that have failed for good, for whoever sent them. Those of steps are not counted: their runs say what became of them.
     pub calls_failed: u64,
     /// Tells that were sent.
     pub tells: u64,
-    /// Tells that have failed for good.
+    /// Tells that have failed for good, but for those of steps.
     pub tells_failed: u64,
     /// Attempts beyond the first, of both.
     pub retries: u64,

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// What is short, with all that it costs to answer: a few times what a task costs.
 const SHORT: Duration = Duration::from_micros(10);
 
-/// What a route begins with: after some 75 short ones it is short.
+/// What a route begins with: after some 70 short ones it is short.
 const UNKNOWN: Duration = Duration::from_millis(1);
 
 /// The part that each one has in what is known. One that has taken a second has some 140 short ones begin in tasks after it.
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_route_has_to_show_that_it_is_short() {
         let pace = Pace::default();
-        assert_eq!(short_ones(&pace), 75);
+        assert_eq!(short_ones(&pace), 73);
         assert!(pace.is_short());
     }
 

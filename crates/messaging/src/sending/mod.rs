@@ -206,7 +206,9 @@ impl<Answer> Sending<Answer> {
         }
         let outcome = errand.run(&self.node, now).await;
         if let Err(failure) = &outcome {
-            self.node.inner.tally.failed(is_call);
+            if self.attempt.is_none() {
+                self.node.inner.tally.failed(is_call); // else whoever makes the attempts knows whether it is for good
+            }
             if is_letter {
                 post(&self.node, &self.peer, errand.request(), failure);
             }
