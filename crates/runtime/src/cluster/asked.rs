@@ -6,7 +6,9 @@ use prost::Message as _;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use steadfast_kernel::run::Ended;
-use steadfast_kernel::{Answer, Attempt, Command, EntityId, Envelope, Message, Refusal, RunId, StartRun, StepId, Timestamp, Wait};
+use steadfast_kernel::{
+    Answer, Attempt, Command, EntityId, Envelope, Message, Recovery, Refusal, RunId, StartRun, StepId, Timestamp, Wait, WorkflowName,
+};
 use steadfast_store::{ShardId, Sweep};
 
 /// What is asked of a shard.
@@ -24,6 +26,8 @@ pub(crate) enum Asked {
     Hear { envelope: Box<Envelope>, shard: ShardId, term: u64 },
     /// Remove what has ended.
     Sweep { shard: ShardId, ended: Vec<Sweep> },
+    /// Say what goes for runs of a workflow, if a worker has brought it there.
+    Offer { workflow: WorkflowName },
 }
 
 /// What is answered.
@@ -37,6 +41,15 @@ pub(crate) enum Told {
     Heard,
     /// So many are gone.
     Swept(usize),
+    /// What a worker has said that goes for runs of that workflow; nothing if none has brought it.
+    Offer(Option<Brought>),
+}
+
+/// What goes for runs of a workflow that a worker brings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Brought {
+    pub(crate) recovery: Recovery,
+    pub(crate) slots: Option<u32>,
 }
 
 /// What the holder of a shard knows of a run beside its journal.
@@ -87,6 +100,7 @@ enum Written {
     Beside { run: RunId },
     Hear { from: EntityId, seq: u64, to: EntityId, kind: String, shard: ShardId, term: u64 },
     Sweep { shard: ShardId, ended: Vec<(EntityId, Timestamp)> },
+    Offer { workflow: WorkflowName },
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -125,6 +139,7 @@ impl Asked {
                 said = message.encode();
                 Written::Hear { from, seq, to, kind: message.kind().into(), shard, term }
             }
+            Asked::Offer { workflow } => Written::Offer { workflow },
             Asked::Sweep { shard, ended } => {
                 Written::Sweep { shard, ended: ended.into_iter().map(|sweep| (sweep.entity, sweep.ended_at)).collect() }
             }
@@ -145,6 +160,7 @@ impl Asked {
                 let message = Message::decode(&kind, &said)?;
                 Asked::Hear { envelope: Box::new(Envelope { from, seq, to, message }), shard, term }
             }
+            Written::Offer { workflow } => Asked::Offer { workflow },
             Written::Sweep { shard, ended } => {
                 Asked::Sweep { shard, ended: ended.into_iter().map(|(entity, ended_at)| Sweep { entity, ended_at }).collect() }
             }

@@ -14,7 +14,7 @@ mod keeper;
 mod others;
 mod round;
 
-pub(crate) use asked::{Asked, Beside, Failed, Told};
+pub(crate) use asked::{Asked, Beside, Brought, Failed, Told};
 pub(crate) use keeper::{LeaseKeeper, Order, Parts as KeeperParts};
 pub(crate) use others::{Others, answered};
 

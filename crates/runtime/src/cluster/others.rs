@@ -1,15 +1,17 @@
 //! The other instances: who has which shard, as far as this one knows, and the way to them.
 
-use super::asked::{self, Asked, Beside, Failed, Told};
+use super::asked::{self, Asked, Beside, Brought, Failed, Told};
 use super::{Carrier, Cluster, ClusterView, Question};
 use crate::clock::Clock;
 use crate::error::Error;
+use futures_util::StreamExt;
 use futures_util::future::join;
+use futures_util::stream::FuturesUnordered;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::{Class, RunId};
+use steadfast_kernel::{Class, RunId, WorkflowName};
 use steadfast_store::{Instance, Leases, Member, ShardId};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -164,7 +166,7 @@ impl Others {
     pub(crate) async fn ask(&self, holder: &Member, asked: Asked) -> Result<Told, Failed> {
         let (within, waits) = match asked {
             Asked::Await { .. } => (AWAITED_WITHIN, true),
-            Asked::Beside { .. } => (BESIDE_WITHIN, false),
+            Asked::Beside { .. } | Asked::Offer { .. } => (BESIDE_WITHIN, false),
             Asked::Start { .. } | Asked::Tell { .. } | Asked::Hear { .. } | Asked::Sweep { .. } => (ANSWERED_WITHIN, false),
         };
         // What was done may have been done by a process that is gone, and the next one at its address would say that it has done nothing.
@@ -209,6 +211,19 @@ impl Others {
             Ok(Told::Beside(beside)) => beside,
             _ => Beside::default(),
         }
+    }
+
+    /// What goes for runs of a workflow, by a worker that has brought it to another instance.
+    pub(crate) async fn offer(&self, workflow: &WorkflowName) -> Option<Brought> {
+        let (members, ask) = (self.members(), |member| async move { self.ask(member, Asked::Offer { workflow: workflow.clone() }).await });
+        let mut answers: FuturesUnordered<_> =
+            members.iter().filter(|member| member.id != self.member.id).map(|member| ask(&**member)).collect();
+        while let Some(answer) = answers.next().await {
+            if let Ok(Told::Offer(Some(brought))) = answer {
+                return Some(brought);
+            }
+        }
+        None
     }
 
     /// A shard has that term now. False if it has had a higher one.

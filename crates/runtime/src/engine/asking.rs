@@ -1,8 +1,9 @@
 //! How a shard is asked: the one that is here, or through the instance that has it.
 
 use super::{Engine, Ways};
-use crate::cluster::{Asked, Beside, ClusterView, Failed, Others, Told, answered};
+use crate::cluster::{Asked, Beside, Brought, ClusterView, Failed, Others, Told, answered};
 use crate::error::{Error, STORE_RETRY_AFTER};
+use crate::host::Offer;
 use crate::shard::{Reply, Request, RunView, Said, Waiter, look_afar};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -220,6 +221,10 @@ impl Engine {
                     return Err(Missed::Moved);
                 }
                 hears.await.map(|()| Told::Heard).map_err(|_| Missed::Unsure)
+            }
+            Asked::Offer { workflow } => {
+                let brought = |Offer { recovery, slots, .. }| Brought { recovery, slots };
+                Ok(Told::Offer(self.parts.pool.learnt(&workflow).map(brought)))
             }
             Asked::Sweep { shard, ended } => {
                 let (reply, gone) = oneshot::channel();

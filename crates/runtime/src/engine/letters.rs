@@ -98,7 +98,7 @@ impl Engine {
         self.retry(&run, RetryRun { origin, from, ..RetryRun::default() }).await
     }
 
-    /// Only one at a time: two who want the same letter redriven have its message delivered once.
+    /// Only one at a time: two who want the same letter redriven of this instance have its message delivered once.
     async fn deliver_again(&self, letter: &LetterId, origin: Origin) -> Result<(), Error> {
         let claim = self.claim(letter)?;
         if self.letter_row(letter).await?.is_none() {

@@ -1,6 +1,7 @@
 //! Other processes that host runs: who is there, and what may be started though its code is not here.
 
 use super::{Engine, Start};
+use crate::cluster::Brought;
 use crate::error::Error;
 use crate::host::{Duplex, Gone, Hello, Offer, Terms, WorkerView};
 use std::sync::Arc;
@@ -33,14 +34,30 @@ impl Engine {
 
     /// What goes for a run whose code is not here. It is taken if somebody is known to bring the code, and waits for that.
     pub(super) async fn terms_of_workers(&self, workflow: &WorkflowName, start: &Start) -> Result<(Option<Duration>, RunOptions), Error> {
-        let Offer { recovery, slots, .. } = match self.parts.pool.known(workflow) {
-            Some(offer) => offer,
-            None if self.was_run(workflow).await? => self.parts.pool.remember(workflow),
+        let Brought { recovery, slots } = match self.brought_anywhere(workflow).await {
+            Some(brought) => brought,
+            None if self.was_run(workflow).await? => {
+                self.parts.pool.remember(workflow);
+                Brought::default() // what went for it is not known any more
+            }
             None => return Err(self.unknown(workflow)),
         };
         let terms = Terms { recovery: Some(recovery), ..Terms::default() };
         let options = Self::options(workflow, slots, terms, start.tenant.clone(), start.limits.clone())?;
         Ok((start.deadline, options))
+    }
+
+    /// What a worker has said of a workflow, here or at another instance: one that comes to a server reaches all of its instances, but not all at once.
+    async fn brought_anywhere(&self, workflow: &WorkflowName) -> Option<Brought> {
+        let brought = |Offer { recovery, slots, .. }| Brought { recovery, slots };
+        if let Some(offer) = self.parts.pool.learnt(workflow) {
+            return Some(brought(offer));
+        }
+        let elsewhere = match self.ways.others() {
+            Some(others) => others.offer(workflow).await,
+            None => None,
+        };
+        elsewhere.or_else(|| self.parts.pool.known(workflow).map(brought))
     }
 
     /// Whether the store has a run of that workflow that is no task of a plan.

@@ -149,6 +149,8 @@ pub(crate) struct Inner {
     lines: u64,
     /// What workers that are here, or were since the start, have brought.
     known: BTreeMap<WorkflowName, Offer>,
+    /// Workflows of runs that the store has, of which no worker has said anything since the start.
+    remembered: BTreeSet<WorkflowName>,
     /// Workflows of runs that found no room.
     wanted: BTreeSet<WorkflowName>,
     stopped: bool,
@@ -231,27 +233,34 @@ impl Pool {
         }
     }
 
+    /// What a worker has said that goes for runs of a workflow; nothing if none did since the start.
+    pub(crate) fn learnt(&self, workflow: &WorkflowName) -> Option<Offer> {
+        self.inner.lock().known.get(workflow).cloned()
+    }
+
     /// What goes for runs of a workflow that workers bring; nothing if none ever did, as far as is known.
     pub(crate) fn known(&self, workflow: &WorkflowName) -> Option<Offer> {
         let inner = self.inner.lock();
-        let named = || self.settings.workflows.contains(workflow).then(|| Offer::new(workflow.clone()));
-        inner.known.get(workflow).cloned().or_else(named)
+        let is_named = inner.remembered.contains(workflow) || self.settings.workflows.contains(workflow);
+        inner.known.get(workflow).cloned().or_else(|| is_named.then(|| Offer::new(workflow.clone())))
     }
 
     /// The workflows that workers bring, have brought since the start, or are said to bring, by name.
     pub(crate) fn brought(&self) -> Vec<Offer> {
-        let mut offers = self.inner.lock().known.clone();
-        for workflow in &self.settings.workflows {
+        let inner = self.inner.lock();
+        let mut offers = inner.known.clone();
+        for workflow in inner.remembered.iter().chain(&self.settings.workflows) {
             offers.entry(workflow.clone()).or_insert_with(|| Offer::new(workflow.clone()));
         }
         offers.into_values().collect()
     }
 
     /// The store has a run of that workflow: somebody brought it once.
-    pub(crate) fn remember(&self, workflow: &WorkflowName) -> Offer {
-        let offer = Offer::new(workflow.clone());
-        self.inner.lock().learn(offer.clone());
-        offer
+    pub(crate) fn remember(&self, workflow: &WorkflowName) {
+        let mut inner = self.inner.lock();
+        if inner.remembered.len() < KNOWN_MAX {
+            inner.remembered.insert(workflow.clone());
+        }
     }
 
     /// Who is there and was heard, by name.

@@ -8,7 +8,7 @@ use steadfast::cluster::INSTANCES;
 use steadfast::messages::Incoming;
 use steadfast::messages::memory::Memory as Wires;
 use steadfast::worker::{Parted, Worker};
-use steadfast::{Code, Ctx, Engine, Failure, MINUTE, SECOND, workflow};
+use steadfast::{Code, Ctx, Engine, Failure, MINUTE, Recovery, SECOND, Settings, workflow};
 use tokio::sync::Semaphore;
 
 #[workflow]
@@ -92,4 +92,28 @@ async fn a_worker_goes_on_with_runs_that_another_instance_has_taken_over() {
         assert_eq!((calls(id, "load"), calls(id, "unload")), (1, 1), "what is on record is not done again");
     }
     assert_eq!(worker.drain().await, Parted::Drained);
+}
+
+#[workflow]
+async fn lift(ctx: Ctx, _: ()) -> Result<u32, Failure> {
+    ctx.step("lift", || async { Ok::<_, Failure>(call(&ctx, "lift")) }).await
+}
+
+/// A worker does not reach every instance at once, and some never. What it says of its workflows goes for runs that are started there all the same.
+#[tokio::test(start_paused = true)]
+async fn what_a_worker_says_of_its_workflows_goes_where_it_is_not_known() {
+    let (world, wires) = (World::new(8), Wires::new(43));
+    let (a, b) = (start(&world, &wires, "a").await, start(&world, &wires, "b").await);
+    until("they share", async || a.has(4).await && b.has(4).await).await;
+    wires.cut_off("there:b");
+    drop(wires.listen("there:b")); // no worker finds it there
+    let unknown = b.engine.start("lift", &()).await.err().unwrap();
+    assert_eq!(unknown.code(), "SF0102", "{unknown}");
+    let worker = Worker::of("there:a").name("w2").wire(Arc::new(wires.wire_of("w2"))).clock(world.clock);
+    let worker = worker.register_with(lift, Settings::new().manual_recovery()).start().await.unwrap();
+    until("it is known at one", async || a.engine.workers().len() == 1).await;
+    let run = b.engine.start("lift", &()).id("lifted").await.unwrap();
+    assert_eq!(run.view().await.unwrap().recovery, Recovery::Manual);
+    assert!(b.engine.workers().is_empty());
+    worker.drain().await;
 }
