@@ -39,9 +39,9 @@ impl Engine {
         answer(node, &self.inner);
     }
 
-    /// Answers what another instance asks by a [`Carrier`].
-    pub async fn answer_instance(&self, asked: &[u8]) -> Bytes {
-        self.inner.answer(asked).await
+    /// Answers what another instance asks by a [`Carrier`], which says whether it may have delivered it before.
+    pub async fn answer_instance(&self, asked: &[u8], again: bool) -> Bytes {
+        self.inner.answer(asked, again).await
     }
 }
 
@@ -145,7 +145,7 @@ mod line {
                 return Err(Failure::new(Code::ResourceExhausted, format!("what is asked has more than {LONGEST} bytes")));
             }
         }
-        let answer = engine.answer(&asked).await;
+        let answer = engine.answer(&asked, false).await; // a stream is never repeated
         stream.send(answer).await
     }
 
@@ -161,7 +161,7 @@ mod line {
             let (weak, may) = (engine.clone(), Arc::clone(&allow));
             let handler = move |incoming: Incoming| {
                 let answered = may(&incoming.caller).and_then(|()| running(&weak));
-                async move { Ok::<_, Failure>(answered?.answer(&incoming.payload).await) }
+                async move { Ok::<_, Failure>(answered?.answer(&incoming.payload, incoming.attempt > 1).await) }
             };
             node.route_by(route, Route::new(handler).side_by_side(SIDE_BY_SIDE));
         }

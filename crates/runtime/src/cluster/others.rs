@@ -169,8 +169,7 @@ impl Others {
             Asked::Beside { .. } | Asked::Offer { .. } => (BESIDE_WITHIN, false),
             Asked::Start { .. } | Asked::Tell { .. } | Asked::Hear { .. } | Asked::Sweep { .. } => (ANSWERED_WITHIN, false),
         };
-        // What was done may have been done by a process that is gone, and the next one at its address would say that it has done nothing.
-        let once = matches!(asked, Asked::Start { fresh: true, .. } | Asked::Tell { .. });
+        let once = matches!(asked, Asked::Start { fresh: true, .. });
         let Some(bytes) = asked.encode(&holder.id) else { return Err(Failed::Unknown) };
         match self.carrier.carry(holder, Question { bytes, within, waits, once }).await {
             Ok(answer) => asked::read(&answer),

@@ -241,10 +241,11 @@ impl Engine {
         answer.await.map_err(|_| Missed::Unsure)?.map_err(Missed::from)
     }
 
-    /// Answers what another instance asks by its [`Carrier`](crate::Carrier).
-    pub async fn answer(&self, asked: &[u8]) -> Bytes {
+    /// Answers what another instance asks by its [`Carrier`](crate::Carrier). It may have been delivered before, if that says so.
+    pub async fn answer(&self, asked: &[u8], again: bool) -> Bytes {
         let told = match (Asked::decode(asked), self.ways.others()) {
             (Some((to, asked)), Some(others)) if to == others.member.id => self.here(asked).await.map_err(Failed::from),
+            (Some(_), _) if again => Err(Failed::Unavailable), // the process that had it before at this address may have done it
             (Some(_), _) => Err(Failed::NotHere),
             (None, _) => Err(Failed::Unknown),
         };

@@ -36,7 +36,7 @@ impl Carrier for Network {
         let there = self.0.lock().unwrap().get(&to.id).cloned();
         async move {
             let there = there.ok_or_else(|| Failure::transient("nobody is there"))?;
-            Ok(there.answer(&question.bytes).await)
+            Ok(there.answer(&question.bytes, false).await)
         }
         .boxed()
     }

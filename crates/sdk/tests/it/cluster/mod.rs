@@ -32,7 +32,10 @@ struct World {
 
 /// Instances that can be reached, by id; nothing for one that hangs, and never answers.
 #[derive(Clone, Default)]
-struct Network(Arc<Mutex<BTreeMap<String, Option<Engine>>>>);
+struct Network(Arc<Mutex<BTreeMap<String, Option<Engine>>>>, Asked);
+
+/// What was asked, by the id of the one who was.
+type Asked = Arc<Mutex<Vec<(String, Bytes)>>>;
 
 /// An instance, and the handle of the store that dies with it.
 struct Instance {
@@ -74,9 +77,10 @@ impl World {
 impl Carrier for Network {
     fn carry(&self, to: &Member, question: Question) -> BoxFuture<'static, Result<Bytes, Failure>> {
         let there = self.0.lock().unwrap().get(&to.id).cloned();
+        self.1.lock().unwrap().push((to.id.clone(), question.bytes.clone()));
         async move {
             match there.ok_or_else(|| Failure::transient("nobody is there"))? {
-                Some(there) => Ok(there.answer_instance(&question.bytes).await),
+                Some(there) => Ok(there.answer_instance(&question.bytes, false).await),
                 None => std::future::pending().await,
             }
         }

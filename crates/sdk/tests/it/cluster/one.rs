@@ -138,3 +138,18 @@ async fn keys_are_put_seen_and_expire_wherever_they_are() {
         assert_eq!(value(&b.engine, &format!("cart/{number}")).await, None);
     }
 }
+
+/// Another process may have the address of one that is gone. What is delivered there for the first time was done by nobody; what is delivered again may have been.
+#[tokio::test(start_paused = true)]
+async fn what_was_asked_of_a_process_that_is_gone_is_not_said_to_be_undone() {
+    let world = World::new(8);
+    let (a, b) = (world.start("a", all).await, world.start("b", all).await);
+    until("they share", async || a.has(4).await && b.has(4).await).await;
+    for number in 0..20 {
+        a.engine.put(&format!("asked/{number}"), &number).ttl(Duration::from_secs(3600)).await.unwrap();
+    }
+    let asked = world.network.1.lock().unwrap().iter().find(|(to, _)| to == "b").cloned();
+    let (_, asked) = asked.expect("some of them are at the other one");
+    assert_eq!(a.engine.answer_instance(&asked, false).await, r#"{"Err":"NotHere"}"#);
+    assert_eq!(a.engine.answer_instance(&asked, true).await, r#"{"Err":"Unavailable"}"#);
+}
