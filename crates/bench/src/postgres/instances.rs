@@ -23,7 +23,11 @@ const RUNS: usize = 256;
 
 const STEPS: u32 = 10;
 
-const LEASE: Duration = Duration::from_secs(10);
+/// As long as it is by default.
+pub(super) const LEASE: Duration = Duration::from_secs(10);
+
+/// For those who have no time to wait for the end of one.
+const SHORT_LEASE: Duration = Duration::from_secs(3);
 
 /// How many runs are under way when an instance is killed.
 const UNDER_WAY: usize = 100;
@@ -38,14 +42,14 @@ pub(super) struct Instance {
 }
 
 impl Instance {
-    pub(super) async fn start(url: &str) -> Result<Self> {
+    pub(super) async fn start(url: &str, lease: Duration) -> Result<Self> {
         let store = Postgres::open(Settings::new(url)).await?;
         let node = Node::bind("127.0.0.1:0").await.map_err(|failure| anyhow!("{failure}"))?;
         let address = format!("http://{}", node.addr().context("it listens")?);
         let id = store.process().to_owned();
         let member = Member { id, name: "bench".into(), address, version: env!("CARGO_PKG_VERSION").into() };
         let carrier = Arc::new(Line::new(node.clone()));
-        let cluster = Cluster { leases: Arc::new(store.leases(LEASE)), member, carrier };
+        let cluster = Cluster { leases: Arc::new(store.leases(lease)), member, carrier };
         let builder = Engine::on(store).register(crate::runs::steps).register(super::sleeps).register(tick);
         let engine = builder.cluster(cluster).start().await?;
         engine.answer_instances(&node);
@@ -94,9 +98,9 @@ struct There {
 }
 
 impl There {
-    fn start(arguments: &[&str]) -> Result<Self> {
+    fn start(url: &str, lease: Duration, arguments: &[&str]) -> Result<Self> {
         let mut process = Command::new(std::env::current_exe()?)
-            .args([crate::restart::CHILD, "instance"])
+            .args([crate::restart::CHILD, "instance", url, &lease.as_millis().to_string()])
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -124,9 +128,9 @@ impl Drop for There {
 
 /// What such a process does: it takes part, and is told when to work and when to end.
 pub(crate) async fn child(arguments: &[&str]) -> Result<()> {
-    let [url, instances, runs, counted_ms, named] = arguments else { bail!("{arguments:?} is nothing for an instance to do") };
+    let [url, lease_ms, instances, runs, counted_ms, named] = arguments else { bail!("{arguments:?} is nothing for an instance to do") };
     let (instances, runs, counted_ms) = (instances.parse()?, runs.parse()?, counted_ms.parse()?);
-    let here = Instance::start(url).await?;
+    let here = Instance::start(url, Duration::from_millis(lease_ms.parse()?)).await?;
     here.shared_by(instances).await?;
     println!("ready");
     let mut words = std::io::stdin().lines();
@@ -154,7 +158,7 @@ fn together(server: &PostgresServer, instances: usize, counted: Duration, how: &
     let database = server.database();
     let url = server.url(&database);
     let (of, runs, time) = (instances.to_string(), (RUNS / instances).to_string(), counted.as_millis().to_string());
-    let start = |_| There::start(&[&url, &of, &runs, &time, how]);
+    let start = |_| There::start(&url, LEASE, &[&of, &runs, &time, how]);
     let mut all = (0..instances).map(start).collect::<Result<Vec<_>>>()?;
     for instance in &mut all {
         ensure!(instance.hear()? == "ready");
@@ -172,7 +176,7 @@ fn together(server: &PostgresServer, instances: usize, counted: Duration, how: &
 }
 
 pub(super) fn three(report: &Report, server: &PostgresServer, quick: bool) -> Result<()> {
-    let counted = Duration::from_secs(if quick { 3 } else { 6 });
+    let counted = Duration::from_secs(if quick { 1 } else { 6 });
     let (mut one, mut three, mut named) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..if quick { 1 } else { 3 } {
         one.push(together(server, 1, counted, "drawn")?);
@@ -191,10 +195,10 @@ pub(super) fn three(report: &Report, server: &PostgresServer, quick: bool) -> Re
 }
 
 /// Kills an instance, and looks how long it takes until the last of its runs goes on.
-pub(super) async fn take_over(report: &Report, server: &PostgresServer) -> Result<()> {
-    let url = server.url(&server.database());
-    let here = Instance::start(&url).await?;
-    let mut there = There::start(&[&url, "2", "1", "1", "drawn"])?;
+pub(super) async fn take_over(report: &Report, server: &PostgresServer, quick: bool) -> Result<()> {
+    let (url, lease) = (server.url(&server.database()), if quick { SHORT_LEASE } else { LEASE });
+    let here = Instance::start(&url, lease).await?;
+    let mut there = There::start(&url, lease, &["2", "1", "1", "drawn"])?;
     ensure!(there.hear()? == "ready");
     here.shared_by(2).await?;
     let mut runs = Vec::new();
@@ -215,7 +219,7 @@ pub(super) async fn take_over(report: &Report, server: &PostgresServer) -> Resul
         }
         SystemClock.sleep(Duration::from_millis(5)).await;
     };
-    let unit = format!("s until the last of {} runs of a killed instance goes on; a lease is {} s", lost.len(), LEASE.as_secs());
+    let unit = format!("s until the last of {} runs of a killed instance goes on; a lease is {} s", lost.len(), lease.as_secs());
     report.say(&Measured::value("take-over", took.as_secs_f64(), unit))?;
     here.stop().await;
     Ok(())

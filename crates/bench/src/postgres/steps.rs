@@ -1,6 +1,6 @@
 //! Steps per second, how many transactions each of them takes, and how many there are if each has one of its own.
 
-use super::instances::Instance;
+use super::instances::{Instance, LEASE};
 use super::{baseline, transactions};
 use crate::load::{Seen, Span, median, slice};
 use crate::report::{Measured, Report};
@@ -21,11 +21,11 @@ const ALLOWED: f64 = 0.05;
 
 pub(super) async fn measure(report: &Report, server: &PostgresServer, quick: bool) -> Result<()> {
     let database = server.database();
-    let here = Instance::start(&server.url(&database)).await?;
+    let here = Instance::start(&server.url(&database), LEASE).await?;
     let engine = here.engine.clone();
     let one = engine.start("steps", &STEPS).await?;
     one.result::<u32>().await?;
-    let counted = Duration::from_secs(if quick { 2 } else { 4 });
+    let counted = Duration::from_secs(if quick { 1 } else { 4 });
     let (slices, span) = (if quick { 1 } else { 3 }, Span { warm_up: counted / 4, counted });
     let begun = transactions(server, &database).await?;
     let (mut mine, mut theirs, runs) = (Vec::new(), Vec::new(), Arc::new(AtomicU64::new(0)));
