@@ -118,8 +118,8 @@ pub struct Lease {
 /// What another instance has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// Shards have changed hands, an instance is to drain, or nothing was heard for so long that it may have been missed.
+    /// Shards have changed hands, an instance is to drain, or something may have been missed because nobody could be heard.
     Leases,
-    /// Something was committed.
+    /// Something was committed, or nothing was heard for so long that it may have been missed.
     Commits,
 }

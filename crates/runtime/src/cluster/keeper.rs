@@ -239,10 +239,15 @@ impl LeaseKeeper {
         self.taken.clear();
         let (now, lease) = (Instant::now(), self.parts.others.leases.lease());
         self.next = now + lease / BEATS;
-        if self.look_at > now {
+        if !self.is_to_look(now) {
             self.next = self.next.min(self.look_at);
         }
         beat(Arc::clone(&self.parts.others), Arc::clone(&self.parts.clock)).boxed()
+    }
+
+    /// Whether a beat at that time is to be followed by a look: one that would be due a moment later needs no beat of its own.
+    fn is_to_look(&self, now: Instant) -> bool {
+        self.look || self.look_at <= now + ROUND_GAP
     }
 
     /// Looks who has what, and takes what is missing here, beside the keeper's other work; nothing if there is no reason to.
@@ -250,10 +255,10 @@ impl LeaseKeeper {
         let now = Instant::now();
         let beat = beaten.beat.clone()?;
         let drain = self.ends && !beat.draining;
-        if !std::mem::take(&mut self.look) && self.look_at > now && !drain {
+        if !self.is_to_look(now) && !drain {
             return None;
         }
-        (self.looked, self.look_at) = (now, now + self.parts.others.leases.lease());
+        (self.look, self.looked, self.look_at) = (false, now, now + self.parts.others.leases.lease());
         let takes = !self.ends && self.takes_from <= now;
         let missing = if takes { share(self.opener.shards(), &beat).saturating_sub(beat.held.len()) } else { 0 };
         Some(look(Arc::clone(&self.parts.others), Arc::clone(&self.parts.clock), drain, missing).boxed())

@@ -287,6 +287,11 @@ impl Engine {
         }
     }
 
+    /// How many shards this instance leads, and how many there are.
+    pub fn shards(&self) -> (usize, u32) {
+        (self.ways.here().len(), self.ways.shards())
+    }
+
     /// Asks an instance to give away all its shards and take no more, or takes that back. False if there is no such instance.
     ///
     /// # Errors

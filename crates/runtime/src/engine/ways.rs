@@ -64,6 +64,11 @@ impl Ways {
         self.others.as_ref()
     }
 
+    /// How many shards there are, here and elsewhere.
+    pub(crate) fn shards(&self) -> u32 {
+        self.shards
+    }
+
     /// The shard of an entity.
     pub(crate) fn shard_of(&self, entity: &EntityId) -> ShardId {
         shard_of(entity, self.shards)

@@ -64,7 +64,8 @@ fn engine(app: &App) -> Dependency {
 /// must not cost the store anything.
 fn role(app: &App) -> Dependency {
     let detail = if app.engine.shares_store() {
-        format!("shares the store; instances that live: {}", app.engine.instances().len())
+        let (here, all) = app.engine.shards();
+        format!("leader of {here} of {all} shards; instances that live: {}", app.engine.instances().len())
     } else {
         "leader".into()
     };

@@ -134,7 +134,7 @@ async fn readiness_has_a_line_for_the_role_of_the_instance() {
     assert_eq!(Site::new().await.role().await, line("leader"), "it has its store for itself");
     let (a, b) = Cluster::default().two().await;
     for site in [&a, &b] {
-        until("it knows of both", async || site.role().await == line("shares the store; instances that live: 2")).await;
+        until("it knows of both", async || site.role().await == line("leader of 4 of 8 shards; instances that live: 2")).await;
     }
 }
 

@@ -79,12 +79,12 @@ fn hear(note: &Notification, process: &str, hearing: &Hearing) {
     }
 }
 
-/// Nobody waits for longer than a lease, though a connection may be dead without our knowing.
+/// Nobody waits for longer than a lease to hear of commits, though a connection may be dead without our knowing. Whoever keeps leases looks by itself.
 async fn remind(lease: Duration, hearing: &Hearing) {
     let mut looks = tokio::time::interval(lease.max(LOOK_MIN));
     looks.tick().await; // the first one is now
     loop {
         looks.tick().await;
-        hearing.hear_all();
+        hearing.hear(Heard::Commits);
     }
 }
