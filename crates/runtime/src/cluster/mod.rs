@@ -7,7 +7,7 @@
 //!                           +--- not heard for a lease: stop all of them
 //! ```
 //!
-//! `keeper.rs` keeps the leases, `others.rs` knows who has which shard, `asked.rs` is what instances ask each other.
+//! `keeper/` keeps the leases, `others.rs` knows who has which shard, `asked.rs` is what instances ask each other.
 
 mod asked;
 mod keeper;

@@ -3,6 +3,11 @@
 //!
 //! What an instance may do is counted from before it asked: a shard is stopped here before anybody else may have it, unless the process does not get to run at all.
 //! Then the next commit is refused, because whoever has taken the shard has raised its term.
+//!
+//! Here is what it hears and what follows from it; `opening.rs` and `leaving.rs` are how a shard comes and goes.
+
+mod leaving;
+mod opening;
 
 use super::Others;
 use super::round::{Beaten, Looked, beat, look, share};
@@ -15,7 +20,6 @@ use crate::metrics;
 use crate::shard::Control;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -38,12 +42,6 @@ const DOUBT_GAP: Duration = Duration::from_secs(1);
 
 /// Followers are woken so often at most by what others write.
 const STIR_GAP: Duration = Duration::from_millis(200);
-
-/// A shard that cannot be read is tried again after this.
-const OPEN_AGAIN: Duration = Duration::from_millis(200);
-
-/// So often it is tried to give a shard away; after that it is opened again.
-const RELEASES: u32 = 5;
 
 /// The part of a lease that is left over for stopping, when it cannot be renewed.
 const MARGIN: u32 = 10;
@@ -319,13 +317,6 @@ impl LeaseKeeper {
         metrics::shards(self.open.len());
     }
 
-    /// So many of the shards that are open here: those first in which the least is under way, since all that is in a shard waits while it comes to rest.
-    fn idlest(&self, ways: &Ways, count: usize) -> Vec<ShardId> {
-        let mut shards: Vec<_> = self.open.keys().map(|shard| (ways.load_of(*shard), Reverse(*shard))).collect();
-        shards.sort_unstable();
-        shards.into_iter().map(|(_, Reverse(shard))| shard).take(count).collect()
-    }
-
     /// Stops what others have, or may have.
     fn let_go_of_lost(&mut self, ways: &Ways, held: &BTreeMap<ShardId, Held>) {
         let taken = self.taken.clone();
@@ -371,45 +362,6 @@ impl LeaseKeeper {
         self.open.contains_key(&shard) || self.opening.contains_key(&shard) || self.leaving.contains_key(&shard)
     }
 
-    /// Whether what was under way in a shard when it came here has been cut off.
-    fn was_cut_off(&self, held: &Held) -> bool {
-        held.was_lost || self.worked.get(&held.shard) == Some(&held.epoch)
-    }
-
-    /// Opens a shard that is not open here, beside the keeper's other work.
-    fn begin(&mut self, held: Held) {
-        let Held { shard, .. } = held;
-        if self.has(shard) {
-            return;
-        }
-        let cut_off = self.was_cut_off(&held);
-        if self.ends {
-            return self.give_back(held, !cut_off);
-        }
-        let (opener, clock, tell) = (Arc::clone(&self.opener), Arc::clone(&self.parts.clock), self.tell.clone());
-        let lease = self.parts.others.leases.lease();
-        self.openings += 1;
-        let number = self.openings;
-        let open = async move {
-            let until = Instant::now() + lease; // whom the store does not answer for so long keeps the shard from others
-            let opened = loop {
-                match opener.open(shard, cut_off).await {
-                    Err(error) if error.is_retryable() && Instant::now() < until => clock.sleep(OPEN_AGAIN).await,
-                    opened => break opened,
-                }
-            };
-            let _the_keeper_has_ended = tell.send(News::Opened { number, held, opened });
-        };
-        self.opening.insert(shard, Opening { number, held, task: tokio::spawn(open).abort_handle() });
-    }
-
-    /// Ends the opening of a shard, which has not begun to work.
-    fn forget_opening(&mut self, shard: ShardId) {
-        if let Some(opening) = self.opening.remove(&shard) {
-            opening.task.abort();
-        }
-    }
-
     fn hear(&mut self, news: News) {
         match news {
             News::Left { shard, in_good_order, released } => self.has_left(shard, in_good_order, released),
@@ -424,159 +376,6 @@ impl LeaseKeeper {
                 }
                 self.is_ready();
             }
-        }
-    }
-
-    fn has_left(&mut self, shard: ShardId, in_good_order: bool, released: bool) {
-        self.leaving.remove(&shard);
-        self.ways.upgrade().iter().for_each(|ways| drop(ways.remove(shard)));
-        if in_good_order {
-            self.worked.remove(&shard);
-        }
-        if released {
-            self.left.insert(shard); // else it is opened again after the next beat
-        }
-        self.parts.others.has_changed();
-    }
-
-    fn has_opened(&mut self, held: Held, opened: Opened) {
-        let Some(ways) = self.ways.upgrade() else { return };
-        if self.sure_until.is_none_or(|sure| Instant::now() >= sure) {
-            return; // another instance may have it by now; it is dropped before it begins to work
-        }
-        self.add(held, opened, &ways);
-        if self.ends {
-            self.leave(&ways, held.shard);
-        }
-    }
-
-    /// Another instance may be able to open it, so this one does not keep it.
-    fn has_not_opened(&mut self, held: Held, error: Error) {
-        let Held { shard, .. } = held;
-        if let Error::Store(error) = &error
-            && matches!(**error, steadfast_store::Error::Fenced { .. })
-        {
-            return tracing::warn!(shard, %error, "another instance has taken the shard before it was open here");
-        }
-        tracing::error!(shard, %error, code = error.code(), "a shard could not be opened");
-        self.takes_from = Instant::now() + self.parts.others.leases.lease();
-        self.give_back(held, !self.was_cut_off(&held));
-        if let Some(ready) = self.ready.take() {
-            let _nobody_waits = ready.send(Err(error));
-        }
-    }
-
-    /// Tells whoever waits for the start, once it is over.
-    fn is_ready(&mut self) {
-        if self.has_looked
-            && self.opening.is_empty()
-            && let Some(ready) = self.ready.take()
-        {
-            let (instance, shards) = (&self.parts.others.member.id, self.open.len());
-            tracing::info!(instance, shards, "taking part in the work on the store");
-            let _nobody_waits = ready.send(Ok(()));
-        }
-    }
-
-    /// Sets a shard to work.
-    fn add(&mut self, held: Held, Opened { way, begin, over, term }: Opened, ways: &Ways) {
-        self.parts.others.has_term(held.shard, term);
-        ways.add(held.shard, way); // before it begins, so that whatever it has others say is heard
-        self.worked.insert(held.shard, held.epoch);
-        let _it_waits_for_that = begin.send(());
-        self.open.insert(held.shard, Open { held, over });
-        self.parts.others.has_changed();
-        metrics::shards(self.open.len());
-    }
-
-    /// Stops a shard, whatever is in flight.
-    fn stop(&mut self, ways: &Ways, shard: ShardId) {
-        if let Some(way) = ways.remove(shard) {
-            let _it_has_stopped = way.control.send(Control::Stop);
-        }
-        self.open.remove(&shard);
-        self.parts.others.has_changed();
-    }
-
-    /// Nobody knows who has them: the leases could not be renewed in time.
-    fn lose_all(&mut self) {
-        tracing::error!(shards = self.open.len(), "the leases could not be renewed in time: everything is stopped here until they can be");
-        self.sure_until = None;
-        let Some(ways) = self.ways.upgrade() else { return };
-        for shard in self.opening.keys().copied().collect::<Vec<_>>() {
-            self.forget_opening(shard);
-        }
-        for shard in self.open.keys().copied().collect::<Vec<_>>() {
-            self.stop(&ways, shard);
-        }
-        for control in self.leaving.values().flatten() {
-            let _it_has_stopped = control.send(Control::Stop);
-        }
-        metrics::shards(0);
-    }
-
-    /// Lets a shard come to rest, however long that takes, and gives it away. Only if the instance ends, what is in flight has no more than the grace period.
-    fn leave(&mut self, ways: &Ways, shard: ShardId) {
-        let Some(Open { over, held }) = self.open.remove(&shard) else { return };
-        let (drained, control) = (ways.drain_one(shard), ways.control_of(shard));
-        self.leaving.insert(shard, control.clone());
-        let (clock, release, grace) = (Arc::clone(&self.parts.clock), self.release(held), self.parts.grace);
-        let (tell, mut hurry) = (self.tell.clone(), self.hurry.subscribe());
-        drop(tokio::spawn(async move {
-            let in_good_order = tokio::select! {
-                biased;
-                drained = drained => drained,
-                () = async {
-                    drop(hurry.wait_for(|hurry| *hurry).await); // also if nobody can tell any more
-                    clock.sleep(grace).await;
-                } => false,
-            };
-            if let Some(control) = control.filter(|_| !in_good_order) {
-                tracing::warn!(shard, "attempts were still in flight when the shard had to be given away; they are made again elsewhere");
-                let _it_has_stopped = control.send(Control::Stop);
-            }
-            let _ended = over.await;
-            let released = release(in_good_order).await;
-            let _the_keeper_has_ended = tell.send(News::Left { shard, in_good_order, released });
-        }));
-    }
-
-    /// Gives a shard away that is not open here.
-    fn give_back(&mut self, held: Held, in_good_order: bool) {
-        let shard = held.shard;
-        self.leaving.insert(shard, None);
-        let (release, tell) = (self.release(held), self.tell.clone());
-        drop(tokio::spawn(async move {
-            let released = release(in_good_order).await;
-            let _the_keeper_has_ended = tell.send(News::Left { shard, in_good_order, released });
-        }));
-    }
-
-    /// How a shard is given away; false if that does not work.
-    fn release(&self, held: Held) -> impl FnOnce(bool) -> BoxFuture<'static, bool> + Send + use<> {
-        let (others, clock) = (Arc::clone(&self.parts.others), Arc::clone(&self.parts.clock));
-        move |in_good_order| {
-            let release = async move {
-                for _ in 0..RELEASES {
-                    match others.leases.release(&others.member.id, held, in_good_order).await {
-                        Ok(()) => return true,
-                        Err(error) => tracing::warn!(shard = held.shard, %error, "a shard could not be given away; trying again"),
-                    }
-                    clock.sleep(OPEN_AGAIN).await;
-                }
-                false
-            };
-            release.boxed()
-        }
-    }
-
-    /// Gives everything away. What is being opened is given away once it is open.
-    fn end(&mut self) {
-        (self.ends, self.next) = (true, Instant::now());
-        self.hurry.send_replace(true);
-        let Some(ways) = self.ways.upgrade() else { return };
-        for shard in self.open.keys().copied().collect::<Vec<_>>() {
-            self.leave(&ways, shard);
         }
     }
 }
