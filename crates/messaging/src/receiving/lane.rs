@@ -80,7 +80,7 @@ impl Lane {
         };
         drop(line);
         let at_once = self.begins_at_once();
-        let turn = Turn { lane: self, over: false };
+        let turn = Turn { lane: self, at_once, over: false };
         if !at_once {
             tokio::spawn(turn.work(key, job));
             return false;
@@ -147,6 +147,8 @@ impl Lane {
 /// The right to run one request at a time, and the duty to go on with those that wait.
 struct Turn {
     lane: Arc<Lane>,
+    /// It began where a request was read.
+    at_once: bool,
     over: bool,
 }
 
@@ -160,12 +162,17 @@ impl Turn {
                 Ok(Some(later)) => drop(tokio::spawn(later.come_back(Arc::clone(&self.lane)))),
                 Err(_) => tracing::warn!("something panicked beside a handler"),
             }
-            let mut line = self.lane.line.lock();
-            match line.next(key) {
-                Some(next) => (key, job) = next,
-                None => break,
+            {
+                let mut line = self.lane.line.lock();
+                match line.next(key) {
+                    Some(next) => (key, job) = next,
+                    None => break,
+                }
+                self.lane.count(&line);
             }
-            self.lane.count(&line);
+            if std::mem::take(&mut self.at_once) {
+                tokio::task::yield_now().await; // from here on it is a task: a connection is not kept from being read by what came over others
+            }
         }
         self.over = true;
     }

@@ -73,7 +73,8 @@ pub(super) fn share(shards: u32, beat: &Beat) -> usize {
     if beat.draining { 0 } else { (shards as usize).div_ceil(beat.instances.max(1)) }
 }
 
-async fn within<T>(clock: &dyn Clock, time: Duration, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+/// What is asked, if it is answered within that time.
+pub(super) async fn within<T>(clock: &dyn Clock, time: Duration, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     tokio::select! {
         biased;
         answer = asked => answer,

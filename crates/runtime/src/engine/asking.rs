@@ -277,10 +277,14 @@ impl Engine {
     /// work. To be called before it lets go of its address; without other instances there is nothing to say.
     pub async fn stops_soon(&self) {
         let Some(others) = self.ways.others() else { return };
-        let said = async { others.leases.drain(&others.member.id, true).await.is_ok() };
+        let said = async {
+            while others.leases.drain(&others.member.id, true).await.is_err() {
+                self.parts.clock.sleep(STORE_RETRY_AFTER).await;
+            }
+        };
         tokio::select! {
             biased;
-            true = said => {}
+            () = said => {}
             () = self.parts.clock.sleep(others.leases.lease() / 3) => {
                 tracing::warn!("the other instances could not be told that this one stops; one that is started at its address now would cut it off");
             }

@@ -39,6 +39,7 @@ impl From {
         match self {
             From::Caller(reply, _) => drop(reply.send(Err(error))),
             From::Viewer(seen) => seen.fail(error),
+            From::Relay { .. } if matches!(error, Error::Stopped) => {} // whoever has the shard next delivers it
             From::Relay { from, to, seq } => tracing::error!(%from, %to, seq, %error, "a message cannot be delivered; it is kept"),
             From::Turn(_) | From::Failure(..) | From::Keeper(_) | From::Courier(_) | From::Afar(_) | From::Restart | From::Nobody => {}
         }

@@ -98,9 +98,7 @@ impl Shard {
                 self.state.pause = Some((pause, self.clock.now()));
                 self.ports.health.send_replace(health::Health::Well);
                 for id in self.state.to_interrupt.clone() {
-                    if !matches!(self.seat(&id).memory, Memory::Loading(_)) {
-                        self.interrupt(id); // else it is asked for when it is there
-                    }
+                    self.interrupt(id); // it may be asked twice, if it was being read all the while
                 }
                 for id in std::mem::take(&mut self.state.in_doubt) {
                     self.ask(id, Ask::Resume); // it may be there after all, and nobody hosts it

@@ -102,7 +102,6 @@ impl Shard {
                 self.load_later(id, waiting);
             }
             Err(error) => {
-                self.state.to_interrupt.remove(id); // nobody goes on with what cannot be read
                 for ask in waiting {
                     match ask {
                         Ask::Tell(lane, errand) => self.give_back(&lane, &errand),

@@ -377,6 +377,7 @@ impl Shard {
         tracing::error!(entity = %id, why, "it is set aside");
         self.close(id);
         self.end_session(id);
+        self.state.to_interrupt.remove(id); // nobody goes on with it
         if let Some(seat) = self.state.seats.swap_remove(id) {
             for waiter in seat.waiters {
                 waiter.fail(Error::JournalBroken { entity: id.clone(), why: why.clone() });

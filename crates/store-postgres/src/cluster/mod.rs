@@ -29,7 +29,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-/// How many connections leases have of their own: one is enough unless two things are asked at once.
+/// How many connections have what is asked of leases beside their renewal: one is enough unless two things are asked at once.
 const CONNECTIONS: usize = 2;
 
 /// The instances of a database, and who has which shard. Every call is one statement. Clones are the same.
@@ -41,6 +41,8 @@ struct Parts {
     lease: Duration,
     /// Leases do not wait behind anything else that is read.
     asks: Readers,
+    /// And that they are renewed does not wait behind what else is asked of them.
+    beats: Readers,
     ear: OnceLock<Ear>,
     teller: OnceLock<Teller>,
 }
@@ -57,13 +59,19 @@ impl Postgres {
     pub fn leases(&self, lease: Duration) -> Cluster {
         let (ear, teller) = (OnceLock::new(), OnceLock::new());
         let asks = Readers::of(Arc::clone(&self.0.connector), CONNECTIONS, Abandoned::Alone);
-        Cluster(Arc::new(Parts { store: self.clone(), lease, asks, ear, teller }))
+        let beats = Readers::of(Arc::clone(&self.0.connector), 1, Abandoned::Alone);
+        Cluster(Arc::new(Parts { store: self.clone(), lease, asks, beats, ear, teller }))
     }
 }
 
 impl Cluster {
     async fn ask<T>(&self, what: &str, sql: &str, params: &[&(dyn ToSql + Sync)], row: fn(&Row) -> Read<T>) -> Result<Vec<T>, Error> {
         self.0.store.list_by(&self.0.asks, For::Work, what, sql, params, row).await
+    }
+
+    /// The same, for what says that an instance is there.
+    async fn tell<T>(&self, what: &str, sql: &str, params: &[&(dyn ToSql + Sync)], row: fn(&Row) -> Read<T>) -> Result<Vec<T>, Error> {
+        self.0.store.list_by(&self.0.beats, For::Work, what, sql, params, row).await
     }
 
     fn millis(&self) -> i64 {
@@ -91,13 +99,13 @@ impl Leases for Cluster {
         *self.0.store.0.member.lock() = Some(id.clone());
         self.0.teller.get_or_init(|| Teller::start(self.0.store.clone()));
         let params: [&(dyn ToSql + Sync); 5] = [id, &Free(name), &Free(address), &Free(version), &self.millis()];
-        let others = self.ask("join the other instances", statements::JOIN, &params, |row| count(row, "others")).await?;
+        let others = self.tell("join the other instances", statements::JOIN, &params, |row| count(row, "others")).await?;
         self.there_are(others.into_iter().sum());
         Ok(())
     }
 
     async fn beat(&self, id: &str) -> Result<Option<Beat>, Error> {
-        let rows = self.ask("renew leases", statements::BEAT, &[&id, &self.millis()], beaten).await?;
+        let rows = self.tell("renew leases", statements::BEAT, &[&id, &self.millis()], beaten).await?;
         let Some(Beaten { draining, others, instances, .. }) = rows.first().copied() else { return Ok(None) };
         self.there_are(others);
         let held = rows.into_iter().filter_map(|row| row.held).collect();

@@ -1,5 +1,6 @@
 //! How a shard comes to rest and is given away, and how one is stopped that is this instance's no longer.
 
+use super::super::round::within;
 use super::{LeaseKeeper, News, Open};
 use crate::engine::Ways;
 use crate::metrics;
@@ -15,6 +16,10 @@ use tokio::time::Instant;
 /// So often it is tried to give a shard away; after that it is opened again.
 const RELEASES: u32 = 5;
 
+/// A shard that moves only because others have less has so many times the grace period to come to rest, ten minutes by default: nothing of it should be cut off for that, but all else in it
+/// waits meanwhile, and an attempt may hang for ever.
+const MOVES: u32 = 60;
+
 /// After a try that has failed.
 const AGAIN: Duration = Duration::from_millis(200);
 
@@ -26,13 +31,15 @@ impl LeaseKeeper {
         shards.into_iter().map(|(_, Reverse(shard))| shard).take(count).collect()
     }
 
-    /// Lets a shard come to rest, however long that takes, and gives it away. Only if the instance ends, what is in flight has no more than the grace period.
+    /// Lets a shard come to rest, and gives it away: however long that takes if somebody wants it, for as long as others can wait if it is only to be shared, and within the grace
+    /// period if the instance ends.
     pub(super) fn leave(&mut self, ways: &Ways, shard: ShardId) {
         let Some(Open { over, held }) = self.open.remove(&shard) else { return };
         let (drained, control) = (ways.drain_one(shard), ways.control_of(shard));
         self.leaving.insert(shard, control.clone());
         let (clock, release, grace) = (Arc::clone(&self.parts.clock), self.release(held), self.parts.grace);
         let (tell, mut hurry) = (self.tell.clone(), self.hurry.subscribe());
+        let most = if self.drains { Duration::MAX } else { grace * MOVES };
         drop(tokio::spawn(async move {
             let in_good_order = tokio::select! {
                 biased;
@@ -41,6 +48,7 @@ impl LeaseKeeper {
                     drop(hurry.wait_for(|hurry| *hurry).await); // also if nobody can tell any more
                     clock.sleep(grace).await;
                 } => false,
+                () = clock.sleep(most) => false,
             };
             if let Some(control) = control.filter(|_| !in_good_order) {
                 tracing::warn!(shard, "attempts were still in flight when the shard had to be given away; they are made again elsewhere");
@@ -48,18 +56,17 @@ impl LeaseKeeper {
             }
             let _ended = over.await;
             let released = release(in_good_order).await;
-            let _the_keeper_has_ended = tell.send(News::Left { shard, in_good_order, released });
+            let _the_keeper_has_ended = tell.send(News::Left { held, in_good_order, released });
         }));
     }
 
     /// Gives a shard away that is not open here.
     pub(super) fn give_back(&mut self, held: Held, in_good_order: bool) {
-        let shard = held.shard;
-        self.leaving.insert(shard, None);
+        self.leaving.insert(held.shard, None);
         let (release, tell) = (self.release(held), self.tell.clone());
         drop(tokio::spawn(async move {
             let released = release(in_good_order).await;
-            let _the_keeper_has_ended = tell.send(News::Left { shard, in_good_order, released });
+            let _the_keeper_has_ended = tell.send(News::Left { held, in_good_order, released });
         }));
     }
 
@@ -69,7 +76,8 @@ impl LeaseKeeper {
         move |in_good_order| {
             let release = async move {
                 for _ in 0..RELEASES {
-                    match others.leases.release(&others.member.id, held, in_good_order).await {
+                    let limit = others.leases.lease() / 3;
+                    match within(&*clock, limit, others.leases.release(&others.member.id, held, in_good_order)).await {
                         Ok(()) => return true,
                         Err(error) => tracing::warn!(shard = held.shard, %error, "a shard could not be given away; trying again"),
                     }
@@ -81,11 +89,12 @@ impl LeaseKeeper {
         }
     }
 
-    pub(super) fn has_left(&mut self, shard: ShardId, in_good_order: bool, released: bool) {
+    pub(super) fn has_left(&mut self, Held { shard, epoch, .. }: Held, in_good_order: bool, released: bool) {
         self.leaving.remove(&shard);
         self.ways.upgrade().iter().for_each(|ways| drop(ways.remove(shard)));
         if in_good_order {
             self.worked.remove(&shard);
+            self.rested.insert(shard, epoch);
         }
         if released {
             self.left.insert(shard); // else it is opened again after the next beat

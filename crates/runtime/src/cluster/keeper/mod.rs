@@ -74,6 +74,8 @@ pub(crate) struct LeaseKeeper {
     taken: BTreeSet<ShardId>,
     /// The epoch in which a shard was last set to work here, unless it came to rest after that. Opened again in that epoch, what was under way there has been cut off.
     worked: BTreeMap<ShardId, u64>,
+    /// The epoch in which a shard came to rest here: opened again in that epoch, nothing of it has been cut off, whatever it came here by.
+    rested: BTreeMap<ShardId, u64>,
     /// Until when what is here is this instance's for sure.
     sure_until: Option<Instant>,
     /// When the next beat is, and whether it is looked after it who has what; when that was last done, and by when it has to be done again.
@@ -85,6 +87,8 @@ pub(crate) struct LeaseKeeper {
     has_looked: bool,
     /// Nothing is taken before that: a shard could not be opened here, and another instance may be able to.
     takes_from: Instant,
+    /// Somebody wants everything to be given away, in its time.
+    drains: bool,
     /// Everything is given away.
     ends: bool,
     /// Told to those who wait for a shard to come to rest when that is no longer waited for as long as it takes.
@@ -113,7 +117,7 @@ enum News {
     },
     /// It has come to rest, or was stopped; and it was given away, or that did not work and it is still here.
     Left {
-        shard: ShardId,
+        held: Held,
         in_good_order: bool,
         released: bool,
     },
@@ -154,6 +158,7 @@ impl LeaseKeeper {
             left: BTreeSet::new(),
             taken: BTreeSet::new(),
             worked: BTreeMap::new(),
+            rested: BTreeMap::new(),
             sure_until: None,
             next: now,
             look: true,
@@ -161,6 +166,7 @@ impl LeaseKeeper {
             look_at: now,
             has_looked: false,
             takes_from: now,
+            drains: false,
             ends: false,
             hurry: watch::channel(false).0,
             ready: Some(ready),
@@ -308,6 +314,7 @@ impl LeaseKeeper {
         for held in held.into_values().filter(|held| !self.left.contains(&held.shard)).collect::<Vec<_>>() {
             self.begin(held);
         }
+        self.drains = beat.as_ref().is_some_and(|beat| beat.draining);
         let share = beat.as_ref().map_or(0, |beat| share(self.opener.shards(), beat));
         let surplus = (self.open.len() + self.opening.len()).saturating_sub(if self.ends { 0 } else { share });
         for shard in self.idlest(&ways, surplus) {
@@ -328,7 +335,7 @@ impl LeaseKeeper {
             tracing::warn!(shard, "another instance has the shard, or may have it: it is stopped here");
             self.stop(ways, shard);
         }
-        for (_, control) in self.leaving.iter().filter(|(shard, _)| !held.contains_key(shard)) {
+        for (_, control) in self.leaving.iter().filter(|(shard, _)| !held.contains_key(shard) && !taken.contains(shard)) {
             let _it_has_stopped = control.as_ref().map(|control| control.send(Control::Stop));
         }
     }
@@ -364,7 +371,7 @@ impl LeaseKeeper {
 
     fn hear(&mut self, news: News) {
         match news {
-            News::Left { shard, in_good_order, released } => self.has_left(shard, in_good_order, released),
+            News::Left { held, in_good_order, released } => self.has_left(held, in_good_order, released),
             News::Opened { number, held, opened } => {
                 if self.opening.get(&held.shard).is_none_or(|opening| opening.number != number) {
                     return; // it was lost meanwhile, and is dropped before it begins to work

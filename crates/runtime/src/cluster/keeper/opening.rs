@@ -4,6 +4,7 @@ use super::{LeaseKeeper, News, Open, Opening};
 use crate::engine::{Opened, Ways};
 use crate::error::Error;
 use crate::metrics;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_store::{Held, ShardId};
@@ -15,7 +16,8 @@ const OPEN_AGAIN: Duration = Duration::from_millis(200);
 impl LeaseKeeper {
     /// Whether what was under way in a shard when it came here has been cut off.
     pub(super) fn was_cut_off(&self, held: &Held) -> bool {
-        held.was_lost || self.worked.get(&held.shard) == Some(&held.epoch)
+        let is = |epochs: &BTreeMap<ShardId, u64>| epochs.get(&held.shard) == Some(&held.epoch);
+        is(&self.worked) || held.was_lost && !is(&self.rested)
     }
 
     /// Opens a shard that is not open here, beside the keeper's other work.
@@ -96,6 +98,7 @@ impl LeaseKeeper {
         self.parts.others.has_term(held.shard, term);
         ways.add(held.shard, way); // before it begins, so that whatever it has others say is heard
         self.worked.insert(held.shard, held.epoch);
+        self.rested.remove(&held.shard);
         let _it_waits_for_that = begin.send(());
         self.open.insert(held.shard, Open { held, over });
         self.parts.others.has_changed();
