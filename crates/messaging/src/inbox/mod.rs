@@ -270,8 +270,11 @@ impl<W> Inbox<W> {
         self.running_bytes + entries::bytes_of(outcome) <= self.settings.bytes_max
     }
 
-    /// Forgets the oldest of those whose callers have much; those of others are spared, and looked at once.
+    /// Forgets the oldest of those whose callers have much; those of others are spared, and looked at once. What is over goes before all of them.
     fn forget_oldest(&mut self) -> bool {
+        if self.drop_expired(1) > 0 {
+            return true;
+        }
         for _ in 0..SPARED_AT_ONCE {
             match self.entries.first_in_line() {
                 Some(entry) if self.is_spared(entry) => self.entries.spare_first_in_line(),
