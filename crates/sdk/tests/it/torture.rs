@@ -14,7 +14,7 @@ use script::{Chance, Script, played};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use steadfast::memory::{Fault, Gate, Memory};
-use steadfast::{Config, Engine, EngineBuilder, Error, Retention, SystemClock, VirtualClock};
+use steadfast::{Config, Engine, EngineBuilder, Error, Health, Retention, SystemClock, VirtualClock};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 use world::World;
@@ -181,9 +181,12 @@ async fn process(chance: &mut Chance, world: &World, runs: &[(String, Script)], 
     };
     assert!(ended || !last, "left alone, the runs do not end: {:#?}", world.waits(&engine, runs).await);
     if gently {
+        // An end whose commit is in doubt can be read before the shard knows of it, and a store that fails again and again keeps it from knowing.
+        let writes = matches!(engine.health(), Health::Well);
+        assert!(writes || !last, "nothing has failed");
         let stopping = Instant::now();
         engine.shutdown().await;
-        assert!(!ended || stopping.elapsed() < GRACE, "something is left of runs that have ended");
+        assert!(!ended || !writes || stopping.elapsed() < GRACE, "something is left of runs that have ended");
     }
     begun.elapsed()
 }
