@@ -3,7 +3,7 @@
 //! A packet is what a wire carries in one piece. The frames in it are told apart before they are read, so that one that nobody can read is set aside alone.
 //! Unknown fields and frames of a newer version are ignored.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use prost::encoding::{self, DecodeContext, WireType, check_wire_type, decode_key, skip_field};
 use prost::{DecodeError, Message, encode_length_delimiter, length_delimiter_len};
 use std::cell::Cell;
@@ -239,30 +239,80 @@ pub struct Sample {
     pub payload: Bytes,
 }
 
+/// The most causes of a failure that are read, as many as a [`Failure`] keeps: an empty one has two bytes on its way, and twenty-four here.
+pub(crate) const CAUSES_MAX: usize = 16;
+
 /// A failure on its way.
-#[derive(Clone, PartialEq, Eq, Message)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Error {
     /// What went wrong, for programs: a name such as `UNAVAILABLE`.
-    #[prost(string, tag = "1")]
     pub code: String,
     /// Whether it may pass: `transient`, `permanent`, `poison`.
-    #[prost(string, tag = "2")]
     pub class: String,
     /// What went wrong, for people.
-    #[prost(string, tag = "3")]
     pub message: String,
     /// What lies behind it, nearest first.
-    #[prost(string, repeated, tag = "4")]
     pub causes: Vec<String>,
     /// How long to wait before the next attempt, in microseconds.
-    #[prost(uint64, optional, tag = "5")]
     pub retry_after_us: Option<u64>,
     /// How many attempts were made where it comes from.
-    #[prost(uint32, tag = "6")]
     pub attempts: u32,
     /// How many were allowed, if they were used up.
-    #[prost(uint32, optional, tag = "7")]
     pub attempts_max: Option<u32>,
+}
+
+/// As it would be derived, but for the bound of causes.
+impl Message for Error {
+    fn encode_raw(&self, buffer: &mut impl BufMut) {
+        for (tag, text) in self.texts() {
+            encoding::string::encode(tag, text, buffer);
+        }
+        encoding::string::encode_repeated(4, &self.causes, buffer);
+        if let Some(micros) = &self.retry_after_us {
+            encoding::uint64::encode(5, micros, buffer);
+        }
+        for (tag, number) in self.numbers() {
+            encoding::uint32::encode(tag, &number, buffer);
+        }
+    }
+
+    fn encoded_len(&self) -> usize {
+        let texts: usize = self.texts().map(|(tag, text)| encoding::string::encoded_len(tag, text)).sum();
+        let numbers: usize = self.numbers().map(|(tag, number)| encoding::uint32::encoded_len(tag, &number)).sum();
+        let retry_after = self.retry_after_us.map_or(0, |micros| encoding::uint64::encoded_len(5, &micros));
+        texts + encoding::string::encoded_len_repeated(4, &self.causes) + retry_after + numbers
+    }
+
+    fn merge_field(&mut self, tag: u32, wire_type: WireType, buffer: &mut impl Buf, context: DecodeContext) -> Result<(), DecodeError> {
+        match tag {
+            1 => encoding::string::merge(wire_type, &mut self.code, buffer, context),
+            2 => encoding::string::merge(wire_type, &mut self.class, buffer, context),
+            3 => encoding::string::merge(wire_type, &mut self.message, buffer, context),
+            4 if self.causes.len() < CAUSES_MAX => encoding::string::merge_repeated(wire_type, &mut self.causes, buffer, context),
+            5 => encoding::uint64::merge(wire_type, self.retry_after_us.get_or_insert_default(), buffer, context),
+            6 => encoding::uint32::merge(wire_type, &mut self.attempts, buffer, context),
+            7 => encoding::uint32::merge(wire_type, self.attempts_max.get_or_insert_default(), buffer, context),
+            _ => skip_field(wire_type, tag, buffer, context),
+        }
+    }
+
+    fn clear(&mut self) {
+        *self = Error::default();
+    }
+}
+
+impl Error {
+    /// The texts that are written, by their numbers.
+    fn texts(&self) -> impl Iterator<Item = (u32, &String)> {
+        let all = [(1, &self.code), (2, &self.class), (3, &self.message)];
+        all.into_iter().filter(|(_, text)| !text.is_empty())
+    }
+
+    /// The numbers that are written behind the others, by theirs.
+    fn numbers(&self) -> impl Iterator<Item = (u32, u32)> {
+        let attempts = Some(self.attempts).filter(|attempts| *attempts != 0);
+        attempts.map(|attempts| (6, attempts)).into_iter().chain(self.attempts_max.map(|max| (7, max)))
+    }
 }
 
 impl From<&Failure> for Error {
@@ -343,7 +393,7 @@ pub fn packet(bytes: Bytes) -> Result<Frames, DecodeError> {
     Ok(Frames(bytes))
 }
 
-/// The frames of a packet, one after the other: however many there are, none takes memory before its turn.
+/// The frames of a packet, one after the other: however many there are, they take no memory before they are asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Frames(Bytes);
 

@@ -1,6 +1,6 @@
 //! Reads whatever bytes there are, as a node does with what comes from outside, and checks what must hold. For the fuzzer and for tests.
 
-use crate::envelope::{self, Body, Error, Packet};
+use crate::envelope::{self, Body, CAUSES_MAX, Error, Packet};
 use bytes::{Bytes, BytesMut};
 use prost::{DecodeError, Message};
 use steadfast_kernel::Failure;
@@ -11,8 +11,8 @@ use steadfast_kernel::Failure;
 /// If they are no packet.
 ///
 /// # Panics
-/// If something does not hold: what was read takes no more memory than its bytes allow for, whatever lengths they claim, and if it is written and read again, it
-/// is the same.
+/// If something does not hold: what was read takes no more memory than its bytes allow for and the few causes of a failure need, whatever lengths they claim, and if it is written and read
+/// again, it is the same.
 pub fn read(bytes: &[u8]) -> Result<Vec<Body>, DecodeError> {
     let frames: Vec<_> = envelope::packet(Bytes::copy_from_slice(bytes))?.collect();
     assert_eq!(Packet::decode(bytes).map(|packet| packet.frames).as_ref(), Ok(&frames), "as the description has it");
@@ -24,7 +24,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Body>, DecodeError> {
 fn read_frame(bytes: Bytes) -> Option<Body> {
     let length = bytes.len();
     let body = envelope::frame(bytes).ok()??;
-    assert!(memory(&body) <= length, "{length} bytes became more");
+    assert!(memory(&body) <= length + CAUSES_MAX * size_of::<String>(), "{length} bytes became {}", memory(&body));
     assert_eq!(again(&body).as_ref(), Some(&body));
     if let Some(error) = error(&body) {
         let failure = Failure::from(error.clone());
@@ -71,7 +71,7 @@ fn memory(body: &Body) -> usize {
 
 fn memory_of_error(error: &Error) -> usize {
     let texts = reserved(&error.code) + reserved(&error.class) + reserved(&error.message);
-    texts + error.causes.iter().map(reserved).sum::<usize>()
+    texts + error.causes.iter().map(reserved).sum::<usize>() + error.causes.capacity() * size_of::<String>()
 }
 
 /// What a text has reserved. The least that is reserved for any is eight bytes, also for a text of one; each time that is too little, it is doubled, which is no more than came.

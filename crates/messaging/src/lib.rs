@@ -42,6 +42,8 @@ mod limits;
 mod names;
 mod newest;
 mod node;
+mod places;
+mod posting;
 mod receiving;
 mod sending;
 mod streams;

@@ -35,7 +35,7 @@ pub struct Limits {
     pub connect_timeout: Duration,
     /// A connection on which nothing came for so long is asked whether it is alive.
     pub ping_after: Duration,
-    /// A connection on which nothing came for so long is dead.
+    /// A connection on which nothing came for so long is dead; one on which something comes and nothing goes out, though something waits, after eight times as long.
     pub dead_after: Duration,
 }
 
@@ -67,6 +67,9 @@ impl Limits {
         Newest::new(self.samples_max.max(1), self.samples_bytes_max)
     }
 }
+
+/// How long somebody waits who was refused because there are too many: connections, streams or peers, of which one is over now and then.
+pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The longest name of a route, node or request, in bytes.
 pub(crate) const NAME_MAX: usize = 200;

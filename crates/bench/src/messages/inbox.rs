@@ -12,8 +12,13 @@ use tokio::time::Instant;
 /// How many are known.
 const ENTRIES: [u64; 4] = [1_000, 10_000, 100_000, 1_000_000];
 
+/// So many come in a packet when much is on its way, and a node has the inbox fetch what it needs for all of them at once.
+const PACKET: usize = 16;
+
 /// The median of so many slices is reported.
 const SLICES: usize = 9;
+
+const CALLER: &str = "payments-1";
 
 /// Who waits: a node has about as much of a connection and a request.
 type Waiter = (u64, u64, u32);
@@ -28,11 +33,15 @@ pub(super) async fn measure(report: &Report, quick: bool) -> Result<()> {
         let (new, again) = filled.rates(messages)?;
         report.say(&Measured::rate("inbox", new).concurrency(entries as usize))?;
         report.say(&Measured::rate("inbox-duplicates", again).concurrency(entries as usize))?;
+        filled.packet = Packet::of(1);
+        let (alone, _) = filled.rates(messages)?;
+        report.say(&Measured::rate("inbox-one-by-one", alone).concurrency(entries as usize))?;
         report.say(&Measured::value("inbox-memory", bytes as f64 / entries as f64, "bytes per tell").concurrency(entries as usize))?;
-        rates.push(new);
+        rates.push((new, alone));
     }
     let [first, .., last] = rates[..] else { bail!("there is nothing to compare") };
-    report.say(&Measured::value("inbox-ratio", last / first, "of the rate with 1,000 entries is left with 1,000,000"))
+    report.say(&Measured::value("inbox-ratio", last.0 / first.0, "of the rate with 1,000 entries is left with 1,000,000"))?;
+    report.say(&Measured::value("inbox-ratio-one-by-one", last.1 / first.1, "of it is left where each comes in a packet of its own"))
 }
 
 /// An inbox that is always full: each tell that is new forgets the oldest.
@@ -42,47 +51,46 @@ struct Filled {
     /// How many tells came so far.
     told: u64,
     now: Instant,
-    id: Id,
+    packet: Packet,
 }
 
 impl Filled {
     fn new(entries: u64) -> Self {
         let settings = Settings { entries_max: entries as usize, ..Settings::default() };
-        Filled { inbox: Inbox::new(settings), entries, told: 0, now: Instant::now(), id: Id(*b"01K9ZZZZZZ0000000000000000") }
+        Filled { inbox: Inbox::new(settings), entries, told: 0, now: Instant::now(), packet: Packet::of(PACKET) }
     }
 
-    /// So many new ones, one after another, each of which has run before the next one comes.
+    /// So many new ones, one after another, each of which has run before the next one is looked at.
     fn take(&mut self, count: u64) -> Result<()> {
-        for number in self.told..self.told + count {
-            match self
-                .inbox
-                .check("payments-1", self.id.set(number)?, Kind::Tell, number, (number, number, 1), self.now)
-            {
-                Verdict::New(ticket, _) => {
-                    let waiters = self.inbox.finish(ticket, Finish::Keep(Ok(Default::default())), self.now);
-                    waiters.into_iter().for_each(|waiter| {
-                        black_box(waiter);
-                    });
+        let Filled { inbox, told, now, packet, .. } = self;
+        let end = *told + count;
+        while *told < end {
+            for &(number, ref id) in packet.deliver(inbox, *told..end) {
+                match inbox.check(CALLER, id, Kind::Tell, number, (number, number, 1), *now) {
+                    Verdict::New(ticket, _) => {
+                        let waiters = inbox.finish(ticket, Finish::Keep(Ok(Default::default())), *now);
+                        waiters.into_iter().for_each(|waiter| _ = black_box(waiter));
+                    }
+                    other => bail!("{number} was to be new: {other:?}"),
                 }
-                other => bail!("{number} was to be new: {other:?}"),
+                *told += 1;
             }
         }
-        self.told += count;
         Ok(())
     }
 
     /// So many that are known, one here, one there.
     fn repeat(&mut self, count: u64, chance: &mut Stream) -> Result<()> {
-        for _ in 0..count {
-            let number = self.told - 1 - chance.next_u64() % self.entries;
-            match self
-                .inbox
-                .check("payments-1", self.id.set(number)?, Kind::Tell, number, (number, number, 2), self.now)
-            {
-                Verdict::Dropped(waiter) => {
-                    black_box(waiter);
+        let Filled { inbox, entries, told, now, packet } = self;
+        let mut left = count;
+        while left > 0 {
+            let numbers = std::iter::repeat_with(|| *told - 1 - chance.next_u64() % *entries);
+            for &(number, ref id) in packet.deliver(inbox, numbers) {
+                match inbox.check(CALLER, id, Kind::Tell, number, (number, number, 2), *now) {
+                    Verdict::Dropped(waiter) => _ = black_box(waiter),
+                    other => bail!("{number} was to be known: {other:?}"),
                 }
-                other => bail!("{number} was to be known: {other:?}"),
+                left = left.saturating_sub(1);
             }
         }
         Ok(())
@@ -113,16 +121,34 @@ fn median(mut rates: Vec<f64>) -> f64 {
     rates[rates.len() / 2]
 }
 
-/// An id as most have it: 26 characters, of which the last 13 differ.
-struct Id([u8; 26]);
+/// Numbers of tells and their ids, as most have them: 26 characters, of which the last 13 differ.
+struct Packet(Vec<(u64, String)>);
 
-impl Id {
-    fn set(&mut self, number: u64) -> Result<&str> {
-        let mut rest = number.wrapping_mul(0x9e37_79b9_7f4a_7c15); // neighbours have nothing in common
-        for digit in &mut self.0[13..] {
-            *digit = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ"[(rest & 31) as usize];
-            rest >>= 5;
+impl Packet {
+    fn of(size: usize) -> Self {
+        Packet(vec![Default::default(); size])
+    }
+
+    /// Tells of these numbers have come, as many as there is room for: as a node does, it says so to the inbox before the first of them is checked.
+    fn deliver(&mut self, inbox: &Inbox<Waiter>, numbers: impl Iterator<Item = u64>) -> &[(u64, String)] {
+        let mut count = 0;
+        for (tell, number) in self.0.iter_mut().zip(numbers) {
+            tell.0 = number;
+            write_id(&mut tell.1, number);
+            count += 1;
         }
-        Ok(std::str::from_utf8(&self.0)?)
+        let tells = &self.0[..count];
+        inbox.fetch(tells.iter().map(|(_, id)| (CALLER, &**id)));
+        tells
+    }
+}
+
+fn write_id(id: &mut String, number: u64) {
+    id.clear();
+    id.push_str("01K9ZZZZZZ000");
+    let mut rest = number.wrapping_mul(0x9e37_79b9_7f4a_7c15); // neighbours have nothing in common
+    for _ in 0..13 {
+        id.push(char::from(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ"[(rest & 31) as usize]));
+        rest >>= 5;
     }
 }

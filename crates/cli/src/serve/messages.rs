@@ -46,7 +46,8 @@ pub(super) fn node(config: &Config, name: String, letters: Post) -> Result<Node,
     let mut limits = limits(config);
     limits.payload_bytes_max = payload_bytes_max(config)?;
     let node = Node::builder().name(name).limits(limits).letters(Arc::new(letters)).wire(Arc::new(wires));
-    node.build().map_err(unusable)
+    // Whoever connects passes the door of the API or of the port. Whom a definition calls has not, and gets an answer from nobody here.
+    node.only_for_those_who_connect().build().map_err(unusable)
 }
 
 /// Listens at a port of its own, if there is to be one: the address of it.

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use steadfast_messaging::wire::tls::Identity;
-use steadfast_messaging::{Class, Node};
+use steadfast_messaging::{Class, Node, Policy};
 
 const TOKEN: &str = "stf_q8Zt0m3n5Yw1vK7xPfR2sLhJdC4bGaUeT6iOoNyQwEk";
 
@@ -237,4 +237,40 @@ fn messages_that_cannot_be_read_are_letters_that_are_shown_redriven_and_dropped(
     until("nobody answers any more", || redrive().err.contains("has no route").then_some(()));
     served.call(&["letter", "drop", id, "--reason", "void"]).ends_with(0);
     assert_eq!(list()["items"].as_array().unwrap().len(), 0);
+}
+
+/// Calls another node.
+const ASK: &str = "workflow: ask\nsteps:\n  - { name: ask, call: { to: \"{{ input.to }}\", route: greet } }\noutput: { said: \"{{ steps.ask.output }}\" }\n";
+
+/// Whom a server calls has shown no token: it is answered, and may ask for nothing itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn whom_a_server_calls_may_ask_it_for_nothing() {
+    let stranger = Node::bind("127.0.0.1:0").await.unwrap();
+    let node = stranger.clone();
+    stranger.route("greet", move |incoming| {
+        let (node, peer) = (node.clone(), incoming.caller.peer.clone());
+        async move {
+            let call = node.call(peer.clone(), "greet", "{\"name\":\"Eve\"}").policy(Policy::once()).await;
+            let mut codes = vec![call.expect_err("it is not for strangers").code.to_string()];
+            for route in ["steadfast.worker", "steadfast.shards", "steadfast.instances"] {
+                let stream = node.stream(peer.clone(), route, "").await.expect_err("it is not for strangers");
+                let call = node
+                    .call(peer.clone(), route, "")
+                    .policy(Policy::once())
+                    .await
+                    .expect_err("it is not for strangers");
+                codes.extend([stream.code.to_string(), call.code.to_string()]);
+            }
+            Ok::<_, steadfast_messaging::Failure>(serde_json::to_string(&codes).unwrap())
+        }
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let served = serve(dir.path(), &[("greet", GREET), ("ask", ASK)], &[]);
+    let input = format!("{{\"to\":\"http://{}\"}}", stranger.addr().unwrap());
+    let said = tokio::task::spawn_blocking(move || {
+        served.call(&["run", "start", "ask", "--input", &input, "--wait", "--json"]).ends_with(0).json()
+    })
+    .await
+    .unwrap();
+    assert_eq!(said["result"]["said"], serde_json::json!(vec!["PERMISSION_DENIED"; 7]), "{said}");
 }

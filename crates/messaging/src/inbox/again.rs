@@ -49,6 +49,10 @@ impl<W> Inbox<W> {
         if !self.make_room(caller, id) {
             return Again::Full(self.settings.retry_after);
         }
-        Again::Run(self.begin(&sought, kind, digest, None).0, before)
+        let (ticket, _) = self.begin(&sought, kind, digest, None);
+        if kind == Kind::Tell {
+            drop(self.taken(&ticket)); // its letter is kept until it has succeeded
+        }
+        Again::Run(ticket, before)
     }
 }

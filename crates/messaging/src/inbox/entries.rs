@@ -13,6 +13,9 @@ use std::ops;
 use std::time::Duration;
 use steadfast_kernel::Failure;
 
+/// For so many requests at once memory is brought near: about as many fetches as a core has under way at a time.
+pub(crate) const AHEAD_MAX: usize = 16;
+
 /// A request that is known.
 #[derive(Default)]
 pub(super) struct Entry {
@@ -170,16 +173,29 @@ impl<S: BuildHasher> Entries<S> {
         }
     }
 
-    /// Where that one belongs.
+    /// Has the memory brought near that requests need which come next.
     ///
-    /// With very many entries, what takes time is memory that is not in a cache. Whoever looks for one is likely to add it, and to forget the oldest for that: what
-    /// both of these need is fetched side by side here, and not one after the other later on.
-    pub(super) fn seek<'a>(&self, caller: &'a str, id: &'a str) -> Sought<'a> {
-        if let Some(oldest) = self.slab.get(self.line.oldest) {
-            self.index.fetch(self.hash(oldest.caller, oldest.id.as_bytes()));
+    /// With very many entries, what takes time is memory that is not in a cache. Whoever comes is likely to be added, and the oldest to be dropped for that: what both of these need is
+    /// fetched for all of them side by side here, and not for one after the other later on.
+    pub(super) fn fetch<'a>(&self, coming: impl Iterator<Item = (&'a str, &'a str)>) {
+        let (mut hashes, mut oldest) = ([0; 2 * AHEAD_MAX], self.line.oldest);
+        let mut count = 0;
+        for (caller, id) in coming.take(AHEAD_MAX) {
+            if let Some(Entry { id, caller, state: State::Finished(finished), .. }) = self.slab.get(oldest) {
+                hashes[count] = self.hash(*caller, id.as_bytes());
+                (count, oldest) = (count + 1, finished.after);
+            }
+            if let Some(caller) = self.callers.find(caller) {
+                hashes[count] = self.hash(caller, id.as_bytes());
+                count += 1;
+            }
         }
+        hashes[..count].iter().for_each(|hash| self.index.fetch(*hash));
+    }
+
+    /// Where that one belongs.
+    pub(super) fn seek<'a>(&self, caller: &'a str, id: &'a str) -> Sought<'a> {
         let home = self.callers.find(caller).map(|caller| (caller, self.hash(caller, id.as_bytes())));
-        home.inspect(|(_, hash)| self.index.fetch(*hash));
         Sought { caller, id, home }
     }
 

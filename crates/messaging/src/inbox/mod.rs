@@ -3,6 +3,7 @@
 //! ```text
 //! (nothing) --check--> running --finish(Keep)--> finished --window over, or room is needed--> (nothing)
 //!                      running --finish(Forget)--> (nothing)
+//!                      running --taken (a tell)--> running, and repeats of it are dropped instead of waiting
 //! ```
 //! A machine without time, locks or tasks of its own: whoever holds it says what time it is and puts a lock around it. It forgets all when the process ends.
 //!
@@ -29,6 +30,7 @@ use steadfast_kernel::{Class, Code, Failure};
 use tokio::time::Instant;
 
 pub use again::Again;
+pub(crate) use entries::AHEAD_MAX;
 pub use running::{Left, Seat, Ticket, Waiters};
 
 /// How many entries that are over are dropped per message: more than one, so that they become fewer.
@@ -80,9 +82,9 @@ pub enum Kind {
 pub enum Verdict<W> {
     /// Run it. Whoever delivered it is the first who waits.
     New(Ticket, Seat),
-    /// A call that runs already: whoever delivered it waits for the same outcome.
+    /// A call that runs already: whoever delivered it waits for the same outcome. Or a tell that nobody has taken yet, and that may not be taken at all.
     Waits(Seat),
-    /// A tell that runs already or has run: there is nothing to do.
+    /// A tell that was taken, or has run: there is nothing to do.
     Dropped(W),
     /// A call that has run: this is its answer.
     Known(Result<Bytes, Failure>, W),
@@ -158,6 +160,12 @@ impl<W> Inbox<W> {
         Inbox { settings, entries, running, running_bytes: 0, forgotten_early: 0, origin: None, now: Duration::ZERO }
     }
 
+    /// These requests were delivered and are going to be checked next, as callers and ids: their memory is brought near for all of them at once, which takes hardly longer than for one.
+    /// It is for speed alone, and looks at the first few.
+    pub fn fetch<'a>(&self, coming: impl IntoIterator<Item = (&'a str, &'a str)>) {
+        self.entries.fetch(coming.into_iter());
+    }
+
     /// A request was delivered. Callers do not share ids; the digest is of all that makes a request another one, its route and its bytes.
     pub fn check(&mut self, caller: &str, id: &str, kind: Kind, digest: u64, waiter: W, now: Instant) -> Verdict<W> {
         self.set_now(now);
@@ -182,6 +190,11 @@ impl<W> Inbox<W> {
             Finish::Forget => self.entries.remove(entry),
         }
         waiters
+    }
+
+    /// A tell that runs is taken: it will be done, or kept, whatever becomes of those who have told it. They are handed back, to be told so; whoever delivers it again is dropped from now on.
+    pub fn taken(&mut self, ticket: &Ticket) -> Waiters<W> {
+        self.running.take(ticket.0)
     }
 
     /// Somebody does not wait any more. Nothing if that request has finished, or if they have left already.
@@ -229,9 +242,10 @@ impl<W> Inbox<W> {
             return Verdict::Different(waiter);
         }
         match (&entry.state, kind) {
-            (_, Kind::Tell) => Verdict::Dropped(waiter),
+            (State::Finished(_), Kind::Tell) => Verdict::Dropped(waiter),
+            (State::Running(request), Kind::Tell) if self.running.is_taken(*request) => Verdict::Dropped(waiter),
             (State::Finished(finished), Kind::Call) => Verdict::Known(self.entries.outcome(finished), waiter),
-            (State::Running(request), Kind::Call) => match self.running.wait(*request, waiter, self.settings.waiters_max) {
+            (State::Running(request), _) => match self.running.wait(*request, waiter, self.settings.waiters_max) {
                 Ok(seat) => Verdict::Waits(seat),
                 Err(waiter) => Verdict::Full(waiter, self.settings.retry_after),
             },

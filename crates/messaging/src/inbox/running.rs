@@ -34,6 +34,10 @@ pub struct Waiters<W> {
 }
 
 impl<W> Waiters<W> {
+    fn nobody() -> Self {
+        Waiters { first: None, more: Vec::new() }
+    }
+
     fn len(&self) -> usize {
         usize::from(self.first.is_some()) + self.more.len()
     }
@@ -59,11 +63,13 @@ impl<W> IntoIterator for Waiters<W> {
 struct Request<W> {
     entry: u32,
     waiters: Waiters<W>,
+    /// It is a tell, and whoever runs it answers for it from now on.
+    taken: bool,
 }
 
 impl<W> Default for Request<W> {
     fn default() -> Self {
-        Request { entry: NONE, waiters: Waiters { first: None, more: Vec::new() } }
+        Request { entry: NONE, waiters: Waiters::nobody(), taken: false }
     }
 }
 
@@ -87,7 +93,7 @@ impl<W> Running<W> {
     pub(super) fn begin(&mut self, entry: u32, waiter: Option<W>) -> (u32, Seat) {
         let number = self.number();
         let first = waiter.map(|waiter| (number, waiter));
-        let request = self.requests.insert(Request { entry, waiters: Waiters { first, more: Vec::new() } });
+        let request = self.requests.insert(Request { entry, waiters: Waiters { first, more: Vec::new() }, taken: false });
         (request, Seat { request, number })
     }
 
@@ -102,6 +108,17 @@ impl<W> Running<W> {
         Ok(Seat { request, number })
     }
 
+    /// Whoever runs that tell answers for it: those who wait are handed back.
+    pub(super) fn take(&mut self, request: u32) -> Waiters<W> {
+        let Request { waiters, taken, .. } = &mut self.requests[request];
+        *taken = true;
+        std::mem::replace(waiters, Waiters::nobody())
+    }
+
+    pub(super) fn is_taken(&self, request: u32) -> bool {
+        self.requests[request].taken
+    }
+
     pub(super) fn leave(&mut self, seat: Seat) -> Option<Left<W>> {
         let waiters = &mut self.requests.get_mut(seat.request)?.waiters;
         let waiter = waiters.take(seat.number)?;
@@ -110,7 +127,7 @@ impl<W> Running<W> {
 
     /// The entry, and those who wait.
     pub(super) fn end(&mut self, request: u32) -> (u32, Waiters<W>) {
-        let Request { entry, waiters } = self.requests.remove(request);
+        let Request { entry, waiters, .. } = self.requests.remove(request);
         self.requests.trim();
         (entry, waiters)
     }

@@ -119,8 +119,23 @@ fn a_duplicate_call_that_arrives_while_the_first_runs_gets_its_result() {
 fn a_duplicate_tell_that_arrives_while_the_first_runs_is_dropped() {
     let mut case = Case::new();
     let ticket = case.begin("a", Tell, 1);
+    assert_eq!(case.inbox.taken(&ticket).into_iter().collect::<Vec<_>>(), [1]);
     assert!(matches!(case.check("a", Tell, 2), Verdict::Dropped(2)));
-    assert_eq!(case.finish(ticket, ok("")), [1]);
+    assert!(case.finish(ticket, ok("")).is_empty());
+}
+
+/// It may be refused after all, because there is no room for it: then it must not have been acknowledged to anybody.
+#[test]
+fn a_duplicate_of_a_tell_that_nobody_has_taken_yet_waits_until_that_is_known() {
+    let mut case = Case::new();
+    let refused = case.begin("a", Tell, 1);
+    assert!(matches!(case.check("a", Tell, 2), Verdict::Waits(_)));
+    assert_eq!(case.finish(refused, Finish::Forget), [1, 2]);
+    let taken = case.begin("a", Tell, 3);
+    assert!(matches!(case.check("a", Tell, 4), Verdict::Waits(_)));
+    assert_eq!(case.inbox.taken(&taken).into_iter().collect::<Vec<_>>(), [3, 4]);
+    assert!(matches!(case.check("a", Tell, 5), Verdict::Dropped(5)));
+    assert!(case.finish(taken, ok("")).is_empty());
 }
 
 #[test]

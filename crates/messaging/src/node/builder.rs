@@ -6,6 +6,7 @@ use crate::inbox;
 use crate::letters::Letters;
 use crate::limits::{FRAME_OVERHEAD, Limits};
 use crate::names;
+use crate::posting::Postings;
 use crate::receiving::{KnownRequests, Load};
 use crate::wire::{PACKET_BYTES_MAX, Wire};
 use hashbrown::DefaultHashBuilder;
@@ -30,6 +31,7 @@ pub struct Builder {
     pub(super) letters: Arc<dyn Letters>,
     pub(super) wire: Option<Arc<dyn Wire>>,
     pub(super) seed: Option<u64>,
+    pub(super) answers_whom_it_calls: bool,
 }
 
 impl Builder {
@@ -68,6 +70,13 @@ impl Builder {
         self
     }
 
+    /// It takes requests, streams and samples only over connections that others have made to it. Either side of a connection may call the other; but whoever connects may have had to prove
+    /// something for that, with a token for instance, and whom this node connects to has not.
+    pub fn only_for_those_who_connect(mut self) -> Self {
+        self.answers_whom_it_calls = false;
+        self
+    }
+
     /// Where its chance comes from, so that delays are the same each time; for tests.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
@@ -98,6 +107,7 @@ impl Builder {
         }
         let inner = Inner {
             name: name.into(),
+            seats: super::Seats::new(self.limits.connections_max),
             limits: self.limits,
             letters: self.letters,
             routes: RwLock::default(),
@@ -106,12 +116,11 @@ impl Builder {
             load: Load::default(),
             idle: Notify::new(),
             connections: Mutex::default(),
-            seats: super::Seats::default(),
             peers: Mutex::default(),
-            posting: AtomicUsize::new(0),
-            posting_bytes: AtomicUsize::new(0),
+            postings: Postings::default(),
             sweeping: AtomicBool::new(false),
             wire: self.wire,
+            answers_whom_it_calls: self.answers_whom_it_calls,
             prefix: format!("{:016x}-", chance.next_u64()),
             chance: Mutex::new(chance),
             ids: AtomicU64::new(1),

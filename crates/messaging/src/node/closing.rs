@@ -12,6 +12,9 @@ use tokio::time::Instant;
 /// How long answers have to be written when a node is closed whose patience has ended.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
+/// How long links have to send what they were given before they were cut, those that this side has made as well as others: as long as wires give them.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// How long dead letters have to be kept when a node is closed whose patience has ended.
 const LAST_LETTERS: Duration = Duration::from_secs(5);
 
@@ -52,7 +55,12 @@ impl Node {
         let _some_do_not_read = tokio::time::timeout_at(until.max(time::after(LAST_WORDS)), written).await;
         connections.iter().for_each(|connection| connection.cut());
         #[cfg(feature = "http2")]
-        inner.listening.lock().clear();
+        {
+            let ports = std::mem::take(&mut *inner.listening.lock());
+            join_all(ports.into_iter().map(|port| port.close())).await;
+        }
+        let gone = join_all(connections.iter().map(|connection| connection.gone.wait()));
+        let _a_wire_does_not_keep_to_it = tokio::time::timeout(LINGER, gone).await;
         let routes = std::mem::take(&mut *inner.routes.write());
         drop(routes); // whose handlers may hold this node
     }
@@ -70,7 +78,7 @@ impl Inner {
     }
 
     fn has_done_what_it_took(&self) -> bool {
-        self.taken.load(Ordering::SeqCst) == 0 && self.posting.load(Ordering::SeqCst) == 0
+        self.taken.load(Ordering::SeqCst) == 0 && self.postings.count() == 0
     }
 
     /// Tells that were taken and are not done are dead letters, whether they run or wait.
@@ -79,5 +87,9 @@ impl Inner {
         let lanes: Vec<_> = self.lanes.lock().iter().filter_map(Weak::upgrade).collect();
         lanes.iter().for_each(|lane| lane.give_up_tells());
         self.wait(time::after(LAST_LETTERS), Inner::has_done_what_it_took).await;
+        let left = self.postings.count();
+        if left > 0 {
+            tracing::error!(node = %self.name, letters = left, "the node ends while dead letters wait to be kept: they are lost if its process ends now");
+        }
     }
 }

@@ -3,15 +3,17 @@
 use super::outgoing::Outgoing;
 use super::peer::Known;
 use super::{Connected, Inner, Seat};
-use crate::envelope::{self, Body, Frames, Hello, Number, Reply};
+use crate::envelope::{self, Body, Frames, Hello, Number, Reply, Request};
+use crate::inbox::{AHEAD_MAX, Kind};
 use crate::limits::FRAME_OVERHEAD;
 use crate::receiving::{CallOff, Caller, Cancellable, Load};
 use crate::streams::Streams;
 use crate::time;
-use crate::wire::{Link, Queue, Remote};
+use crate::wire::{Closed, Gone, Link, Pulse, Queue, Remote};
 use bytes::Bytes;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -28,6 +30,13 @@ const WIRE_BYTES_MAX: usize = 2 << 20;
 
 /// After so many requests that were run where they are read, others have their turn.
 const RAN_AT_ONCE: u64 = 32;
+
+/// So many answers of a packet are handed out together: enough that a lock is taken for few of them, and nothing beside the packet itself, which may have millions.
+const REPLIES_MAX: usize = 256;
+
+/// So many times as long as somebody may be silent, what goes to somebody who is heard may stand still. Linux says that there is room only when a third of its buffer is empty, and the buffer
+/// grows to 4 MiB: a third of that takes a line of 12 KB/s the two minutes that this is by default.
+const STANDS_STILL: u32 = 8;
 
 /// No connection is silent for longer.
 const LONG: Duration = Duration::from_secs(1 << 25);
@@ -53,10 +62,14 @@ pub(crate) struct Connection {
     dead_after: Duration,
     cut: CancellationToken,
     began_at: Instant,
-    /// Its place among the connections, until it is over: those who wait for what they asked for on it may remember it for longer.
-    seat: Mutex<Option<Seat>>,
-    /// When something came last, in microseconds since it began.
+    /// Its place among the connections, until it is over: those who wait for what they asked for on it may remember it for longer. Handlers of its streams keep the place.
+    seat: Mutex<Option<Arc<Seat>>>,
+    /// When a packet came last, in microseconds since it began.
     heard: AtomicU64,
+    /// What moves though no packet is whole.
+    pulse: Pulse,
+    /// When nothing of its link is left.
+    pub(super) gone: Gone,
 }
 
 impl Connection {
@@ -115,6 +128,11 @@ impl Connection {
     /// Ends when it is cut.
     pub(crate) async fn ended(&self) {
         self.cut.cancelled().await;
+    }
+
+    /// Its place among the connections, unless it is over.
+    pub(crate) fn seat(&self) -> Option<Arc<Seat>> {
+        self.seat.lock().clone()
     }
 
     /// How long it has been there.
@@ -221,7 +239,7 @@ pub(super) async fn hear(link: &mut Link) -> Result<(Hello, Frames), Failure> {
 /// If its name is somebody else's, who is connected.
 pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>, seat: Seat) -> Result<(), Failure> {
     let Greeted { hello, link, rest, answered } = greeted;
-    let Link { outgoing, incoming, remote } = link;
+    let Link { outgoing, incoming, remote, pulse, gone } = link;
     let name: Arc<str> = hello.node.as_str().into();
     let scope = scope(&name, &remote);
     let Remote { fingerprint, vouched, principal, .. } = remote.clone();
@@ -240,8 +258,10 @@ pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>, seat
         dead_after: node.limits.dead_after.clamp(Duration::from_millis(1), LONG),
         cut: CancellationToken::new(),
         began_at: Instant::now(),
-        seat: Mutex::new(Some(seat)),
+        seat: Mutex::new(Some(Arc::new(seat))),
         heard: AtomicU64::new(0),
+        pulse,
+        gone,
     });
     let taken = connection.known.connect_by(&connection);
     if !answered {
@@ -262,12 +282,10 @@ pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>, seat
 
 async fn write(connection: Arc<Connection>, wire: mpsc::Sender<Bytes>) {
     let mut wire = Queue::new(wire, WIRE_BYTES_MAX);
-    // Nodes always read. One that has not done so for that long is dead, whatever it says, and holds up those who answer it.
     let writing = async {
         while let Some(packet) = connection.outgoing.next().await {
             let length = packet.len();
-            let sent = tokio::time::timeout(connection.dead_after, wire.send(packet, length)).await;
-            if !matches!(sent, Ok(Ok(()))) {
+            if !goes_out(&connection, wire.send(packet, length)).await {
                 break;
             }
         }
@@ -276,6 +294,20 @@ async fn write(connection: Arc<Connection>, wire: mpsc::Sender<Bytes>) {
         biased;
         () = connection.cut.cancelled() => {}
         () = writing => connection.cut(),
+    }
+}
+
+/// Waits for a packet to be taken, for as long as those before it move. Nodes always read: one that has not done so for very long is dead, whatever it says, and holds up those who answer it. One
+/// that says nothing is found earlier, by whoever listens to it.
+async fn goes_out(connection: &Connection, sending: impl Future<Output = Result<(), Closed>>) -> bool {
+    let mut sending = pin!(sending);
+    loop {
+        let gone = connection.pulse.gone();
+        match tokio::time::timeout(connection.dead_after * STANDS_STILL, &mut sending).await {
+            Ok(sent) => return sent.is_ok(),
+            Err(_) if connection.pulse.gone() != gone => {}
+            Err(_) => return false,
+        }
     }
 }
 
@@ -328,6 +360,7 @@ impl Reader {
     async fn listen(&mut self, wire: &mut mpsc::Receiver<Result<Bytes, Failure>>) -> Failure {
         let (ping_after, dead_after) = (self.connection.ping_after, self.connection.dead_after);
         let mut look_at = Instant::now() + ping_after.min(dead_after);
+        let (mut come, mut moved_at) = (0, self.connection.began_at); // parts of packets, and when they were last seen to become more
         loop {
             tokio::select! {
                 biased;
@@ -338,6 +371,7 @@ impl Reader {
                     Some(Ok(packet)) => {
                         let now = Instant::now();
                         self.connection.hear(now);
+                        come = self.connection.pulse.come(); // its own parts are no life beyond it
                         if let Err(why) = self.packet(packet, now).await {
                             return why;
                         }
@@ -345,15 +379,19 @@ impl Reader {
                 },
                 () = time::until(look_at) => {
                     let (now, heard_at) = (Instant::now(), self.connection.heard_at());
-                    if now >= heard_at + dead_after {
+                    if std::mem::replace(&mut come, self.connection.pulse.come()) != come {
+                        moved_at = now;
+                    }
+                    let dead_at = heard_at.max(moved_at) + dead_after;
+                    if now >= dead_at {
                         return Failure::transient(format!("nothing was heard of {} for {dead_after:?}", self.connection.remote.address));
                     }
                     if now >= heard_at + ping_after {
                         self.pings += 1;
                         self.connection.say(&Body::Ping(Number { number: self.pings }));
-                        look_at = (now + ping_after).min(heard_at + dead_after);
+                        look_at = (now + ping_after).min(dead_at);
                     } else {
-                        look_at = heard_at + ping_after.min(dead_after);
+                        look_at = (heard_at + ping_after).min(dead_at);
                     }
                 }
             }
@@ -382,33 +420,58 @@ impl Reader {
     async fn take_in(&mut self, frames: Frames, length: usize, now: Instant) -> Result<(), Failure> {
         let Some(node) = self.node.upgrade() else { return Err(Failure::transient("the node has ended")) };
         let connection = Arc::clone(&self.connection);
-        let mut replies = Replies { connection: &connection, waiting: Vec::new() };
-        for bytes in frames {
-            match envelope::frame(bytes.clone()) {
-                Ok(Some(mut body)) => {
-                    own(&mut body, length);
-                    let ran = match body {
-                        Body::Reply(reply) => {
-                            replies.waiting.push(reply);
-                            false
+        let mut replies = Replies::new(|replies| connection.known.answered(connection.id, replies));
+        let (mut frames, mut read) = (frames, Vec::new());
+        loop {
+            read.extend(frames.by_ref().take(AHEAD_MAX).map(|bytes| (envelope::frame(bytes.clone()), bytes)));
+            if read.is_empty() {
+                return Ok(());
+            }
+            node.expect(&connection, read.iter().filter_map(|(frame, _)| request(frame.as_ref().ok()?.as_ref()?)));
+            for (frame, bytes) in read.drain(..) {
+                match frame {
+                    Ok(Some(body)) => self.frame(&node, &mut replies, body, length, now).await,
+                    Ok(None) => {} // of a newer version
+                    Err(error) => {
+                        let failure = self.unreadable(bytes, Failure::poison(format!("a frame cannot be read: {error}")));
+                        if self.unreadable >= UNREADABLE_MAX {
+                            return Err(failure);
                         }
-                        body => dispatch(&node, &connection, body, now),
-                    };
-                    self.ran += u64::from(ran);
-                    if ran && self.ran.is_multiple_of(RAN_AT_ONCE) {
-                        tokio::task::yield_now().await; // what they have answered goes out while the next are read
-                    }
-                }
-                Ok(None) => {} // of a newer version
-                Err(error) => {
-                    let failure = self.unreadable(bytes, Failure::poison(format!("a frame cannot be read: {error}")));
-                    if self.unreadable >= UNREADABLE_MAX {
-                        return Err(failure);
                     }
                 }
             }
         }
-        Ok(())
+    }
+
+    /// Takes in a frame of a packet of that length.
+    async fn frame<F: FnMut(Vec<Reply>)>(
+        &mut self,
+        node: &Arc<Inner>,
+        replies: &mut Replies<F>,
+        mut body: Body,
+        length: usize,
+        now: Instant,
+    ) {
+        own(&mut body, length);
+        let ran = match body {
+            Body::Reply(reply) => {
+                replies.add(reply);
+                false
+            }
+            body => dispatch(node, &self.connection, body, now),
+        };
+        self.ran += u64::from(ran);
+        if ran && self.ran.is_multiple_of(RAN_AT_ONCE) {
+            tokio::task::yield_now().await; // what they have answered goes out while the next are read
+        }
+    }
+}
+
+/// The request of a frame, if it has one.
+fn request(body: &Body) -> Option<&Request> {
+    match body {
+        Body::Call(request) | Body::Tell(request) => Some(request),
+        _ => None,
     }
 }
 
@@ -427,16 +490,29 @@ fn own(body: &mut Body, packet: usize) {
     }
 }
 
-/// The answers of a packet, which are handed out together, however it ends.
-struct Replies<'a> {
-    connection: &'a Connection,
+/// The answers of a packet, which are handed out many at a time, however it ends.
+struct Replies<F: FnMut(Vec<Reply>)> {
+    hand_out: F,
     waiting: Vec<Reply>,
 }
 
-impl Drop for Replies<'_> {
+impl<F: FnMut(Vec<Reply>)> Replies<F> {
+    fn new(hand_out: F) -> Self {
+        Replies { hand_out, waiting: Vec::new() }
+    }
+
+    fn add(&mut self, reply: Reply) {
+        self.waiting.push(reply);
+        if self.waiting.len() >= REPLIES_MAX {
+            (self.hand_out)(std::mem::take(&mut self.waiting));
+        }
+    }
+}
+
+impl<F: FnMut(Vec<Reply>)> Drop for Replies<F> {
     fn drop(&mut self) {
         if !self.waiting.is_empty() {
-            self.connection.known.answered(self.connection.id, std::mem::take(&mut self.waiting));
+            (self.hand_out)(std::mem::take(&mut self.waiting));
         }
     }
 }
@@ -445,8 +521,8 @@ impl Drop for Replies<'_> {
 fn dispatch(node: &Arc<Inner>, connection: &Arc<Connection>, body: Body, now: Instant) -> bool {
     match body {
         Body::Reply(reply) => connection.known.answered(connection.id, vec![reply]),
-        Body::Call(request) => return node.receive(connection, crate::inbox::Kind::Call, request, now),
-        Body::Tell(request) => return node.receive(connection, crate::inbox::Kind::Tell, request, now),
+        Body::Call(request) => return node.receive(connection, Kind::Call, request, now),
+        Body::Tell(request) => return node.receive(connection, Kind::Tell, request, now),
         Body::Cancel(cancel) => node.called_off(connection, cancel),
         Body::Open(open) => node.opened(connection, open),
         Body::Chunk(chunk) => connection.streams.chunk(connection, chunk),
@@ -458,4 +534,23 @@ fn dispatch(node: &Arc<Inner>, connection: &Arc<Connection>, body: Body, now: In
         Body::Hello(_) => {} // it was said
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The smallest answer has four bytes in a packet, and a hundred and more here.
+    #[test]
+    fn however_many_answers_a_packet_has_few_wait_to_be_handed_out() {
+        let (mut numbers, mut most) = (Vec::new(), 0);
+        let mut replies = Replies::new(|replies: Vec<Reply>| {
+            most = most.max(replies.capacity());
+            numbers.extend(replies.iter().map(|reply| reply.number));
+        });
+        (0..100_000).for_each(|number| replies.add(Reply { number, ..Reply::default() }));
+        drop(replies);
+        assert!(numbers.into_iter().eq(0..100_000), "all of them, in order");
+        assert!(most <= REPLIES_MAX, "{most} at a time");
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::{Connection, Inner, Known, Peer, SWEEP, Seat, connection};
 use crate::envelope::{Frames, Hello, Open, Sample};
-use crate::limits::TRACE_MAX;
+use crate::limits::{RETRY_AFTER, TRACE_MAX};
 use crate::receiving::{Incoming, Routed};
 use crate::time;
 use crate::wire::Link;
@@ -23,7 +23,7 @@ impl Inner {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.load.count() == 0 && self.posting.load(Ordering::SeqCst) == 0
+        self.load.count() == 0 && self.postings.count() == 0
     }
 
     /// A number of this node's own.
@@ -57,7 +57,8 @@ impl Inner {
             peers.retain(|_, known| Arc::strong_count(known) > 1 || !known.is_idle());
         }
         if peers.len() >= self.limits.peers_max {
-            return Err(Failure::new(Code::ResourceExhausted, format!("{} peers are known already", peers.len())));
+            let message = format!("{} peers are known already", peers.len());
+            return Err(Failure::new(Code::ResourceExhausted, message).retry_after(RETRY_AFTER));
         }
         let known = Arc::new(Known::new(peer.clone(), Arc::downgrade(self)));
         peers.insert(peer.clone(), Arc::clone(&known));
@@ -109,10 +110,22 @@ impl Inner {
         });
     }
 
+    /// Whether the other side of a connection may ask for something here, as far as it depends on who has made the connection.
+    pub(crate) fn lets(&self, connection: &Connection) -> Result<(), Failure> {
+        if self.answers_whom_it_calls || matches!(connection.known.peer, Peer::Named(_)) {
+            return Ok(());
+        }
+        let message = format!("{} takes nothing over a connection that it has made itself: connect to it", self.name);
+        Err(Failure::new(Code::PermissionDenied, message))
+    }
+
     /// The other side has opened a stream.
     pub(crate) fn opened(self: &Arc<Self>, connection: &Arc<Connection>, open: Open) {
         let routed = self.routes.read().get(&*open.route).cloned();
         let refuse = |failure: Failure| connection.streams.refuse(connection, open.number, &failure);
+        if let Err(failure) = self.lets(connection) {
+            return refuse(failure);
+        }
         let handler = match routed {
             _ if self.is_closing() => return refuse(Failure::transient(format!("{} is ending", self.name))),
             Some(Routed::Streams(handler)) => handler,
@@ -129,9 +142,11 @@ impl Inner {
         let incoming = self.incoming(connection, open.route, open.trace, open.payload);
         let ending: BoxFuture<'static, _> = AssertUnwindSafe(async move { handler(stream, incoming).await }).catch_unwind().boxed();
         tokio::spawn(async move {
-            let outcome = ending
-                .await
-                .unwrap_or_else(|_| Err(Failure::new(Code::Internal, "the handler of the stream panicked")));
+            let outcome = tokio::select! {
+                biased;
+                ended = ending => ended.unwrap_or_else(|_| Err(Failure::new(Code::Internal, "the handler of the stream panicked"))),
+                () = handling.outlived() => Err(Failure::transient("the connection of the stream was cut, and its handler has not ended")),
+            };
             if let Err(failure) = &outcome {
                 tracing::debug!(%failure, "a handler of a stream has failed");
             }
@@ -142,7 +157,7 @@ impl Inner {
     /// A sample has come.
     pub(crate) fn sampled(&self, connection: &Arc<Connection>, sample: Sample) {
         let routed = self.routes.read().get(&*sample.route).cloned();
-        if let Some(Routed::Samples(samples)) = routed {
+        if let (Some(Routed::Samples(samples)), Ok(())) = (routed, self.lets(connection)) {
             samples.take(self.incoming(connection, sample.route, String::new(), sample.payload));
         }
     }

@@ -17,7 +17,8 @@ pub(crate) use connection::{Connection, reply};
 pub(crate) use outgoing::Untaken;
 pub use peer::Peer;
 pub(crate) use peer::{Known, Registered};
-use seats::{Seat, Seats};
+pub(crate) use seats::Seat;
+use seats::Seats;
 use tally::Tally;
 pub use tally::Totals;
 
@@ -26,6 +27,7 @@ use crate::inbox::{self, Counts};
 use crate::letters::{Direction, Letter, LetterKind, Letters, MemoryLetters};
 use crate::limits::Limits;
 use crate::names;
+use crate::posting::Postings;
 use crate::receiving::{Incoming, KnownRequests, Lane, Load, Route, Routed, SampleHandler, Samples, StreamHandler};
 use crate::sending::{Call, Sending, Tell};
 use crate::streams::{Opening, Stream};
@@ -89,16 +91,17 @@ pub(crate) struct Inner {
     pub(crate) load: Load,
     /// Nothing of others runs or waits any more, or no letter is being posted.
     pub(crate) idle: Notify,
-    /// Dead letters that are being posted, and their bytes.
-    pub(crate) posting: AtomicUsize,
-    pub(crate) posting_bytes: AtomicUsize,
+    /// Dead letters that are being kept.
+    pub(crate) postings: Postings,
     /// Somebody looks after the inbox when no messages come.
     sweeping: AtomicBool,
     pub(crate) connections: Mutex<BTreeMap<u64, Arc<Connection>>>,
     /// Connections, with those whose other side has not said hello.
-    seats: Seats,
+    seats: Arc<Seats>,
     peers: Mutex<HashMap<Peer, Arc<Known>>>,
     wire: Option<Arc<dyn Wire>>,
+    /// Whether it takes requests over connections that it has made itself.
+    answers_whom_it_calls: bool,
     chance: Mutex<ChaCha8Rng>,
     /// What the ids of this node's requests begin with.
     prefix: String,
@@ -167,6 +170,7 @@ impl Node {
             letters: Arc::new(MemoryLetters::default()),
             wire: None,
             seed: None,
+            answers_whom_it_calls: true,
         }
     }
 
@@ -260,7 +264,8 @@ impl Node {
         self.add(name, Routed::Requests(lane));
     }
 
-    /// Gives streams of that route to a handler.
+    /// Gives streams of that route to a handler. When the connection is cut, the handler finds out as soon as it reads or sends; it has a minute to do so and to come to its end, then it is
+    /// dropped. Until it has ended, it keeps the place of its connection, so that whoever connects again and again has no more handlers run than somebody who stays.
     ///
     /// # Panics
     /// If that can be no name of a route.

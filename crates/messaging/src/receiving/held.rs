@@ -13,10 +13,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use steadfast_kernel::{Code, Failure};
 use tokio::time::Instant;
 
-/// Dead letters that wait to be kept, and their bytes: more come only from somebody who means harm, or if nothing can be kept.
-const POSTING_MAX: usize = 4096;
-const POSTING_BYTES_MAX: usize = 64 << 20;
-
 /// The caller of a request, and its id.
 pub(crate) type RequestName = (Arc<str>, Arc<str>);
 
@@ -124,30 +120,6 @@ impl Load {
     }
 }
 
-/// A dead letter that is being posted.
-pub(super) struct Posting {
-    pub(super) node: Arc<Inner>,
-    bytes: usize,
-}
-
-impl Posting {
-    pub(super) fn begin(node: &Arc<Inner>, bytes: usize) -> Option<Self> {
-        let count = node.posting.fetch_add(1, Ordering::SeqCst);
-        let before = node.posting_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let posting = Posting { node: Arc::clone(node), bytes };
-        (count < POSTING_MAX && before <= POSTING_BYTES_MAX).then_some(posting)
-    }
-}
-
-impl Drop for Posting {
-    fn drop(&mut self) {
-        self.node.posting_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        if self.node.posting.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.node.idle.notify_waiters();
-        }
-    }
-}
-
 /// What is held for a request until it is over. Dropped before that, it is as if the request had never come, and those who wait may try again.
 pub(crate) struct Held {
     pub(super) kind: Kind,
@@ -201,7 +173,8 @@ impl Held {
             if self.taken.is_none() {
                 return false;
             }
-            if let Some(waiter) = self.waiter.take() {
+            let repeats = self.ticket.as_ref().map(|ticket| self.node().known.lock().inbox.taken(ticket));
+            for waiter in self.waiter.take().into_iter().chain(repeats.into_iter().flatten()) {
                 waiter.answer(self.node(), Ok(Bytes::new()));
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   request --route? allowed? in time?--> inbox --new--> lane --> handler --> outcome --> inbox, all who wait
-//!                |                          |--runs: waits (call), dropped (tell)
+//!                |                          |--runs: waits (call, and a tell that nobody has taken yet), dropped (tell)
 //!                +--no: refused             |--finished: answered from there
 //!                                           +--full, or other bytes: refused
 //! ```
@@ -20,7 +20,7 @@ mod taken;
 
 pub(crate) use calloff::CallOff;
 pub(crate) use held::{Held, KnownRequests, Load};
-use held::{Place, Posting, RequestName, Waiter, fits};
+use held::{Place, RequestName, Waiter, fits};
 pub(crate) use lane::{Job, Lane};
 pub use route::{Caller, Incoming, Route};
 pub(crate) use route::{Routed, SampleHandler, StreamHandler};
@@ -40,7 +40,7 @@ use std::hash::BuildHasher;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::{Class, Code, Failure, Timestamp, Verdict as After};
+use steadfast_kernel::{Class, Code, Failure};
 use tokio::time::Instant;
 
 /// How long somebody waits who was refused because there is too much to do.
@@ -76,6 +76,16 @@ fn is_under_way(connection: &Connection, caller: &Caller, request: &Request) -> 
 }
 
 impl Inner {
+    /// These requests were read, and are going to be received.
+    pub(crate) fn expect<'a>(&self, connection: &Connection, requests: impl Iterator<Item = &'a Request>) {
+        let is_likely = |request: &&Request| request.behalf.is_empty() && request.id.len() <= NAME_MAX;
+        let mut requests = requests.filter(is_likely).peekable();
+        if requests.peek().is_some() && self.lets(connection).is_ok() {
+            let scope = &connection.caller().scope;
+            self.known.lock().inbox.fetch(requests.map(|request| (&**scope, &*request.id)));
+        }
+    }
+
     /// A request has come. True if its handler was begun here.
     pub(crate) fn receive(self: &Arc<Self>, connection: &Arc<Connection>, kind: Kind, request: Request, now: Instant) -> bool {
         self.tally.received(kind == Kind::Call);
@@ -94,7 +104,7 @@ impl Inner {
         waiter: Waiter,
         now: Instant,
     ) -> Result<bool, Refused> {
-        let lane = match self.lane(&request) {
+        let lane = match self.lets(connection).and_then(|()| self.lane(&request)) {
             Ok(lane) => lane,
             Err(failure) => return Err((waiter, failure)),
         };
@@ -221,6 +231,7 @@ impl Inner {
                 }
                 None => Ok(Some((ticket, inbox.leave(seat).map(|left| left.waiter)))),
             },
+            Verdict::Waits(_) if kind == Kind::Tell => Ok(None), // nobody has taken it yet: whoever does so answers
             Verdict::Waits(seat) => {
                 // One seat for all attempts of a call: that of the newest, which is the one under way.
                 let called_off = match calls.get(&number) {
@@ -294,30 +305,6 @@ impl Inner {
         let payload = Bytes::copy_from_slice(&bytes[..length.min(longest)]);
         let (direction, kind, peer) = (Direction::Received, LetterKind::Frame, connection.caller().scope.to_string());
         self.post(Letter { direction, kind, peer, route: String::new(), id: String::new(), payload, failure });
-    }
-
-    /// Keeps a dead letter, and tries for a while if that does not work.
-    pub(crate) fn post(self: &Arc<Self>, letter: Letter) {
-        self.tally.posted();
-        tracing::warn!(route = letter.route, peer = letter.peer, code = %letter.failure.code, "a message is a dead letter");
-        let lost = |node: &Inner, letter: &Letter, failure: &Failure| {
-            node.tally.lost();
-            tracing::error!(route = letter.route, id = letter.id, peer = letter.peer, %failure, "a dead letter is lost");
-        };
-        let Some(posting) = Posting::begin(self, letter.payload.len()) else {
-            return lost(self, &letter, &Failure::new(Code::ResourceExhausted, "too many letters wait to be kept"));
-        };
-        tokio::spawn(async move {
-            let node = &posting.node;
-            let policy = steadfast_kernel::Policy::default();
-            for attempt in 1.. {
-                let Err(failure) = node.letters.post(letter.clone()).await else { return };
-                match policy.after(attempt, &failure, Timestamp::EPOCH, None, node.draw()) {
-                    After::RetryIn { delay, .. } => time::until(time::after(delay)).await,
-                    After::GiveUp(_) => return lost(node, &letter, &failure),
-                }
-            }
-        });
     }
 }
 

@@ -9,12 +9,14 @@
 //! ```
 
 use super::lane::{Job, Lane};
-use super::{Incoming, attempt, letter};
+use super::{Held, Incoming, attempt, letter};
 use crate::letters::LetterKind;
 use crate::time;
 use bytes::Bytes;
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use steadfast_kernel::{Failure, Timestamp, Verdict as After};
+use steadfast_kernel::{Code, Failure, Timestamp, Verdict as After};
 use tokio::time::Instant;
 
 /// A tell that this side has taken, and that is tried again then.
@@ -55,7 +57,8 @@ async fn run_once(lane: &Lane, mut job: Box<Job>) -> Option<Later> {
     let node = Arc::clone(job.held.node());
     let incoming = Incoming { ends_at: time::after(lane.route.timeout), attempt: job.attempts, ..job.incoming.clone() };
     let running = async { attempt(&lane.route, incoming, None).await }; // which begins only if the node has not given up
-    match node.gives_up.run_until_cancelled(running).await {
+    let ended = AssertUnwindSafe(node.gives_up.run_until_cancelled(running)).catch_unwind().await;
+    match ended.unwrap_or_else(|_| Some(Err(Failure::new(Code::Internal, "the handler panicked when it was stopped")))) {
         Some(Ok(_)) => job.held.settle(Ok(Bytes::new())),
         Some(Err(failure)) => match lane.route.policy.after(job.attempts, &failure, Timestamp::EPOCH, None, node.draw()) {
             After::RetryIn { delay, .. } => return Some(Later { job, at: time::after(delay) }),
@@ -75,9 +78,18 @@ pub(super) fn give_up(lane: &Lane, job: Box<Job>) {
     keep(lane, job, failure);
 }
 
-/// A tell that was taken has failed for good: it is a dead letter.
+/// Over for those who told it, when it is dropped.
+struct Settled(Option<Held>);
+
+impl Drop for Settled {
+    fn drop(&mut self) {
+        self.0.take().into_iter().for_each(|held| held.settle(Ok(Bytes::new())));
+    }
+}
+
+/// A tell that was taken has failed for good: it is a dead letter, and holds its place until that is kept.
 fn keep(lane: &Lane, job: Box<Job>, failure: Failure) {
     let Job { incoming, held, .. } = *job;
-    held.node().post(letter(LetterKind::Tell, lane, &held, incoming.payload, failure));
-    held.settle(Ok(Bytes::new()));
+    let (node, letter) = (Arc::clone(held.node()), letter(LetterKind::Tell, lane, &held, incoming.payload, failure));
+    node.post_owed(letter, Settled(Some(held)));
 }

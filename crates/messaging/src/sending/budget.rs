@@ -56,11 +56,13 @@ impl Budget {
     /// Adds what has come back by itself.
     fn refill(&mut self, now: Instant) {
         let earned = now.saturating_duration_since(self.looked_at).as_micros() / REFILL.as_micros();
-        let earned = i64::try_from(earned).unwrap_or(SAVED_MAX).min(2 * SAVED_MAX);
-        self.looked_at += REFILL * u32::try_from(earned).unwrap_or(u32::MAX);
-        self.saved = self.saved.saturating_add(earned).min(SAVED_MAX);
-        if self.saved == SAVED_MAX {
-            self.looked_at = now;
+        let missing = SAVED_MAX - self.saved; // after a storm that may be hours' worth
+        match i64::try_from(earned) {
+            Ok(earned) if earned < missing => {
+                self.saved += earned;
+                self.looked_at += Duration::from_micros(earned.unsigned_abs() * REFILL.as_micros() as u64);
+            }
+            _ => (self.saved, self.looked_at) = (SAVED_MAX, now),
         }
     }
 }
@@ -109,6 +111,18 @@ mod tests {
             far.last().map(|at| *at + Duration::from_millis(100)),
             "nobody gets nearer by that"
         );
+    }
+
+    #[test]
+    fn what_a_storm_has_used_up_comes_back_in_its_time() {
+        let now = Instant::now();
+        let mut budget = Budget::new(now);
+        for _ in 0..10_000 {
+            assert!(budget.reserve(now, now + HOUR).is_some(), "the last one has its turn in 990 seconds");
+        }
+        assert_eq!(at_once(&mut budget, now + Duration::from_secs(985)), 0, "those before it are not done");
+        assert_eq!(at_once(&mut budget, now + Duration::from_secs(995)), 50);
+        assert_eq!(at_once(&mut budget, now + HOUR), 100);
     }
 
     #[test]

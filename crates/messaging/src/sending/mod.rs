@@ -23,6 +23,7 @@ use crate::time;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use slot::News;
+use std::fmt;
 use std::future::IntoFuture;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -41,7 +42,7 @@ const NO_TURN: &str = "too much of what was sent there is sent again already: th
 
 /// A request that is going to be sent: awaited, it is. Made by [`Node::call`] and [`Node::tell`].
 #[must_use = "it is sent when it is awaited"]
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Sending<Answer> {
     node: Node,
     peer: Peer,
@@ -178,8 +179,8 @@ impl<Answer> Sending<Answer> {
         {
             Ok(registered) => registered,
             Err(failure) => {
-                if is_letter {
-                    post(&self.node, &self.peer, &request, &failure);
+                if let Some(letter) = letter(&self.peer, &request, &failure).filter(|_| is_letter) {
+                    self.node.inner.post(letter);
                 }
                 return Err(failure);
             }
@@ -209,22 +210,34 @@ impl<Answer> Sending<Answer> {
             if self.attempt.is_none() {
                 self.node.inner.tally.failed(is_call); // else whoever makes the attempts knows whether it is for good
             }
-            if is_letter {
-                post(&self.node, &self.peer, errand.request(), failure);
+            if let Some(letter) = letter(&self.peer, errand.request(), failure).filter(|_| is_letter) {
+                self.node.inner.post_owed(letter, errand); // which stays open until it is kept, and so bounds how many there are
             }
         }
         outcome
     }
 }
 
-/// Keeps a tell that has failed as a dead letter, if it may succeed another time.
-fn post(node: &Node, peer: &Peer, request: &Request, failure: &Failure) {
+/// The dead letter of a tell that has failed, if it may succeed another time.
+fn letter(peer: &Peer, request: &Request, failure: &Failure) -> Option<Letter> {
     if failure.class == Class::Poison || failure.class == Class::Permanent && failure.max_attempts.is_none() {
-        return;
+        return None;
     }
     let Request { route, id, payload, behalf, .. } = request.clone();
     let (direction, kind, peer) = (Direction::Sent, LetterKind::Tell, peer.in_letter(&behalf));
-    node.inner.post(Letter { direction, kind, peer, route, id, payload, failure: failure.clone() });
+    Some(Letter { direction, kind, peer, route, id, payload, failure: failure.clone() })
+}
+
+/// Without the payload, which is nobody's business.
+impl<Answer> fmt::Debug for Sending<Answer> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sending")
+            .field("peer", &self.peer)
+            .field("route", &self.route)
+            .field("id", &self.id)
+            .field("bytes", &self.payload.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl IntoFuture for Call {
@@ -359,8 +372,9 @@ impl Errand {
             let until = time::from(now, delay);
             let not_before = not_before.max(last.retry_after.map_or(now, |_| until));
             if let Some(answer) = Box::pin(self.pause(until, not_before)).await {
-                self.over = true;
-                return Ok(answer);
+                earlier = Some(last);
+                outcome = answer.map_err(Failed::Said);
+                continue;
             }
             now = Instant::now();
             if now >= self.ends_at {
@@ -393,14 +407,15 @@ impl Errand {
     }
 
     /// Waits before the next attempt: until then, or until there is a new connection, but not for less than the budget and the other side say. An answer may
-    /// come all the same.
-    async fn pause(&self, until: Instant, not_before: Instant) -> Option<Bytes> {
+    /// come all the same, also that it never will work.
+    async fn pause(&self, until: Instant, not_before: Instant) -> Option<Result<Bytes, Failure>> {
         let until = until.max(not_before).min(self.ends_at);
         let answered = async {
             loop {
-                // Other news are of an attempt that was given up.
-                if let News::Answer(Ok(answer)) = self.registered.slot.news().await {
-                    return answer;
+                match self.registered.slot.news().await {
+                    News::Answer(Err(failure)) if failure.class == Class::Transient => {} // of an attempt that was given up, and so is a cut
+                    News::Answer(answer) => return answer,
+                    News::Lost => {}
                 }
             }
         };

@@ -14,8 +14,9 @@ mod room;
 pub use opening::Opening;
 
 use crate::envelope::{Body, Chunk, Close, Credit, StreamId};
-use crate::limits::Limits;
-use crate::node::Connection;
+use crate::limits::{Limits, RETRY_AFTER};
+use crate::node::{Connection, Seat};
+use crate::time;
 use bytes::Bytes;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -23,11 +24,15 @@ use room::{Kept, Promise, Room};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 use steadfast_kernel::{Code, Failure};
 use tokio::sync::{Semaphore, mpsc, watch};
 
 /// What one unit of credit is good for, in bytes.
 const UNIT: usize = 64 << 10;
+
+/// How long a handler may outlive its connection: it has to find out, and may have something to put in order.
+const OUTLIVES: Duration = Duration::from_secs(60);
 
 /// The streams of one connection.
 pub(crate) struct Streams {
@@ -115,6 +120,8 @@ pub(crate) struct Handling {
     ends: Arc<Ends>,
     /// What the other side said first, which the handler has.
     _first: Kept,
+    /// The place of the connection, which is not free while a handler runs.
+    _seat: Option<Arc<Seat>>,
 }
 
 impl fmt::Debug for StreamSender {
@@ -161,13 +168,14 @@ impl Streams {
         bytes: usize,
     ) -> Result<(Stream, Handling), Failure> {
         if self.handlers.load(Ordering::Relaxed) >= self.count_max {
-            return Err(Failure::new(Code::ResourceExhausted, "too many handlers of streams run on this connection"));
+            return Err(too_much("too many handlers of streams run on this connection"));
         }
         let first = self.room.keep(bytes).ok_or_else(no_room)?;
         let stream = self.add(connection, StreamId { number, mine: false }, credit)?;
         self.handlers.fetch_add(1, Ordering::Relaxed);
         let Mine { id, ends, .. } = &*stream.sender.mine;
-        let handling = Handling { connection: Arc::clone(connection), id: *id, ends: Arc::clone(ends), _first: first };
+        let handling =
+            Handling { connection: Arc::clone(connection), id: *id, ends: Arc::clone(ends), _first: first, _seat: connection.seat() };
         connection.say(&Body::Credit(Credit { stream: *id, chunks: ends.promise.window }));
         Ok((stream, handling))
     }
@@ -199,7 +207,7 @@ impl Streams {
         });
         let mut open = self.open.lock();
         if open.len() >= self.count_max {
-            return Err(Failure::new(Code::ResourceExhausted, format!("{} streams are open on this connection already", open.len())));
+            return Err(too_much(format!("{} streams are open on this connection already", open.len())));
         }
         if open.contains_key(&id) {
             return Err(Failure::new(Code::FailedPrecondition, "there is a stream of that number already"));
@@ -311,7 +319,11 @@ impl Streams {
 }
 
 fn no_room() -> Failure {
-    Failure::new(Code::ResourceExhausted, "too much of the streams of this connection waits to be taken")
+    too_much("too much of the streams of this connection waits to be taken")
+}
+
+fn too_much(message: impl fmt::Display) -> Failure {
+    Failure::new(Code::ResourceExhausted, message).retry_after(RETRY_AFTER)
 }
 
 /// What a piece costs whom grants that much: never more than half of it, so that what was taken and not yet granted again leaves room for it.
@@ -320,6 +332,12 @@ fn cost(bytes: usize, window: u32) -> u32 {
 }
 
 impl Handling {
+    /// Ends when the connection has been cut for so long that the handler is given up.
+    pub(crate) async fn outlived(&self) {
+        self.connection.ended().await;
+        time::until(time::after(OUTLIVES)).await;
+    }
+
     /// The handler has ended. If it has let go of the stream, that ends as the handler did.
     pub(crate) fn over(self, outcome: Result<(), Failure>) {
         let streams = &self.connection.streams;

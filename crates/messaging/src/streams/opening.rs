@@ -8,12 +8,13 @@ use crate::node::{Node, Peer};
 use crate::sending::TIMEOUT;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use std::fmt;
 use std::future::IntoFuture;
 use steadfast_kernel::{Code, Failure};
 
 /// A stream that is going to be opened: awaited, it is. Made by [`Node::stream`].
 #[must_use = "it is opened when it is awaited"]
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Opening {
     node: Node,
     peer: Peer,
@@ -59,7 +60,9 @@ impl Opening {
             let mut stream = connection.streams.begin(&connection)?;
             let (number, credit) = stream.number_and_credit();
             let open = Body::Open(Open { number, route, trace, credit, payload });
-            let _what_waits_hears_of_a_cut = connection.outgoing.push(&open).await;
+            if !connection.outgoing.push(&open).await {
+                return Err(Failure::transient(format!("the connection to {peer} was cut"))); // perhaps before the stream was among those that hear of it
+            }
             stream.accepted().await?;
             Ok(stream)
         };
@@ -67,6 +70,17 @@ impl Opening {
             Ok(stream) => stream,
             Err(_) => Err(Failure::new(Code::DeadlineExceeded, format!("{peer} did not take the stream in time"))),
         }
+    }
+}
+
+/// Without the payload, which is nobody's business.
+impl fmt::Debug for Opening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opening")
+            .field("peer", &self.peer)
+            .field("route", &self.route)
+            .field("bytes", &self.payload.len())
+            .finish_non_exhaustive()
     }
 }
 

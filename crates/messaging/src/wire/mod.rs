@@ -7,15 +7,17 @@ mod queue;
 #[cfg(feature = "http2")]
 pub mod tls;
 
-pub(crate) use queue::Queue;
+pub(crate) use queue::{Closed, Queue};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use steadfast_kernel::{Class, Code, Failure};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The longest packet that wires take unless they are told otherwise, in bytes.
 pub const PACKET_BYTES_MAX: usize = 8 << 20;
@@ -40,6 +42,69 @@ pub struct Link {
     pub incoming: mpsc::Receiver<Result<Bytes, Failure>>,
     /// Who is at the other end, as far as the wire knows.
     pub remote: Remote,
+    /// What moves there, packet or not.
+    pub pulse: Pulse,
+    /// When nothing of it is left here.
+    pub gone: Gone,
+}
+
+/// Tells when nothing of a link is left here, a moment after it was cut: what was put into it is sent by then, or given up. Whoever ends a process waits for that. By default a wire does not
+/// tell, and nobody waits.
+#[derive(Clone, Debug, Default)]
+pub struct Gone(Option<CancellationToken>);
+
+/// What there is of a link, in the hands of those who serve it. It is gone with the last clone of this.
+#[derive(Clone, Debug)]
+pub struct Serving {
+    _gone: Arc<DropGuard>,
+}
+
+impl Gone {
+    /// For a link that is gone when nobody serves it any more.
+    pub fn when_unserved() -> (Self, Serving) {
+        let gone = CancellationToken::new();
+        (Gone(Some(gone.clone())), Serving { _gone: Arc::new(gone.drop_guard()) })
+    }
+
+    /// Waits for that.
+    pub(crate) async fn wait(&self) {
+        if let Some(gone) = &self.0 {
+            gone.cancelled().await;
+        }
+    }
+}
+
+/// What moves on a link though no packet is whole yet, as far as its wire tells: a long packet on a slow line is no silence.
+#[derive(Clone, Debug, Default)]
+pub struct Pulse(Arc<Moved>);
+
+#[derive(Debug, Default)]
+struct Moved {
+    came: AtomicU64,
+    went: AtomicU64,
+}
+
+impl Pulse {
+    /// A part of a packet has come.
+    pub fn came(&self) {
+        self.0.came.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A part of a packet, not its first, was taken by what sends it: there is room behind the parts before it, in the buffers of this machine or beyond them. While little is on its way, that
+    /// says nothing of the other end; once all buffers are full, one goes in where the other end has taken one out, or many at a time with long pauses on a slow line.
+    pub fn went(&self) {
+        self.0.went.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many parts have come.
+    pub(crate) fn come(&self) -> u64 {
+        self.0.came.load(Ordering::Relaxed)
+    }
+
+    /// How many parts have gone out.
+    pub(crate) fn gone(&self) -> u64 {
+        self.0.went.load(Ordering::Relaxed)
+    }
 }
 
 /// Who is at the other end of a link, as far as the wire knows.

@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use std::future::IntoFuture;
 use steadfast_messaging::envelope::{self, Body, Hello, Sample};
 use steadfast_messaging::wire::memory::Memory;
-use steadfast_messaging::wire::{Link, Remote};
+use steadfast_messaging::wire::{Gone, Link, Pulse, Remote};
 use steadfast_messaging::{Class, Code, Failure, Node, Peer};
 use tokio::sync::{mpsc, watch};
 
@@ -22,7 +22,9 @@ async fn wide(node: &Node) -> (mpsc::Sender<Result<Bytes, Failure>>, mpsc::Recei
     let ((outgoing, mut wire), (says, incoming)) = (mpsc::channel(1000), mpsc::channel(1));
     let hello = Hello { version: 1, node: "w".into(), frame_bytes_max: 8 << 20, refused: None };
     says.send(Ok(packet(&Body::Hello(hello)))).await.unwrap();
-    node.accept(Link { outgoing, incoming, remote: Remote::default() }).await.unwrap();
+    node.accept(Link { outgoing, incoming, remote: Remote::default(), pulse: Pulse::default(), gone: Gone::default() })
+        .await
+        .unwrap();
     wire.recv().await.expect("a hello");
     (says, wire)
 }

@@ -113,6 +113,14 @@ fn a_length_that_is_only_claimed_is_refused() {
     }
 }
 
+#[test]
+fn a_failure_of_very_many_causes_is_read_with_the_first_of_them() {
+    let causes: Vec<_> = (0..100_000).map(|number| if number < 16 { number.to_string() } else { String::new() }).collect();
+    let reply =
+        |causes: &[String]| Body::Reply(Reply { error: Some(Error { causes: causes.to_vec(), ..Error::default() }), ..Reply::default() });
+    assert_eq!(fuzzing::read(&packet(&[reply(&causes)])).unwrap(), [reply(&causes[..16])]);
+}
+
 /// The shortest texts there are take more memory than bytes: the allocator's least.
 #[test]
 fn a_frame_of_the_shortest_texts_is_read() {

@@ -257,7 +257,9 @@ async fn too_many_requests_are_refused_with_a_time_to_come_again_which_the_sende
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_has_the_time_of_its_route_and_a_panic_is_a_failure_of_that_request_alone() {
-    let (_network, a, b) = two(1);
+    let network = Memory::new(1);
+    let letters = Arc::new(MemoryLetters::default());
+    let (a, b) = (node(&network, "a"), node_by(&network, "b", |builder| builder.letters(letters.clone())));
     b.route_by("slow", Route::new(|_| pending::<Result<Bytes, Failure>>()).timeout(secs(2)));
     let at = Instant::now();
     let failure = a.call("b", "slow", "").policy(Policy::once()).await.unwrap_err();
@@ -286,6 +288,10 @@ async fn a_handler_has_the_time_of_its_route_and_a_panic_is_a_failure_of_that_re
     let late = Code::DeadlineExceeded;
     assert_eq!(codes, [Code::Unavailable, late, late], "the first was let go, and those behind it were not left waiting");
     assert_eq!((b.counts().requests, b.counts().inbox.running), (0, 0));
+    assert!(letters.list().is_empty());
+    a.tell("b", "bombs", "kept").await.unwrap();
+    until("a tell that was taken is not lost with it", || letters.list().len() == 1).await;
+    assert_eq!((&*letters.list()[0].payload, b.counts().requests), (&b"kept"[..], 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@
 use crate::network::{Count, Raw, ms, node, node_by, pass, secs, seed_or, two, until};
 use bytes::Bytes;
 use std::future::pending;
+use std::sync::Arc;
 use steadfast_messaging::envelope::{Body, Chunk, Close, Credit, Open, StreamId};
 use steadfast_messaging::wire::memory::{Faults, Memory};
 use steadfast_messaging::{Class, Code, Failure, Limits, Node, Stream};
@@ -272,11 +273,29 @@ async fn an_unknown_route_one_that_takes_no_streams_and_too_many_are_refused() {
     assert_eq!(a.stream("b", "", "").await.unwrap_err().code, Code::InvalidArgument);
     let first =
         [a.stream("b", "deaf", "").await.unwrap(), a.stream("b", "deaf", "").await.unwrap(), a.stream("b", "deaf", "").await.unwrap()];
-    assert_eq!(a.stream("b", "deaf", "").await.unwrap_err().code, Code::ResourceExhausted);
+    let refused = async |why: &str| {
+        let failure = a.stream("b", "deaf", "").await.unwrap_err();
+        assert_eq!((failure.code, failure.retry_after), (Code::ResourceExhausted, Some(secs(1))), "{why}");
+    };
+    refused("there are three").await;
     drop(first);
     pass(ms(10)).await;
-    assert_eq!(a.stream("b", "deaf", "").await.unwrap_err().code, Code::ResourceExhausted, "their handlers run still, and count");
+    refused("their handlers run still, and count").await;
     assert_eq!(a.counts().streams, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_opens_too_many_and_who_knows_too_many_is_told_when_to_try_again() {
+    let network = Memory::new(1);
+    let mut limits = Limits::default();
+    (limits.streams_max, limits.peers_max) = (1, 1);
+    let (a, b) = (node_by(&network, "a", |builder| builder.limits(limits)), node(&network, "b"));
+    mirror(&b);
+    let _first = a.stream("b", "mirror", "").await.unwrap();
+    for (peer, why) in [("b", "one is open"), ("c", "b is known")] {
+        let failure = a.stream(peer, "mirror", "").await.unwrap_err();
+        assert_eq!((failure.code, failure.retry_after), (Code::ResourceExhausted, Some(secs(1))), "{why}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -371,4 +390,46 @@ async fn a_stream_belongs_to_the_trace_that_it_was_opened_in() {
     let mut untraced = a.stream("b", "trace", "").await.unwrap();
     assert_eq!(untraced.next().await.unwrap().unwrap(), "");
     assert_eq!(a.stream("b", "trace", "").trace("x".repeat(257)).await.unwrap_err().code, Code::InvalidArgument);
+}
+
+#[tokio::test]
+async fn what_a_stream_is_opened_with_is_not_told() {
+    let (_network, a, _b) = two(1);
+    let told = format!("{:?}", a.stream("b", "mirror", "s3cret").trace("trace"));
+    assert!(told.contains("mirror") && !told.contains("s3cret"), "{told}");
+}
+
+/// Whoever connects, opens streams, cuts and comes again has no more handlers run than somebody who stays.
+#[tokio::test(start_paused = true)]
+async fn a_handler_whose_connection_is_cut_keeps_its_place_and_is_given_up_in_the_end() {
+    let network = Memory::new(1);
+    let mut limits = Limits::default();
+    (limits.connections_max, limits.streams_max) = (4, 2);
+    let b = node_by(&network, "b", |builder| builder.limits(limits));
+    let handlers = Arc::new(());
+    let handler = Arc::clone(&handlers);
+    b.route_streams("deaf", move |_stream, _| {
+        let handler = Arc::clone(&handler);
+        async move {
+            let _runs = handler;
+            pending().await
+        }
+    });
+    let running = || Arc::strong_count(&handlers) - 2;
+    let come = async || {
+        let mut raw = Raw::connect(&network, "b", "raw").await;
+        for number in 1..=3 {
+            let open = Open { number, route: "deaf".into(), credit: 1, ..Open::default() };
+            raw.say(&[Body::Open(open)]).await;
+        }
+        pass(ms(100)).await;
+    };
+    for _ in 0..10 {
+        come().await;
+    }
+    assert_eq!((running(), b.counts().connections), (8, 0), "two for each place");
+    pass(secs(60)).await;
+    assert_eq!(running(), 0, "nobody waits for them");
+    come().await;
+    assert_eq!(running(), 2, "there is room again");
 }

@@ -1,7 +1,7 @@
 //! The server's side: workers come over streams of its node.
 
 use super::line::{ROUTE, duplex};
-use crate::messages::{Caller, Incoming, Node, Stream};
+use crate::messages::{Caller, Incoming, Node, Peer, Stream};
 use steadfast_kernel::{Code, Failure};
 use steadfast_runtime::host::Hello;
 use steadfast_runtime::{Engine, WeakEngine};
@@ -16,9 +16,17 @@ pub fn take_workers(node: &Node, engine: &Engine) {
 pub fn take_workers_if(node: &Node, engine: &Engine, allow: impl Fn(&Caller) -> Result<(), Failure> + Send + Sync + 'static) {
     let engine = WeakEngine::of(engine);
     node.route_streams(ROUTE, move |stream, incoming| {
-        let hello = allow(&incoming.caller).and_then(|()| hello(&incoming));
+        let hello = connects(&incoming.caller).and_then(|()| allow(&incoming.caller)).and_then(|()| hello(&incoming));
         attach(engine.clone(), stream, hello)
     });
+}
+
+/// Workers connect to their server. Somebody whom the server has called, and who says to be one, has passed no door.
+fn connects(caller: &Caller) -> Result<(), Failure> {
+    match &caller.peer {
+        Peer::Named(_) => Ok(()),
+        Peer::At(_) => Err(Failure::new(Code::PermissionDenied, "a worker connects to its server, and not the other way round")),
+    }
 }
 
 /// What a worker says of itself. Its name is that of its node, so that who has proved to be somebody cannot be put out by somebody else.

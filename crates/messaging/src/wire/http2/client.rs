@@ -1,11 +1,13 @@
 //! The end of links that connects: a connection of its own for every link.
 
 use super::codec::Raw;
+use super::dial::dial;
 use super::errors::{causes, failure, io_failure};
 use super::link::{Ending, LINGER, Outgoing, Side, link};
+use super::moving::{Coming, Going};
 use super::watched::{Seen, Watched};
 use super::{FRAME_BYTES, PATH, Settings};
-use crate::wire::{Link, Remote, Wire, tls, until};
+use crate::wire::{Gone, Link, Pulse, Remote, Serving, Wire, tls, until};
 use futures_util::future::BoxFuture;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, InvalidHeaderValue, TE};
 use http::uri::{Authority, Scheme};
@@ -14,10 +16,10 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper::rt::Executor;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::borrow::Cow;
 use std::sync::Arc;
 use steadfast_kernel::{Code, Failure};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -61,7 +63,7 @@ impl Http2 {
     async fn open(self, address: String) -> Result<Link, Failure> {
         let target = Target::parse(&address)?;
         let cannot_connect = |error| io_failure(&address, &error);
-        let stream = TcpStream::connect((target.host(), target.port)).await.map_err(cannot_connect)?;
+        let stream = dial(target.host(), target.port).await.map_err(cannot_connect)?;
         stream.set_nodelay(true).map_err(cannot_connect)?;
         let mut remote = Remote { address: address.clone(), ..Remote::default() };
         if target.scheme == Scheme::HTTP {
@@ -80,19 +82,22 @@ impl Http2 {
     {
         let (stream, seen) = Watched::new(stream);
         let lost = |error: hyper::Error| unlinked(&remote.address, &seen.lock(), &error);
-        let tasks = Tasks::default();
+        let (gone, serving) = Gone::when_unserved();
+        let tasks = Tasks { over: CancellationToken::new(), serving };
         let (mut sender, connection) = self.http(tasks.clone()).handshake(TokioIo::new(stream)).await.map_err(lost)?;
         tasks.execute(connection);
         let max = self.settings.packet_bytes_max;
         let (outgoing, sent) = Outgoing::new(Side::Client, max);
         let ending = sent.ending();
-        drop(tokio::spawn(cut_after(Arc::clone(&ending), sender.clone(), tasks)));
-        let request = self.request(target, Body::new(EncodeBody::new_client(Raw, sent, None, None)))?;
+        drop(tokio::spawn(cut_after(Arc::clone(&ending), sender.clone(), tasks.over)));
+        let pulse = Pulse::default();
+        let body = Going::new(EncodeBody::new_client(Raw, sent, None, None), pulse.clone());
+        let request = self.request(target, Body::new(body))?;
         // Whoever stops waiting here drops `outgoing` and the answer, which ends the stream and with it the connection.
         let response = sender.send_request(request).await.map_err(lost)?;
         let (status, answer) = accepted(response).map_err(|refused| refusal(&remote.address, &refused))?;
-        let packets = Streaming::new_response(Raw, answer, status, None, Some(max));
-        Ok(link(outgoing, packets, ending, remote))
+        let packets = Streaming::new_response(Raw, Coming::new(answer, pulse.clone()), status, None, Some(max));
+        Ok(Link { gone, ..link(outgoing, packets, ending, remote, pulse) })
     }
 
     fn http(&self, tasks: Tasks) -> Builder<Tasks> {
@@ -139,8 +144,10 @@ struct Target {
 
 impl Target {
     fn parse(address: &str) -> Result<Self, Failure> {
-        let unfit =
-            |why: &str| Failure::new(Code::InvalidArgument, format!("{address} is not an address of the form http://host:port: {why}"));
+        let unfit = |why: &str| {
+            let address = without_user(address);
+            Failure::new(Code::InvalidArgument, format!("{address} is not an address of the form http://host:port: {why}"))
+        };
         let parts = address.parse::<Uri>().map_err(|error| unfit(&error.to_string()))?.into_parts();
         let scheme = parts.scheme.ok_or_else(|| unfit("it has no scheme"))?;
         let usual = match scheme.as_str() {
@@ -164,22 +171,38 @@ impl Target {
     }
 }
 
+/// An address as people may see it: a user in it may have a password.
+fn without_user(address: &str) -> Cow<'_, str> {
+    let Some((before, host)) = address.rsplit_once('@') else { return address.into() };
+    match before.split_once("://") {
+        Some((scheme, _)) => format!("{scheme}://…@{host}").into(),
+        None => format!("…@{host}").into(),
+    }
+}
+
 /// Runs what belongs to one connection, until told otherwise.
-#[derive(Clone, Default)]
-struct Tasks(CancellationToken);
+#[derive(Clone)]
+struct Tasks {
+    over: CancellationToken,
+    serving: Serving,
+}
 
 impl<F: Future<Output: Send> + Send + 'static> Executor<F> for Tasks {
     fn execute(&self, task: F) {
-        drop(tokio::spawn(self.0.clone().run_until_cancelled_owned(task)));
+        let Tasks { over, serving } = self.clone();
+        drop(tokio::spawn(async move {
+            over.run_until_cancelled_owned(task).await;
+            drop(serving); // once the task is dropped
+        }));
     }
 }
 
 /// Cuts the connection with all that belongs to it once the link has been over for long enough.
-async fn cut_after(ending: Arc<Ending>, sender: SendRequest<Body>, tasks: Tasks) {
+async fn cut_after(ending: Arc<Ending>, sender: SendRequest<Body>, over: CancellationToken) {
     ending.ended_or_dropped().await;
     drop(sender); // The connection closes when its stream has come to its end.
     until(Some(Instant::now() + LINGER)).await;
-    tasks.0.cancel();
+    over.cancel();
 }
 
 /// Whether the other side has taken the link.

@@ -3,7 +3,7 @@
 //! Whoever drops a half, or ends a stream, ends the link: nothing more is taken, what was sent before still goes out, and the other end sees the end behind it.
 
 use super::errors::{failure, status};
-use crate::wire::{Link, Queue, Remote, too_long};
+use crate::wire::{Gone, Link, Pulse, Queue, Remote, too_long};
 use bytes::Bytes;
 use futures_util::Stream;
 use parking_lot::Mutex;
@@ -137,10 +137,10 @@ impl Drop for Outgoing {
 }
 
 /// Puts a link together; a task passes on what comes in until the link ends.
-pub(super) fn link(outgoing: mpsc::Sender<Bytes>, packets: Streaming<Bytes>, ending: Arc<Ending>, remote: Remote) -> Link {
+pub(super) fn link(outgoing: mpsc::Sender<Bytes>, packets: Streaming<Bytes>, ending: Arc<Ending>, remote: Remote, pulse: Pulse) -> Link {
     let (to, incoming) = mpsc::channel(INCOMING_MAX);
     drop(tokio::spawn(pass_on(packets, to, ending)));
-    Link { outgoing, incoming, remote }
+    Link { outgoing, incoming, remote, pulse, gone: Gone::default() }
 }
 
 async fn pass_on(mut packets: Streaming<Bytes>, to: mpsc::Sender<Result<Bytes, Failure>>, ending: Arc<Ending>) {

@@ -1,8 +1,10 @@
 //! A port of its own for links over HTTP/2.
 
 use super::errors::io_failure;
+use super::link::LINGER;
 use super::service::{Authorize, Service};
 use super::{FRAME_BYTES, Settings};
+use crate::places::{Place, Places};
 use crate::wire::{Link, Remote, tls, until};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -10,7 +12,7 @@ use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -18,7 +20,7 @@ use std::time::Duration;
 use steadfast_kernel::Failure;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::Status;
@@ -40,7 +42,7 @@ pub const REFUSED_MAX: usize = 64;
 pub struct ListenSettings {
     /// What both ends have.
     pub link: Settings,
-    /// Connections; one more is cut at once. Some more than the node takes, so that it can say to those that it does not take that there are too many.
+    /// Connections; one more is cut at once, and those from one address leave a fifth of them to others. Some more than the node takes, so that it can say to those that it does not take that there are too many.
     pub connections_max: usize,
     /// The longest headers of a request, in bytes.
     pub headers_bytes_max: u32,
@@ -84,17 +86,30 @@ impl fmt::Debug for ListenSettings {
     }
 }
 
-/// A port for links. Dropping it closes the port and cuts its links.
+/// A port for links. Dropping it closes the port; its links have a moment to send what was put into them before.
 #[derive(Debug)]
 pub struct Listening {
     addr: SocketAddr,
-    _over: DropGuard,
+    over: DropGuard,
+    /// Closed when the last connection has ended.
+    ended: mpsc::Sender<Never>,
 }
+
+/// What is never sent.
+#[derive(Debug)]
+enum Never {}
 
 impl Listening {
     /// Where it listens.
     pub fn addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// Closes the port, and waits until its connections have ended: what was put into links that are cut by now is sent, if the other end takes it within a moment.
+    pub async fn close(self) {
+        let Listening { over, ended, .. } = self;
+        drop(over);
+        ended.closed().await;
     }
 }
 
@@ -120,9 +135,10 @@ pub async fn listen(
     if let Some(authorize) = &settings.authorize {
         service = service.authorized_by(Arc::clone(authorize));
     }
-    let port = Arc::new(Port { http: http(&settings), service, settings, over: over.clone() });
+    let (ended, serving) = mpsc::channel(1);
+    let port = Arc::new(Port { http: http(&settings), service, settings, over: over.clone(), _serving: serving });
     drop(tokio::spawn(port.accept(listener)));
-    Ok(Listening { addr, _over: over.drop_guard() })
+    Ok(Listening { addr, over: over.drop_guard(), ended })
 }
 
 fn http(settings: &ListenSettings) -> Builder<TokioExecutor> {
@@ -143,21 +159,23 @@ struct Port {
     service: Service,
     http: Builder<TokioExecutor>,
     over: CancellationToken,
+    /// Gone with the last connection.
+    _serving: mpsc::Receiver<Never>,
 }
 
 impl Port {
     async fn accept(self: Arc<Self>, listener: TcpListener) {
-        let places = Arc::new(Semaphore::new(self.settings.connections_max));
+        let places = Places::new(self.settings.connections_max);
         loop {
             let accepted = tokio::select! {
                 biased;
                 () = self.over.cancelled() => return,
                 accepted = listener.accept() => accepted,
             };
-            match (accepted, Arc::clone(&places).try_acquire_owned()) {
-                (Ok((stream, from)), Ok(place)) => drop(tokio::spawn(Arc::clone(&self).connection(stream, from, place))),
-                (Ok((_, from)), Err(_)) => tracing::debug!(%from, "a connection was cut: there are too many"),
-                (Err(error), _) => {
+            match accepted.map(|(stream, from)| (stream, from, places.take(Some(from.ip())))) {
+                Ok((stream, from, Ok(place))) => drop(tokio::spawn(Arc::clone(&self).connection(stream, from, place))),
+                Ok((_, from, Err(full))) => tracing::debug!(%from, ?full, "a connection was cut: there are too many"),
+                Err(error) => {
                     tracing::warn!(%error, "a connection could not be taken");
                     until(Some(Instant::now() + ACCEPT_AGAIN)).await;
                 }
@@ -165,17 +183,19 @@ impl Port {
         }
     }
 
-    async fn connection(self: Arc<Self>, stream: TcpStream, from: SocketAddr, _place: OwnedSemaphorePermit) {
+    async fn connection(self: Arc<Self>, stream: TcpStream, from: SocketAddr, _place: Place<IpAddr>) {
         let _it_is_slower_without = stream.set_nodelay(true);
         let mut remote = Remote { address: from.to_string(), ..Remote::default() };
         let Some(tls) = &self.settings.tls else { return self.serve(stream, remote).await };
-        match timeout(self.settings.idle_timeout, tls.accept(stream, &mut remote)).await {
-            Ok(Ok(stream)) => self.serve(stream, remote).await,
-            Ok(Err((error, stream))) => {
+        let accepting = timeout(self.settings.idle_timeout, tls.accept(stream, &mut remote));
+        match self.over.run_until_cancelled(accepting).await {
+            None => {} // it has no link yet, and nothing to be sent
+            Some(Ok(Ok(stream))) => self.serve(stream, remote).await,
+            Some(Ok(Err((error, stream)))) => {
                 tracing::info!(%from, %error, "a connection was refused");
                 let _it_is_gone = timeout(REFUSED, drain(stream)).await;
             }
-            Err(_) => tracing::debug!(%from, "a connection without TLS was cut"),
+            Some(Err(_)) => tracing::debug!(%from, "a connection without TLS was cut"),
         }
     }
 
@@ -187,10 +207,14 @@ impl Port {
             let (mut service, busy) = (self.service.clone(), busy.subscribe());
             async move { service.call(request).await.map(|answer| answer.map(|body| Busy { body, _busy: busy })) }
         });
+        let mut serving = std::pin::pin!(self.http.serve_connection(TokioIo::new(stream), service));
         tokio::select! {
             biased;
-            () = self.over.cancelled() => {}
-            ended = self.http.serve_connection(TokioIo::new(stream), service) => if let Err(error) = ended {
+            () = self.over.cancelled() => {
+                serving.as_mut().graceful_shutdown(); // its link may be cut already, and its last packets not sent
+                let _it_takes_too_long = timeout(LINGER, serving).await;
+            }
+            ended = &mut serving => if let Err(error) = ended {
                 tracing::debug!(%error, "a connection has ended early");
             },
             () = idle(&busy, self.settings.idle_timeout) => tracing::debug!(from = remote.address, "a connection without a link was cut"),

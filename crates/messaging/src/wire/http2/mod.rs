@@ -6,9 +6,11 @@
 
 mod client;
 mod codec;
+mod dial;
 mod errors;
 mod link;
 mod listen;
+mod moving;
 mod service;
 mod watched;
 
@@ -35,7 +37,8 @@ pub struct Settings {
     pub window_bytes: u32,
     /// A connection on which nothing came for so long is asked whether it is alive.
     pub ping_after: Duration,
-    /// How long the answer may take before the connection is cut.
+    /// How long the answer may take before the connection is cut. It waits behind all that is on its way there, which may be long and the line slow; a node finds out by itself, and
+    /// earlier, that the other end is dead.
     pub ping_timeout: Duration,
 }
 
@@ -45,7 +48,7 @@ impl Default for Settings {
             packet_bytes_max: PACKET_BYTES_MAX,
             window_bytes: 4 << 20,
             ping_after: Duration::from_secs(5),
-            ping_timeout: Duration::from_secs(10),
+            ping_timeout: Duration::from_secs(60),
         }
     }
 }

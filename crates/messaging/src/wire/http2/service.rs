@@ -3,8 +3,9 @@
 use super::codec::Raw;
 use super::errors::status;
 use super::link::{Outgoing, Side, link};
+use super::moving::{Coming, Going};
 use super::{PATH, Settings};
-use crate::wire::{Link, Remote};
+use crate::wire::{Link, Pulse, Remote};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -71,12 +72,13 @@ impl Service {
         let Ok(place) = self.links.reserve_owned().await else {
             return Status::unavailable("nobody takes links here any more").into_http();
         };
-        let max = self.settings.packet_bytes_max;
-        let packets = Streaming::<Bytes>::new_request(Raw, body, None, Some(max));
+        let (max, pulse) = (self.settings.packet_bytes_max, Pulse::default());
+        let packets = Streaming::<Bytes>::new_request(Raw, Coming::new(body, pulse.clone()), None, Some(max));
         let (outgoing, sent) = Outgoing::new(Side::Server, max);
         let ending = sent.ending();
         let body = EncodeBody::new_server(Raw, sent, None, Default::default(), None);
-        place.send(link(outgoing, packets, ending, remote));
+        let body = Going::new(body, pulse.clone());
+        place.send(link(outgoing, packets, ending, remote, pulse));
         let mut response = Response::new(Body::new(body));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(GRPC));
         response

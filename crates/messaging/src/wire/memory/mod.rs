@@ -23,7 +23,7 @@ mod pipe;
 
 pub use faults::{Counts, Faults};
 
-use super::{Link, PACKET_BYTES_MAX, Remote, Wire, until};
+use super::{Gone, Link, PACKET_BYTES_MAX, Pulse, Remote, Wire, until};
 use faults::Rules;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
@@ -227,8 +227,10 @@ impl Shared {
         };
         let (near_out, far_in) = pipe(0, (from, to), &near, &far);
         let (far_out, near_in) = pipe(1, (to, from), &far, &near);
-        let end =
-            |outgoing, incoming, name: &str| Link { outgoing, incoming, remote: Remote { address: name.to_owned(), ..Remote::default() } };
+        let end = |outgoing, incoming, name: &str| {
+            let remote = Remote { address: name.to_owned(), ..Remote::default() };
+            Link { outgoing, incoming, remote, pulse: Pulse::default(), gone: Gone::default() }
+        };
         (end(near_out, near_in, to), end(far_out, far_in, from))
     }
 }

@@ -2,6 +2,8 @@
 
 use super::{certificates, fingerprint, misfit, provider, unusable};
 use crate::wire::Fingerprint;
+use rand::TryRng;
+use rand::rngs::SysRng;
 use rcgen::{CertificateParams, DnType, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -104,7 +106,7 @@ fn write(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
         opens.mode(0o600);
     }
     makes.create(folder)?;
-    let draft = folder.join(format!("{FILE}.{}", std::process::id()));
+    let draft = folder.join(format!("{FILE}.{:016x}", SysRng.try_next_u64().map_err(io::Error::other)?)); // a process that was killed may have left one behind
     let mut file = opens.open(&draft)?;
     let written = file
         .write_all(bytes)

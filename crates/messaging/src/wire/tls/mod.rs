@@ -27,7 +27,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
+use rustls::{AlertDescription, CertificateError, ClientConfig, RootCertStore, ServerConfig};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::io;
@@ -219,11 +219,40 @@ pub(super) fn refused(address: &str, error: &rustls::Error) -> Failure {
             permanent(Code::PermissionDenied, format!("its certificate has expired ({why})"))
         }
         rustls::Error::InvalidCertificate(why) => permanent(Code::PermissionDenied, format!("its certificate is not trusted: {why}")),
-        rustls::Error::AlertReceived(alert) => {
-            permanent(Code::PermissionDenied, format!("it refuses our certificate, or that we have none: {alert:?}"))
-        }
+        rustls::Error::AlertReceived(alert) => alerted(address, *alert),
         rustls::Error::InvalidMessage(_) => permanent(Code::FailedPrecondition, "it does not speak TLS: use http://".to_owned()),
         error => permanent(Code::FailedPrecondition, error.to_string()),
+    }
+}
+
+/// What the other side says before it goes: about who we are, about how we speak, or about itself, which may pass.
+fn alerted(address: &str, alert: AlertDescription) -> Failure {
+    use AlertDescription as Alert;
+    match alert {
+        Alert::NoCertificate
+        | Alert::BadCertificate
+        | Alert::UnsupportedCertificate
+        | Alert::CertificateRevoked
+        | Alert::CertificateExpired
+        | Alert::CertificateUnknown
+        | Alert::CertificateRequired
+        | Alert::UnknownCA
+        | Alert::AccessDenied
+        | Alert::DecryptError => Failure::new(
+            Code::PermissionDenied,
+            format!("cannot connect to {address}: it refuses our certificate, or that we have none: {alert:?}"),
+        ),
+        Alert::HandshakeFailure
+        | Alert::ProtocolVersion
+        | Alert::InsufficientSecurity
+        | Alert::MissingExtension
+        | Alert::UnsupportedExtension
+        | Alert::UnrecognisedName
+        | Alert::NoApplicationProtocol => Failure::new(
+            Code::FailedPrecondition,
+            format!("cannot connect to {address}: it does not take TLS as it is spoken here: {alert:?}"),
+        ),
+        alert => Failure::transient(format!("cannot connect to {address}: it has given up: {alert:?}")),
     }
 }
 
@@ -251,5 +280,29 @@ fn misfit(error: &rustls::Error) -> Failure {
             Failure::permanent("the key does not match the certificate: give the two that were made together")
         }
         error => Failure::permanent(format!("the certificate cannot be used: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steadfast_kernel::Class;
+
+    #[test]
+    fn alerts_pass_or_are_to_be_mended() {
+        use AlertDescription::{AccessDenied, CertificateRequired, InternalError, NoApplicationProtocol, UnknownCA, UserCanceled};
+        let told = |alert: AlertDescription| {
+            let failure = refused("x", &rustls::Error::AlertReceived(alert));
+            (failure.class, failure.code)
+        };
+        for alert in [UnknownCA, AccessDenied, CertificateRequired, AlertDescription::DecryptError] {
+            assert_eq!(told(alert), (Class::Permanent, Code::PermissionDenied), "{alert:?}");
+        }
+        for alert in [NoApplicationProtocol, AlertDescription::ProtocolVersion] {
+            assert_eq!(told(alert), (Class::Permanent, Code::FailedPrecondition), "{alert:?}");
+        }
+        for alert in [InternalError, UserCanceled, AlertDescription::CloseNotify, AlertDescription::Unknown(200)] {
+            assert_eq!(told(alert), (Class::Transient, Code::Unavailable), "{alert:?}");
+        }
     }
 }

@@ -164,3 +164,49 @@ fn a_handler_that_is_called_off_frees_its_entry_and_the_next_delivery_runs() {
     };
     shuttle::check_random(deliver, SCHEDULES);
 }
+
+/// A tell that may be refused after it was found to be new, because there is no room for it.
+fn tell(node: &Node, waiter: usize, has_room: bool) {
+    let verdict = node.inbox.lock().unwrap().check("alice", "a", Kind::Tell, 1, waiter, node.now);
+    match verdict {
+        Verdict::New(ticket, _) => {
+            let guard = Guard(node, Some(ticket));
+            node.running.fetch_add(1, SeqCst);
+            thread::yield_now();
+            if !has_room {
+                return; // dropped: nothing is left of it, and all who wait are told
+            }
+            if let Some(ticket) = &guard.1 {
+                let taken = node.inbox.lock().unwrap().taken(ticket);
+                taken.into_iter().for_each(|waiter| node.tell(waiter, Ok(Bytes::new())));
+            }
+            node.ran.fetch_add(1, SeqCst);
+            guard.finish(Ok(Bytes::new()));
+        }
+        Verdict::Waits(_) => {}
+        Verdict::Dropped(waiter) => node.tell(waiter, Ok(Bytes::new())),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_tell_is_acknowledged_only_if_it_runs_or_has_run() {
+    static ACKNOWLEDGED: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let deliver = || {
+        let node = Node::new();
+        let threads = (0..CALLERS).map(|waiter| {
+            let node = Arc::clone(&node);
+            thread::spawn(move || tell(&node, waiter, waiter > 0)) // whoever is first may be the one for whom there is no room
+        });
+        join(threads.collect());
+        let told = node.told();
+        assert!(told.iter().all(|told| told.len() == 1), "each is answered once: {told:?}");
+        let acknowledged = told.iter().flatten().filter(|outcome| outcome.is_ok()).count();
+        assert!(node.ran.load(SeqCst) <= 1 && (acknowledged == 0 || node.ran.load(SeqCst) == 1), "{told:?}");
+        ACKNOWLEDGED.fetch_add(acknowledged, SeqCst);
+    };
+    shuttle::check_random(deliver, SCHEDULES);
+    shuttle::check_pct(deliver, SCHEDULES, 3);
+    let acknowledged = ACKNOWLEDGED.load(SeqCst);
+    assert!((100..2 * SCHEDULES * CALLERS - 100).contains(&acknowledged), "both happen: {acknowledged}");
+}

@@ -23,6 +23,7 @@ struct Entry {
     digest: u64,
     /// In the order in which they came.
     waiters: Vec<Waiter>,
+    taken: bool,
     finished: Option<(Instant, Outcome)>,
     /// It was looked at when room was needed, and its caller had little.
     spared: bool,
@@ -104,7 +105,7 @@ impl Model {
         if let Some(entry) = self.running.iter_mut().chain(&mut self.finished).find(is) {
             return match &entry.finished {
                 _ if (entry.kind, entry.digest) != (kind, digest) => Expected::Different,
-                _ if kind == Kind::Tell => Expected::Dropped,
+                _ if kind == Kind::Tell && (entry.taken || entry.finished.is_some()) => Expected::Dropped,
                 Some((_, outcome)) => Expected::Known(outcome.clone()),
                 None if entry.waiters.len() >= settings.waiters_max => Expected::Full,
                 None => {
@@ -128,6 +129,7 @@ impl Model {
             kind,
             digest,
             waiters: vec![waiter],
+            taken: false,
             finished: None,
             spared: false,
         });
@@ -146,6 +148,13 @@ impl Model {
         self.finished.push(entry);
         while self.bytes() > settings.bytes_max && self.forget_oldest(settings) {}
         waiters
+    }
+
+    /// Nothing if that is no tell.
+    fn taken(&mut self, place: usize) -> Option<Vec<Waiter>> {
+        let entry = self.running.get_mut(place).filter(|entry| entry.kind == Kind::Tell)?;
+        entry.taken = true;
+        Some(std::mem::take(&mut entry.waiters))
     }
 
     fn leave(&mut self, waiter: Waiter) -> Option<Left<Waiter>> {
@@ -181,6 +190,7 @@ impl Twins {
     }
 
     fn check(&mut self, caller: &str, id: &str, kind: Kind, digest: u64) {
+        self.inbox.fetch([(caller, id), ("nobody", id)]); // which changes nothing
         self.waiters += 1;
         let waiter = self.waiters;
         self.model.expire(&self.settings, self.now);
@@ -211,6 +221,14 @@ impl Twins {
         assert_eq!(told, expected);
     }
 
+    fn taken(&mut self, place: usize) {
+        if let Some(expected) = self.model.taken(place) {
+            let mut told: Vec<_> = self.inbox.taken(&self.tickets[place]).into_iter().collect();
+            told.sort_unstable();
+            assert_eq!(told, expected);
+        }
+    }
+
     fn leave(&mut self, place: usize) {
         let (waiter, seat) = self.seats[place];
         assert_eq!(self.inbox.leave(seat), self.model.leave(waiter));
@@ -235,7 +253,8 @@ impl Twins {
                 let kind = if chance.random_range(0..3) == 0 { Kind::Tell } else { Kind::Call };
                 self.check(caller, &id, kind, u64::from(chance.random_range(0..15) == 0));
             }
-            55..80 if !self.tickets.is_empty() => {
+            55..62 if !self.tickets.is_empty() => self.taken(chance.random_range(0..self.tickets.len())),
+            62..80 if !self.tickets.is_empty() => {
                 let outcome = match chance.random_range(0..10) {
                     0..3 => Finish::Forget,
                     3 => Finish::Keep(Err(Failure::permanent("no"))),

@@ -3,7 +3,7 @@
 use crate::network::{ms, node, node_by, pass, secs, until};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use std::future::pending;
+use std::future::{IntoFuture, pending};
 use std::sync::Arc;
 use steadfast_messaging::wire::memory::Memory;
 use steadfast_messaging::{Class, Failure, Incoming, MemoryLetters, Node, Policy, Route};
@@ -175,4 +175,18 @@ async fn no_tell_is_lost_when_its_node_ends_while_many_wait_for_their_turn_or_ar
         bank.close(secs(0)).await;
         assert_eq!((letters.list().len(), bank.counts().requests), (64, 0));
     }
+}
+
+/// More than wait to be kept otherwise: each was acknowledged.
+#[tokio::test(start_paused = true)]
+async fn none_of_very_many_tells_that_were_taken_is_lost_when_their_node_ends() {
+    const TELLS: usize = 6000;
+    let network = Memory::new(1);
+    let letters = Arc::new(MemoryLetters::default());
+    let (shop, bank) = (node(&network, "shop"), node_by(&network, "bank", |builder| builder.letters(letters.clone())));
+    bank.route_by("stuck", Route::new(|_| pending::<Result<Bytes, Failure>>()).side_by_side(2).timeout(secs(3600)));
+    let tells = (0..TELLS).map(|_| shop.tell("bank", "stuck", "").into_future());
+    assert!(futures_util::future::join_all(tells).await.iter().all(Result::is_ok));
+    bank.close(secs(0)).await;
+    assert_eq!((letters.list().len(), bank.counts().totals.letters_lost), (TELLS, 0));
 }

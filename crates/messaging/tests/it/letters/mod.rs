@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use steadfast_messaging::envelope::Body;
 use steadfast_messaging::wire::memory::Memory;
 use steadfast_messaging::{Code, Direction, Failure, Letter, LetterKind, Letters, Limits, MemoryLetters, Peer, Policy, Route};
+use tokio::time::Instant;
 
 fn letter(kind: LetterKind, id: &str, payload: usize) -> Letter {
     Letter {
@@ -126,6 +127,29 @@ async fn a_letter_that_cannot_be_kept_at_once_is_tried_again_and_close_waits_for
     a.tell("b", "bad", "").await.unwrap();
     b.close(secs(60)).await;
     assert_eq!((letters.kept.list().len(), letters.tries.load(Ordering::SeqCst)), (1, 3));
+}
+
+/// As many as a sender may have under way fail at the same moment, while the store is away for minutes.
+#[tokio::test(start_paused = true)]
+async fn tells_whose_attempts_are_used_up_are_kept_however_many_they_are_and_however_long_it_takes() {
+    struct Away(Instant, MemoryLetters);
+    impl Letters for Away {
+        fn post(&self, letter: Letter) -> BoxFuture<'static, Result<(), Failure>> {
+            match Instant::now() < self.0 {
+                true if letter.id.ends_with('7') => panic!("it is broken as well"),
+                true if letter.id.ends_with('3') => ready(Err(Failure::new(Code::ResourceExhausted, "busy").retry_after(secs(1)))).boxed(),
+                true => ready(Err(Failure::transient("the store is away"))).boxed(),
+                false => self.1.post(letter),
+            }
+        }
+    }
+    let network = Memory::new(1);
+    let letters = Arc::new(Away(Instant::now() + secs(300), MemoryLetters::default()));
+    let a = node_by(&network, "a", |builder| builder.letters(letters.clone()));
+    let tells = (0..6000).map(|_| a.tell("nobody", "r", "").timeout(secs(10)).into_future());
+    assert!(futures_util::future::join_all(tells).await.iter().all(Result::is_err));
+    pass(secs(600)).await;
+    assert_eq!((letters.1.list().len(), a.counts().totals.letters_lost, a.counts().calls), (6000, 0, 0));
 }
 
 #[tokio::test(start_paused = true)]

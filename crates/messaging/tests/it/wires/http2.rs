@@ -11,7 +11,7 @@ use steadfast_kernel::{Class, Code, Failure};
 use steadfast_messaging::wire::http2::{Http2, ListenSettings, Listening, PATH, Service, Settings, listen};
 use steadfast_messaging::wire::{Link, Wire};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -159,6 +159,16 @@ async fn what_is_no_address_is_refused_for_good() {
 }
 
 #[tokio::test]
+async fn a_password_in_an_address_is_not_told() {
+    for address in
+        ["http://ann:s3cret@host:1", "http://s3cret@host", "http://a@s3cret@host:1", "http://ann:s3 cret@host", "ann:s3cret@host"]
+    {
+        let refused = Http2::new(settings()).connect(address).await.unwrap_err();
+        assert!(refused.message.contains("host") && !format!("{refused:?}").contains("s3"), "{refused:?}");
+    }
+}
+
+#[tokio::test]
 async fn server_that_speaks_http1_only_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -189,6 +199,24 @@ async fn connections_have_a_limit_and_end_with_their_links() {
     let mut far = port.links.recv().await.unwrap();
     third.outgoing.send("there".into()).await.unwrap();
     assert_eq!(next(&mut far).await, "there");
+}
+
+/// Nobody has proved anything by then, and nobody needs a link for that.
+#[tokio::test]
+async fn those_from_one_address_do_not_keep_others_out() {
+    let mut port = Port::with(|listens| listens.connections_max = 10).await;
+    let mut many = Vec::new();
+    for _ in 0..20 {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        many.push(socket.connect(port.listening.addr()).await.unwrap());
+    }
+    port.link().await;
+    let mut left = 0;
+    for stream in &mut many {
+        left += usize::from(timeout(Duration::from_millis(100), stream.read_to_end(&mut Vec::new())).await.is_err());
+    }
+    assert_eq!(left, 8, "the others were cut");
 }
 
 #[tokio::test]

@@ -16,7 +16,9 @@ use steadfast_messaging::wire::http2::{Authorize, Http2, ListenSettings};
 use steadfast_messaging::wire::tls::{Client, Identity, Pins, Server, Trust};
 use steadfast_messaging::{Incoming, Node};
 use tempfile::TempDir;
-use tokio::time::timeout;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
 
 /// An authority and what it has signed, in files.
 struct Authority {
@@ -213,6 +215,15 @@ async fn identity_is_kept_and_private() {
     assert!(!format!("{first:?}").contains("PRIVATE"));
 }
 
+/// In a container every start has the same process id.
+#[tokio::test]
+async fn identity_is_made_though_a_process_of_the_same_number_was_killed_while_it_made_one() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join(format!("identity.pem.{}", std::process::id())), "half of a k").unwrap();
+    let first = Identity::kept_in(folder.path(), &["here"]).unwrap();
+    assert_eq!(Identity::kept_in(folder.path(), &["here"]).unwrap().fingerprint(), first.fingerprint());
+}
+
 #[tokio::test]
 async fn plain_to_tls_and_tls_to_plain_say_what_to_use() {
     let here = made("here");
@@ -332,4 +343,20 @@ async fn where_a_certificate_and_a_token_are_asked_for_both_are_needed_and_the_c
         assert!(failure.code == Code::PermissionDenied && failure.message.contains(why), "{failure:?}");
     }
     assert_eq!(bank.runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn who_has_connected_and_says_nothing_does_not_hold_up_the_end_of_a_port() {
+    let here = made("here");
+    for tls in [Some(Server::new(&here, None).unwrap()), None] {
+        let mut port = Port::with(|listens| listens.tls = tls).await;
+        port.wire = port.wire.tls(Client::new(pinned(&[&here]), None).unwrap());
+        let mut silent = TcpStream::connect(port.listening.addr()).await.unwrap();
+        drop(port.link().await); // who comes later is taken later
+        let begun = Instant::now();
+        port.listening.close().await;
+        let mut rest = Vec::new();
+        let _it_is_cut = silent.read_to_end(&mut rest).await;
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    }
 }
