@@ -117,6 +117,23 @@ pub enum Command {
     ReportCallback(ReportCallback),
 }
 
+impl Command {
+    /// Whether the same again is one, because it has an id or makes something that has: whoever does not know what became of it may ask again.
+    pub fn is_one_again(&self) -> bool {
+        match self {
+            Command::StartRun(_) | Command::CreatePlan(_) => true,
+            Command::SendSignal(signal) => signal.id.is_some(),
+            Command::CancelRun(CancelRun { origin, .. })
+            | Command::RetryRun(RetryRun { origin, .. })
+            | Command::OperatePlan(OperatePlan { origin, .. })
+            | Command::TerminateRun(origin)
+            | Command::PauseRun(origin)
+            | Command::ResumeRun(origin) => origin.command.is_some(),
+            _ => false,
+        }
+    }
+}
+
 /// Begin a run, or find the one of that id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartRun {

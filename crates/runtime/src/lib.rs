@@ -41,7 +41,7 @@ pub use cluster::{Carrier, Cluster, ClusterView, Question};
 pub use commons::{Fallback, Sharing, SharingHealth, SharingState};
 pub use config::Config;
 pub use engine::{
-    Builder, CreatePlan, Elsewhere, ElsewherePlan, Engine, Found, FoundPlan, Put, RedriveLetters, RedrivenLetters, Start, Wanted,
+    Builder, CreatePlan, Elsewhere, ElsewherePlan, Engine, Found, FoundPlan, Lag, Put, RedriveLetters, RedrivenLetters, Start, Wanted,
     WeakEngine,
 };
 pub use error::Error;

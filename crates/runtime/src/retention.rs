@@ -1,7 +1,8 @@
 //! Retention: how long ended runs and plans are kept, and the sweeper that looks for those whose time is over.
 //!
-//! The sweeper walks the rows of the shard, oldest first, once a minute, and hands those whose time is over to the shard a few at a time. The shard is their only writer: it knows
-//! whether somebody has to do with one of them right now, and lets nobody at it while it is removed.
+//! The sweeper asks for the runs of the shard whose time is over, by how and when they have ended, and hands them to the shard a few at a time. The shard is their only writer: it knows
+//! whether somebody has to do with one of them right now, and lets nobody at it while it is removed. What stays is not read, and while nothing is to go nobody asks: the store says when the
+//! next one will be due.
 
 mod plans;
 
@@ -13,11 +14,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::{Period, Status, Timestamp};
-use steadfast_store::{Error, RunCursor, RunRow, ShardId, Store, Sweep, shard_of};
+use steadfast_store::{EndedCursor, EndedFilter, Error, RunRow, ShardId, Store, Sweep, shard_of};
 use tokio::sync::oneshot;
 
-/// How often the sweeper looks, counted from the engine's start.
+/// How often the sweeper looks at the most, counted from the engine's start.
 const EVERY: Duration = Duration::from_secs(60);
+
+/// How often it looks at the least, and how often at tasks of plans that are not here: nothing tells when such a plan goes, and there may be many whose plan stays.
+const RARELY: Duration = Duration::from_secs(3600);
+
+/// How runs end.
+const ENDS: [Status; 3] = [Status::Completed, Status::Failed, Status::Cancelled];
 
 /// How many rows are read at once.
 const PAGE: usize = 500;
@@ -115,52 +122,109 @@ pub(crate) struct Sweeper {
     pub(crate) ways: Weak<Ways>,
 }
 
+/// When there will be something to be done: the earliest time of those that are noted.
+struct Agenda(Timestamp);
+
+impl Agenda {
+    fn note(&mut self, at: Timestamp) {
+        self.0 = self.0.min(at);
+    }
+}
+
 impl Sweeper {
     /// Runs until the shard is gone; not at all if everything is kept.
     pub(crate) async fn run(self) {
         let Some(shortest) = self.retention.shortest() else { return };
         let Some(period) = Period::new(self.clock.now(), EVERY) else { return };
+        let (mut due, mut tasks_due) = (self.clock.now(), self.clock.now());
         loop {
             let now = self.clock.now();
-            let next = period.at(period.number(now) + 1); // a pass that took longer does not shift the next ones
-            self.clock.sleep(next.saturating_since(now)).await;
-            match self.look_at_plans().await {
+            self.clock.sleep(next(&period, now, due).saturating_since(now)).await;
+            let now = self.clock.now();
+            // What ends from now on stays for the shortest time.
+            let mut agenda = Agenda(now.saturating_add(shortest.min(RARELY)));
+            match self.look_at_plans(&mut agenda).await {
                 Ok(Looked::Gone(0) | Looked::NotNow) => {}
                 Ok(Looked::Gone(removed)) => tracing::info!(shard = self.shard, removed, "ended plans whose time was over are removed"),
                 Ok(Looked::Over) => return,
-                Err(error) => tracing::warn!(shard = self.shard, %error, code = error.code(), "ended plans could not be looked for"),
+                Err(error) => {
+                    agenda.note(now);
+                    tracing::warn!(shard = self.shard, %error, code = error.code(), "ended plans could not be looked for");
+                }
             }
-            match self.run_once(shortest).await {
+            let with_tasks = tasks_due <= now;
+            if with_tasks {
+                tasks_due = now.saturating_add(RARELY);
+            }
+            match self.run_once(with_tasks, &mut agenda).await {
                 Ok(Some(0)) => {}
                 Ok(Some(removed)) => tracing::info!(shard = self.shard, removed, "ended runs whose time was over are removed"),
                 Ok(None) => return,
-                Err(error) => tracing::warn!(shard = self.shard, %error, code = error.code(), "ended runs could not be looked for"),
+                Err(error) => {
+                    agenda.note(now);
+                    tracing::warn!(shard = self.shard, %error, code = error.code(), "ended runs could not be looked for");
+                }
             }
+            due = agenda.0;
         }
     }
 
-    /// One walk over the rows: how many runs were removed. Nothing if the shard is gone.
-    async fn run_once(&self, shortest: Duration) -> Result<Option<usize>, Error> {
-        let (mut removed, mut place) = (0, None);
-        loop {
-            let now = self.clock.now();
-            let page = self.store.oldest(self.shard, place.as_ref(), PAGE).await?;
-            let mut over: Vec<_> = page.iter().filter_map(|row| self.retention.over(row, now)).collect();
-            over.extend(self.adopted_over(&page, now).await?);
-            for few in over.chunks(HANDED) {
-                match self.hand_over(few.to_vec()).await {
-                    Some(Some(gone)) => removed += gone,
-                    Some(None) => return Ok(Some(removed)), // not now
+    /// One look at what has ended: how many runs were removed. Nothing if the shard is gone.
+    async fn run_once(&self, with_tasks: bool, agenda: &mut Agenda) -> Result<Option<usize>, Error> {
+        let mut removed = 0;
+        for status in ENDS {
+            let Some(keep_for) = self.retention.keep_for(status) else { continue };
+            for tasks in [false, true].into_iter().filter(|tasks| !tasks || with_tasks) {
+                match self.remove_ended(status, keep_for, tasks, agenda).await? {
+                    Some(more) => removed += more,
                     None => return Ok(None),
                 }
             }
-            // Who began later than that cannot have ended before.
-            match page.last() {
-                Some(last) if page.len() == PAGE && last.started_at.saturating_add(shortest) <= now => place = Some(RunCursor::from(last)),
-                _ => return Ok(Some(removed)),
+        }
+        Ok(Some(removed))
+    }
+
+    /// Removes what has ended so and whose time is over, and notes when that of the next one will be.
+    async fn remove_ended(&self, status: Status, keep_for: Duration, tasks: bool, agenda: &mut Agenda) -> Result<Option<usize>, Error> {
+        let (mut removed, mut place) = (0, None);
+        loop {
+            let now = self.clock.now();
+            let until = Timestamp::from_micros(now.as_micros().saturating_sub(i64::try_from(keep_for.as_micros()).unwrap_or(i64::MAX)));
+            let filter = EndedFilter { shard: self.shard, status, tasks, until };
+            let page = self.store.ended(&filter, place.as_ref(), PAGE).await?;
+            let over = match tasks {
+                false => page.iter().filter_map(|row| self.retention.over(row, now)).collect(),
+                true => self.adopted_over(&page, now).await?,
+            };
+            for few in over.chunks(HANDED) {
+                match self.hand_over(few.to_vec()).await {
+                    Some(Some(gone)) => {
+                        removed += gone;
+                        if gone < few.len() {
+                            agenda.note(now); // somebody has to do with one of them
+                        }
+                    }
+                    Some(None) => {
+                        agenda.note(now); // not now
+                        return Ok(Some(removed));
+                    }
+                    None => return Ok(None),
+                }
+            }
+            place = page.last().and_then(EndedCursor::of).or(place);
+            if page.len() < PAGE {
+                break;
             }
             self.clock.sleep(PAUSE).await;
         }
+        if !tasks {
+            let filter = EndedFilter { shard: self.shard, status, tasks, until: Timestamp::MAX };
+            let next = self.store.ended(&filter, place.as_ref(), 1).await?;
+            next.iter()
+                .filter_map(|row| row.ended_at)
+                .for_each(|ended_at| agenda.note(ended_at.saturating_add(keep_for)));
+        }
+        Ok(Some(removed))
     }
 
     /// Hands each to its own shard: tasks need not live where their plan does. How many of them are gone; `Some(None)` if a shard does not want to now, and `None`
@@ -200,6 +264,13 @@ impl Sweeper {
     }
 }
 
+/// The first time of the period that has not passed and at which what is due then is due. A pass that took longer does not shift the next ones.
+fn next(period: &Period, now: Timestamp, due: Timestamp) -> Timestamp {
+    let at_or_before = period.number(due);
+    let number = if period.at(at_or_before) < due { at_or_before + 1 } else { at_or_before };
+    period.at(number.max(period.number(now) + 1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,6 +306,18 @@ mod tests {
             assert!(!over(status, Some(5), i64::MAX), "{status:?} has no time");
         }
         assert!(!over(Status::Completed, None, i64::MAX));
+    }
+
+    #[test]
+    fn it_looks_in_the_minute_in_which_something_is_due() {
+        let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
+        let period = Period::new(at(10), EVERY).unwrap();
+        let next = |now, due| next(&period, at(now), at(due)).as_micros() / 1_000_000;
+        assert_eq!(next(10, 10), 70, "not at once");
+        assert_eq!(next(71, 0), 130, "what is late has to wait for the next minute");
+        assert_eq!(next(71, 130), 130);
+        assert_eq!(next(71, 131), 190);
+        assert_eq!(next(71, 3_610), 3_610, "and nobody looks before that");
     }
 
     #[test]

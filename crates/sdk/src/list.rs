@@ -17,6 +17,7 @@ const PAGE_MAX: usize = 1000;
 pub struct ListRuns {
     engine: Engine,
     filter: RunFilter,
+    text: Option<String>,
     limit: usize,
     after: Option<RunCursor>,
     wrong: Option<runtime::Error>,
@@ -34,7 +35,7 @@ pub struct RunPage {
 impl Engine {
     /// Lists runs, newest first. Everything that is said about them has to apply.
     pub fn list(&self) -> ListRuns {
-        ListRuns { engine: self.clone(), filter: RunFilter::default(), limit: PAGE, after: None, wrong: None }
+        ListRuns { engine: self.clone(), filter: RunFilter::default(), text: None, limit: PAGE, after: None, wrong: None }
     }
 }
 
@@ -67,9 +68,9 @@ impl ListRuns {
     }
 
     /// Those with that text in their id, workflow or tenant, in why they, or a step that is tried again, failed, or in what they said last of how far they had
-    /// come.
+    /// come. At most 10,000 runs are looked at for a page, so one may have fewer than its limit, or none, and a [`next`](RunPage::next) one all the same.
     pub fn text(mut self, text: impl Into<String>) -> Self {
-        self.filter.text = Some(text.into());
+        self.text = Some(text.into());
         self
     }
 
@@ -104,11 +105,9 @@ impl ListRuns {
         if let Some(wrong) = self.wrong {
             return Err(wrong.into());
         }
-        let mut items = self.engine.inner.list(&self.filter, self.after.as_ref(), self.limit + 1).await?;
-        let more = items.len() > self.limit;
-        items.truncate(self.limit);
-        let next = items.last().filter(|_| more).map(|last| format!("{}.{}", last.started_at.as_micros(), last.run));
-        Ok(RunPage { items, next })
+        let page = self.engine.inner.list(&self.filter, self.text.as_deref(), self.after.as_ref(), self.limit).await?;
+        let next = page.next.map(|next| format!("{}.{}", next.started_at.as_micros(), next.run));
+        Ok(RunPage { items: page.rows, next })
     }
 }
 

@@ -190,6 +190,6 @@ fn http(config: &Config) -> auto::Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
         .keep_alive_interval(config.stall_time)
-        .keep_alive_timeout(config.stall_time);
+        .keep_alive_timeout(config.stall_time * 2); // the answer waits behind what is on its way, which may be long and the line slow
     http
 }

@@ -27,14 +27,15 @@ pub use look::{FORMAT, Look, look};
 use async_trait::async_trait;
 use checkpointer::Checkpointer;
 use readers::Readers;
+use rusqlite::Connection;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, PlanId, Record, RunId, Seq, Snapshot, TenantId, Timer};
 use steadfast_store::{
-    Batch, CallbackCursor, CallbackFilter, CallbackRow, Commit, Definition, Error, Fed, Head, KeyRow, LetterCursor, LetterFilter,
-    LetterRow, LockRow, PlanCursor, PlanFilter, PlanRow, Position, RunCursor, RunFilter, RunRow, ShardId, Store, Sweep, Swept, TaskCount,
-    TimerKey,
+    Backlog, Batch, CallbackCursor, CallbackFilter, CallbackRow, Commit, Definition, EndedCursor, EndedFilter, Error, Fed, Head, KeyRow,
+    LetterCursor, LetterFilter, LetterRow, LockRow, PlanCursor, PlanFilter, PlanRow, Position, RunCursor, RunFilter, RunPage, RunRow,
+    ShardId, Store, Sweep, Swept, TaskCount, TimerKey,
 };
 use tables::{callbacks, definitions, events, feed, keys, letters, locks, outbox, plans, runs, shards, snapshots, sweep, tasks, timers};
 use writer::Writer;
@@ -109,11 +110,34 @@ impl Store for Embedded {
         self.0.readers.read("list runs", move |db| runs::list(db, &filter, after.as_ref(), limit)).await
     }
 
+    async fn search(
+        &self,
+        filter: &RunFilter,
+        text: &str,
+        after: Option<&RunCursor>,
+        limit: usize,
+        examined_max: usize,
+    ) -> Result<RunPage, Error> {
+        let (filter, text, after) = (filter.clone(), text.to_owned(), after.cloned());
+        self.0
+            .readers
+            .read("search runs", move |db| runs::search(db, &filter, &text, after.as_ref(), limit, examined_max))
+            .await
+    }
+
     async fn oldest(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
         let after = after.cloned();
         self.0
             .readers
             .read("list the oldest runs", move |db| runs::oldest(db, shard, after.as_ref(), limit))
+            .await
+    }
+
+    async fn ended(&self, filter: &EndedFilter, after: Option<&EndedCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
+        let (filter, after) = (filter.clone(), after.cloned());
+        self.0
+            .readers
+            .read("list ended runs", move |db| runs::ended(db, &filter, after.as_ref(), limit))
             .await
     }
 
@@ -182,8 +206,22 @@ impl Store for Embedded {
             .await
     }
 
-    async fn callbacks_count(&self, shard: ShardId) -> Result<u64, Error> {
-        self.0.readers.read("count callbacks", move |db| callbacks::count_of(db, shard)).await
+    async fn callbacks_count(&self, shards: &[ShardId]) -> Result<u64, Error> {
+        let shards = shards.to_vec();
+        let count = move |db: &Connection| shards.iter().map(|shard| callbacks::count_of(db, *shard)).sum();
+        self.0.readers.read("count callbacks", count).await
+    }
+
+    async fn backlogs(&self, shards: &[ShardId]) -> Result<Vec<Backlog>, Error> {
+        let shards = shards.to_vec();
+        let look = move |db: &Connection| {
+            let of_one = |shard: &ShardId| {
+                let (first_due, messages) = (timers::first_due(db, *shard)?, outbox::waiting(db, *shard, Backlog::COUNTED_MAX)?);
+                Ok(Backlog { shard: *shard, first_due, messages })
+            };
+            shards.iter().map(of_one).collect()
+        };
+        self.0.readers.read("see what waits", look).await
     }
 
     async fn plan(&self, plan: &PlanId) -> Result<Option<PlanRow>, Error> {

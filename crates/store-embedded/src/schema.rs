@@ -14,7 +14,7 @@ use steadfast_store::Error;
 pub(crate) const APPLICATION_ID: u32 = 0x5354_4644;
 
 /// The header's `user_version`.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 
 /// The statements that a version added, in the order of execution. What an older program has written is brought up to date by those that came after it.
 fn added(version: u32) -> impl Iterator<Item = &'static str> {
@@ -32,6 +32,7 @@ fn added(version: u32) -> impl Iterator<Item = &'static str> {
         2 => &[definitions::SCHEMA, feed::SCHEMA],
         3 => &[keys::SCHEMA, callbacks::SCHEMA],
         4 => &[plans::SCHEMA, tasks::SCHEMA, locks::SCHEMA],
+        5 => &[runs::ENDED_SCHEMA],
         _ => &[],
     };
     tables.iter().flat_map(|table| table.iter().copied())

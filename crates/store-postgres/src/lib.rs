@@ -39,13 +39,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use steadfast_kernel::{EntityId, Envelope, KeyName, LetterId, PlanId, Record, RunId, Seq, Snapshot, TenantId, Timer};
 use steadfast_store::{
-    Batch, CallbackCursor, CallbackFilter, CallbackRow, Commit, Definition, Error, Fed, Head, KeyRow, LetterCursor, LetterFilter,
-    LetterRow, LockRow, PlanCursor, PlanFilter, PlanRow, Position, RunCursor, RunFilter, RunRow, ShardId, Store, Sweep, Swept, TaskCount,
-    TimerKey,
+    Backlog, Batch, CallbackCursor, CallbackFilter, CallbackRow, Commit, Definition, EndedCursor, EndedFilter, Error, Fed, Head, KeyRow,
+    LetterCursor, LetterFilter, LetterRow, LockRow, PlanCursor, PlanFilter, PlanRow, Position, RunCursor, RunFilter, RunPage, RunRow,
+    ShardId, Store, Sweep, Swept, TaskCount, TimerKey,
 };
 use tables::{
-    Query, Read, callbacks, definitions, events, feed, integer, keys, letters, limit as rows, locks, outbox, plans, runs, snapshots, sweep,
-    tasks, timers,
+    Query, Read, callbacks, definitions, events, feed, integer, keys, letters, limit as rows, locks, outbox, plans, runs, shards,
+    snapshots, sweep, tasks, timers,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -165,6 +165,11 @@ fn counted(row: &Row) -> Read<u64> {
         .map_err(|_| tables::Wrong("a count is no number".into()))
 }
 
+/// Shards, for SQL.
+fn numbers(shards: &[ShardId]) -> Vec<i32> {
+    shards.iter().map(|shard| shard.cast_signed()).collect()
+}
+
 #[async_trait]
 impl Store for Postgres {
     fn shards(&self) -> u32 {
@@ -201,10 +206,27 @@ impl Store for Postgres {
         self.asked(For::People, "list runs", runs::list(filter, after, limit), runs::row).await
     }
 
+    async fn search(
+        &self,
+        filter: &RunFilter,
+        text: &str,
+        after: Option<&RunCursor>,
+        limit: usize,
+        examined_max: usize,
+    ) -> Result<RunPage, Error> {
+        let query = runs::search(filter, text, after, limit, examined_max);
+        let examined = self.asked(For::People, "search runs", query, runs::examined).await?;
+        Ok(runs::page(examined, limit, examined_max))
+    }
+
     async fn oldest(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
         let (at, run) = runs::from(after);
         self.list(For::Work, "list the oldest runs", runs::OLDEST, &[&shard.cast_signed(), &at, &run, &rows(limit)], runs::row)
             .await
+    }
+
+    async fn ended(&self, filter: &EndedFilter, after: Option<&EndedCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
+        self.asked(For::Work, "list ended runs", runs::ended(filter, after, limit), runs::row).await
     }
 
     async fn sweep(&self, shard: ShardId, term: u64, ended: &[Sweep]) -> Result<Vec<Swept>, Error> {
@@ -266,9 +288,14 @@ impl Store for Postgres {
         self.asked(For::Work, "list callbacks", callbacks::list(filter, after, limit), callbacks::row).await
     }
 
-    async fn callbacks_count(&self, shard: ShardId) -> Result<u64, Error> {
-        let count = self.one("count callbacks", callbacks::COUNT, &[&shard.cast_signed()], counted).await?;
+    async fn callbacks_count(&self, shards: &[ShardId]) -> Result<u64, Error> {
+        let count = self.one("count callbacks", callbacks::COUNT, &[&numbers(shards)], counted).await?;
         Ok(count.unwrap_or_default())
+    }
+
+    async fn backlogs(&self, shards: &[ShardId]) -> Result<Vec<Backlog>, Error> {
+        let params: [&(dyn ToSql + Sync); 2] = [&numbers(shards), &integer(Backlog::COUNTED_MAX)];
+        self.list(For::People, "see what waits", shards::BACKLOGS, &params, shards::backlog).await
     }
 
     async fn plan(&self, plan: &PlanId) -> Result<Option<PlanRow>, Error> {

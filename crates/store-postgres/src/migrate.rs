@@ -16,14 +16,34 @@ struct Migration {
     sql: &'static str,
     /// The oldest schema version whose programs can run with this one.
     compatible_from: u32,
+    how: How,
 }
 
-const MIGRATIONS: [Migration; 5] = [
-    Migration { version: 1, name: "tables", sql: include_str!("../migrations/0001_tables.sql"), compatible_from: 1 },
-    Migration { version: 2, name: "fence", sql: include_str!("../migrations/0002_fence.sql"), compatible_from: 2 },
-    Migration { version: 3, name: "indexes", sql: include_str!("../migrations/0003_indexes.sql"), compatible_from: 2 },
-    Migration { version: 4, name: "leases", sql: include_str!("../migrations/0004_leases.sql"), compatible_from: 2 },
-    Migration { version: 5, name: "lost", sql: include_str!("../migrations/0005_lost.sql"), compatible_from: 2 },
+/// How a migration is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// All of it in one transaction, which has what it touches for itself.
+    AtOnce,
+    /// One statement after the other, because an index of a table that is in use is built beside those who write it, and that cannot be part of a transaction. Each does
+    /// nothing if it was done before.
+    OneByOne,
+}
+
+const MIGRATIONS: [Migration; 8] = [
+    Migration { version: 1, name: "tables", sql: include_str!("../migrations/0001_tables.sql"), compatible_from: 1, how: How::AtOnce },
+    Migration { version: 2, name: "fence", sql: include_str!("../migrations/0002_fence.sql"), compatible_from: 2, how: How::AtOnce },
+    Migration { version: 3, name: "indexes", sql: include_str!("../migrations/0003_indexes.sql"), compatible_from: 2, how: How::AtOnce },
+    Migration { version: 4, name: "leases", sql: include_str!("../migrations/0004_leases.sql"), compatible_from: 2, how: How::AtOnce },
+    Migration { version: 5, name: "lost", sql: include_str!("../migrations/0005_lost.sql"), compatible_from: 2, how: How::AtOnce },
+    Migration {
+        version: 6,
+        name: "three filters",
+        sql: include_str!("../migrations/0006_three_filters.sql"),
+        compatible_from: 2,
+        how: How::OneByOne,
+    },
+    Migration { version: 7, name: "vacuum", sql: include_str!("../migrations/0007_vacuum.sql"), compatible_from: 2, how: How::AtOnce },
+    Migration { version: 8, name: "ended", sql: include_str!("../migrations/0008_ended.sql"), compatible_from: 2, how: How::OneByOne },
 ];
 
 /// The version of the schema that this program knows, for SQL.
@@ -37,6 +57,14 @@ const TRIES_MAX: u32 = 100;
 
 /// Holds off other programs that want to apply something: "STFD".
 const LOCK: i64 = 0x5354_4644;
+
+/// How long they wait for the one that applies something, a second at a time: an index of a large table takes a while. They ask again and again, because an index that
+/// is built beside others waits for every statement that has begun before, and one that waits for its builder would never end.
+const OTHERS_WAIT: u32 = 3600;
+
+/// What is left of an index whose building was cut off.
+const HALF_BUILT: &str = "SELECT indexrelid::regclass::text AS name FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+WHERE NOT indisvalid AND relnamespace = 'steadfast'::regnamespace";
 
 /// Whoever may not create a schema can use one that is there already.
 const SCHEMA: &str = "CREATE SCHEMA IF NOT EXISTS steadfast;
@@ -66,8 +94,8 @@ pub(crate) async fn migrate(connector: &Connector) -> Result<u32, Error> {
     let connection = connector.connect("steadfast migration").await?;
     let work = Work { connector, connection: &connection };
     if !work.is_up_to_date().await? {
-        work.run("SET statement_timeout = 0; SET lock_timeout = '10min'").await?;
-        work.run(&format!("SELECT pg_advisory_lock({LOCK})")).await?; // until the connection ends
+        work.run("SET statement_timeout = 0").await?;
+        work.have_others_wait().await?;
         if !work.is_up_to_date().await? {
             work.apply().await?;
         }
@@ -139,7 +167,32 @@ impl Work<'_> {
         outcome.map_err(|error| self.connector.database.trouble("bring the schema up to date", error))
     }
 
-    /// The same; what it waits for is waited for in pieces, so that nobody has to wait behind it for long.
+    /// Waits until nobody else applies something; others wait from then on until the connection ends.
+    async fn have_others_wait(&self) -> Result<(), Error> {
+        for _ in 0..OTHERS_WAIT {
+            let rows = self.rows(&format!("SELECT pg_try_advisory_lock({LOCK})")).await?;
+            if rows.first().and_then(|row| row.try_get(0).ok()).unwrap_or_default() {
+                return Ok(());
+            }
+            self.run("SELECT pg_sleep(1)").await?;
+        }
+        Err(Error::Unavailable { what: "another program has been bringing the schema up to date for an hour".into(), source: None })
+    }
+
+    /// Applies one statement after the other. They wait for as long as it takes, since nobody waits behind them.
+    async fn run_one_by_one(&self, sql: &str) -> Result<(), Error> {
+        for half in self.rows(HALF_BUILT).await? {
+            let name: String = half.try_get("name").map_err(|error| self.connector.database.trouble("read the schema", error))?;
+            self.run(&format!("DROP INDEX CONCURRENTLY {name}")).await?;
+        }
+        self.run("SET lock_timeout = 0").await?;
+        for statement in sql.split_inclusive(";\n") {
+            self.run(statement).await?;
+        }
+        self.run(&format!("SET lock_timeout = '{LOCK_TIMEOUT}'")).await
+    }
+
+    /// The same as [`Work::run`]; what it waits for is waited for in pieces, so that nobody has to wait behind it for long.
     async fn run_patiently(&self, sql: &str) -> Result<(), Error> {
         let mut tries = 0;
         loop {
@@ -212,7 +265,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Applies what is missing, each in a transaction of its own.
+    /// Applies what is missing.
     async fn apply(&self) -> Result<(), Error> {
         self.run(&format!("SET lock_timeout = '{LOCK_TIMEOUT}'")).await?;
         if self.rows("SELECT FROM pg_namespace WHERE nspname = 'steadfast'").await?.is_empty() {
@@ -221,7 +274,7 @@ impl Work<'_> {
         self.run(BEGIN).await?;
         let applied = self.applied().await?.len();
         for migration in MIGRATIONS.iter().skip(applied) {
-            let Migration { version, name, sql, compatible_from } = migration;
+            let Migration { version, name, sql, compatible_from, how } = migration;
             let checksum = checksum(migration);
             let shards = self.connector.settings().shards;
             let first = match version {
@@ -229,6 +282,13 @@ impl Work<'_> {
                     "INSERT INTO steadfast.settings VALUES ('shards', '{shards}'); INSERT INTO steadfast.shards (id) SELECT generate_series(0, {shards} - 1);"
                 ),
                 _ => String::new(),
+            };
+            let sql = match how {
+                How::AtOnce => *sql,
+                How::OneByOne => {
+                    self.run_one_by_one(sql).await?;
+                    ""
+                }
             };
             self.run_patiently(&format!(
                 "BEGIN; {sql}; {first}
@@ -263,6 +323,16 @@ mod tests {
         for (number, migration) in (1..).zip(&MIGRATIONS) {
             assert_eq!(migration.version, number);
             assert!((1..=number).contains(&migration.compatible_from));
+        }
+    }
+
+    /// A table that is in use is not kept from those who write it for as long as an index takes.
+    #[test]
+    fn indexes_of_tables_in_use_are_built_beside_those_who_write_them() {
+        for migration in &MIGRATIONS[5..] {
+            let indexes = migration.sql.matches("CREATE INDEX").count();
+            assert_eq!(migration.sql.matches("CREATE INDEX CONCURRENTLY IF NOT EXISTS").count(), indexes, "{}", migration.name);
+            assert_eq!(migration.how == How::OneByOne, indexes > 0, "{}", migration.name);
         }
     }
 

@@ -21,7 +21,8 @@ pub struct Settings {
     pub certificate_file: Option<PathBuf>,
     /// A file with the key (PEM) of that certificate.
     pub key_file: Option<PathBuf>,
-    /// How many connections there are at most: 10. One writes, the others read. Where there are [leases](crate::Postgres::leases), one more listens, and up to two are for those.
+    /// How many connections there are at most: 10. One writes, the others read. Where there are [leases](crate::Postgres::leases), one more listens, one renews
+    /// them, and up to two are for what else is asked of them.
     pub connections_max: usize,
     /// How long a connect may take: 5 seconds.
     pub connect_timeout: Duration,
@@ -30,6 +31,9 @@ pub struct Settings {
     /// How many shards a new database gets: 64. One that is there keeps those that it has.
     pub shards: u32,
 }
+
+/// One that writes, and two that read: lists for people have all but one of those, and work has to read meanwhile.
+const CONNECTIONS_MIN: usize = 3;
 
 /// A setting that cannot be, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,8 +101,9 @@ impl Settings {
         if address.certificate_file.is_some() != address.key_file.is_some() {
             return wrong("certificate_file", "a certificate needs its key, and a key its certificate; give both or none");
         }
-        if !(2..=1000).contains(&self.connections_max) {
-            return wrong("connections_max", "use 2 to 1000");
+        if !(CONNECTIONS_MIN..=1000).contains(&self.connections_max) {
+            let why = "use 3 to 1000: one connection writes, one reads for the work, and one for lists, so that a slow list does not stop all work";
+            return wrong("connections_max", why);
         }
         let times = Duration::from_millis(10)..=Duration::from_secs(3600);
         if !times.contains(&self.connect_timeout) {
@@ -246,7 +251,7 @@ mod tests {
         let good = Settings::new("postgresql://h/d");
         good.check().unwrap();
         for (field, bad) in [
-            ("connections_max", Settings { connections_max: 1, ..good.clone() }),
+            ("connections_max", Settings { connections_max: 2, ..good.clone() }),
             ("connect_timeout", Settings { connect_timeout: Duration::ZERO, ..good.clone() }),
             ("statement_timeout", Settings { statement_timeout: Duration::ZERO, ..good.clone() }),
             ("shards", Settings { shards: 0, ..good.clone() }),

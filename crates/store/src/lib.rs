@@ -4,6 +4,7 @@
 //! the [`Store`] trait with the [`Batch`] it commits, the reference store in [`memory`], and [`contract`], the suite that every store must
 //! pass, with [`differential`], which looks for what the suite overlooks.
 
+mod backlog;
 mod batch;
 mod commons;
 pub mod contract;
@@ -20,13 +21,14 @@ mod plans;
 mod shards;
 mod sweep;
 
+pub use backlog::Backlog;
 pub use batch::{Append, Batch, Definition, Fence, Forgotten, LetterChange, LetterRow, OutboxChange, RunRow, TimerChange};
 pub use commons::{
     AsOf, Commons, CommonsError, LockHolder, PlanField, SharedCheckpoint, SharedLock, SharedPlan, SharedTask, TaskField, Write, Wrote,
 };
 pub use error::Error;
 pub use feed::{Fed, Place, Position};
-pub use filter::{RunCursor, RunFilter};
+pub use filter::{EXAMINED_MAX, EndedCursor, EndedFilter, RunCursor, RunFilter, RunPage};
 pub use hearing::Hearing;
 pub use keys::{CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, EndedBelow, KeyChange, KeyRow, key_changes};
 pub use leases::{Beat, Heard, Held, Instance, Lease, Leases, Member};
@@ -95,8 +97,22 @@ pub trait Store: Send + Sync + 'static {
     /// after `after`, at most `limit`.
     async fn runs(&self, filter: &RunFilter, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error>;
 
+    /// The same, of those runs that [have](RunRow::has) that text. No more than `examined_max` runs that the filter lets through are looked at, so a page may have
+    /// fewer than `limit` though there are more: it goes on at the last one that was looked at.
+    async fn search(
+        &self,
+        filter: &RunFilter,
+        text: &str,
+        after: Option<&RunCursor>,
+        limit: usize,
+        examined_max: usize,
+    ) -> Result<RunPage, Error>;
+
     /// The rows of a shard's runs, oldest first: by the time of their beginning and then by id. From the one after `after`, at most `limit`.
     async fn oldest(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error>;
+
+    /// The rows of ended runs that the filter lets through, by the time of their end and then by id. From the one after `after`, at most `limit`.
+    async fn ended(&self, filter: &EndedFilter, after: Option<&EndedCursor>, limit: usize) -> Result<Vec<RunRow>, Error>;
 
     /// Removes ended runs and plans, in their order, as far as it can be done in one short step: what became of each that was looked at, at least one. One is kept
     /// if it is of another shard, has not ended at the time that is given, or has messages that are not settled; and a plan if there is a row of a task of it.
@@ -143,8 +159,8 @@ pub trait Store: Send + Sync + 'static {
     /// and by revision. From the one after `after`, at most `limit`.
     async fn callbacks(&self, filter: &CallbackFilter, after: Option<&CallbackCursor>, limit: usize) -> Result<Vec<CallbackRow>, Error>;
 
-    /// How many ends of a shard's keys are to be told.
-    async fn callbacks_count(&self, shard: ShardId) -> Result<u64, Error>;
+    /// How many ends of these shards' keys are to be told, together. No shard is named twice.
+    async fn callbacks_count(&self, shards: &[ShardId]) -> Result<u64, Error>;
 
     /// The row of a plan.
     async fn plan(&self, plan: &PlanId) -> Result<Option<PlanRow>, Error>;
@@ -170,6 +186,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// The timers of a shard in the order (due, entity as text, name), from the one after `after`, at most `limit`.
     async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error>;
+
+    /// What waits in each of these shards, in their order. No shard is named twice.
+    async fn backlogs(&self, shards: &[ShardId]) -> Result<Vec<Backlog>, Error>;
 
     /// What was written after that position, in every shard in the order of writing, at most `limit` entries; of one entity, if one is named.
     ///

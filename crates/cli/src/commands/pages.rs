@@ -11,6 +11,8 @@ use steadfast_server::shapes::Page;
 const USUAL: u32 = 50;
 /// How many are asked for at once when all of them are wanted.
 const PAGE: u32 = 500;
+/// How often a search that does not find enough is gone on with, unless all of it is wanted: a server looks at 10,000 runs for an answer, so this is a million of them.
+const PAGES_MAX: u32 = 100;
 
 /// A list as it was asked for.
 #[derive(Debug, Serialize)]
@@ -28,17 +30,23 @@ pub(crate) struct Part {
     pub(crate) all: bool,
 }
 
-/// Reads a page, or all of them.
+/// Reads a page, or all of them. An answer may have fewer than were asked for though there are more; then the next one is asked for the others.
 pub(crate) async fn read(client: &Client, path: &str, filter: Vec<(&'static str, String)>, part: Part) -> Result<Whole, Error> {
     let mut whole = Whole { items: Vec::new(), next_cursor: part.cursor };
+    let (wanted, mut pages) = (part.limit.unwrap_or(if part.all { PAGE } else { USUAL }), 0);
     loop {
         let mut query = filter.clone();
-        query.push(("limit", part.limit.unwrap_or(if part.all { PAGE } else { USUAL }).to_string()));
+        let missing = if part.all { wanted } else { wanted.saturating_sub(u32::try_from(whole.items.len()).unwrap_or(u32::MAX)) };
+        query.push(("limit", missing.to_string()));
         query.extend(whole.next_cursor.take().map(|cursor| ("cursor", cursor)));
         let page: Page<Box<RawValue>> = client.get(path, query).await?.read()?;
         whole.items.extend(page.items);
         whole.next_cursor = page.next_cursor;
-        if !part.all || whole.next_cursor.is_none() {
+        pages += 1;
+        let is_full = !part.all && whole.items.len() >= wanted as usize;
+        let Some(cursor) = whole.next_cursor.as_ref().filter(|_| !is_full) else { return Ok(whole) };
+        if !part.all && pages >= PAGES_MAX {
+            output::say(format_args!("the search stops here, before its end; go on with --cursor {cursor}, or --all"));
             return Ok(whole);
         }
     }

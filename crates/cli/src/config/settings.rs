@@ -106,7 +106,7 @@ settings! {
     POSTGRES_KEY_FILE = "postgres.key_file", "STEADFAST_POSTGRES_KEY_FILE", None, Kind::Path, "", false,
         "a file with the key (PEM) of that certificate";
     POSTGRES_CONNECTIONS_MAX = "postgres.connections_max", "STEADFAST_POSTGRES_CONNECTIONS_MAX", None, Kind::Count, "10", false,
-        "how many connections to the database there are at most; one writes, the others read";
+        "how many connections to the database there are at most, and at least 3; one writes, the others read";
     POSTGRES_CONNECT_TIMEOUT = "postgres.connect_timeout", "STEADFAST_POSTGRES_CONNECT_TIMEOUT", None, Kind::Time, "5s", false,
         "how long a connect to the database may take";
     POSTGRES_STATEMENT_TIMEOUT = "postgres.statement_timeout", "STEADFAST_POSTGRES_STATEMENT_TIMEOUT", None, Kind::Time, "30s", false,

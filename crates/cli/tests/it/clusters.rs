@@ -36,10 +36,11 @@ fn a_server_is_drained_by_command_and_taken_back() {
     until("each has its share", || (held(&first, &first) == 32 && held(&first, &second) == 32).then_some(()));
     let address = second.url.trim_start_matches("http://").to_owned();
     let shown = first.call(&["cluster", "show"]).ends_with(0);
-    let shown = shown.prints(&["INSTANCE", "HEARD", "LIVES", &first.url, &second.url, "64 shards, all held; * is the one that answered"]);
+    let shown =
+        shown.prints(&["INSTANCE", "LAG", "HEARD", "LIVES", &first.url, &second.url, "64 shards, all held; * is the one that answered"]);
     let marked: Vec<&str> = shown.out.lines().filter(|line| line.contains(" * ")).collect();
     assert!(marked.len() == 2 && marked[0].contains(&first.url), "{}", shown.out);
-    let shards = first.call(&["cluster", "show", "--shards"]).ends_with(0).prints(&["MOVES"]).out;
+    let shards = first.call(&["cluster", "show", "--shards"]).ends_with(0).prints(&["MOVES", "LAG", "MESSAGES"]).out;
     let is_held = |line: &str, here: bool| line.contains("  HELD  ") && line.contains(" * ") == here;
     assert_eq!([true, false].map(|here| shards.lines().filter(|line| is_held(line, here)).count()), [32, 32], "{shards}");
     let page = first.get("/cluster");

@@ -1,5 +1,8 @@
 use crate::served::Served;
-use crate::steadfast::until;
+use crate::steadfast::{steadfast, until};
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[test]
 fn a_start_prints_the_id_and_a_wait_prints_the_result() {
@@ -153,4 +156,41 @@ fn lists_are_filtered_and_come_page_by_page() {
     assert_eq!(ids(&["run", "list", "--workflow", "greet", "--json"]).0, Vec::<String>::new());
     served.call(&["run", "list", "--workflow", "greet"]).ends_with(0).says(&["no runs"]);
     served.call(&["run", "list", "--wait", "NOTHING"]).ends_with(2).says(&["APPROVAL"]);
+}
+
+/// Takes requests for lists, of which no answer is full, and has an item only in the third.
+fn sparse() -> (String, Arc<AtomicUsize>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (server, count) = (format!("http://{}", listener.local_addr().unwrap()), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&count);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let _request = stream.read(&mut [0; 4096]);
+            let items = match counted.fetch_add(1, Ordering::SeqCst) {
+                2 => r#"{"id":"found","workflow":"w","status":"FAILED","startedAt":"2026-01-01T00:00:00Z"}"#,
+                _ => "",
+            };
+            let body = format!(r#"{{"items":[{items}],"nextCursor":"c"}}"#);
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+            let _unheard = write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    (server, count)
+}
+
+#[test]
+fn a_search_goes_on_until_it_has_enough() {
+    let (dir, (server, count)) = (tempfile::tempdir().unwrap(), sparse());
+    let found = steadfast(dir.path(), &["run", "list", "-q", "x", "--limit", "1", "--json", "--server", &server])
+        .ends_with(0)
+        .json();
+    assert_eq!((&found["items"][0]["id"], &found["nextCursor"], count.load(Ordering::SeqCst)), (&"found".into(), &"c".into(), 3));
+}
+
+#[test]
+fn a_search_that_finds_too_little_stops_and_says_so() {
+    let (dir, (server, count)) = (tempfile::tempdir().unwrap(), sparse());
+    let stopped = steadfast(dir.path(), &["run", "list", "-q", "x", "--server", &server]).ends_with(0);
+    stopped.prints(&["found"]).says(&["the search stops here, before its end; go on with --cursor c"]);
+    assert_eq!(count.load(Ordering::SeqCst), 100);
 }

@@ -1,5 +1,5 @@
 //! Tell the code something: kept until it asks for it, once.
-//! open --SendSignal--> open: SIGNAL_RECEIVED, unless its id is known, or it answers a question that is not open
+//! open --SendSignal--> open: SIGNAL_RECEIVED, unless its id is known (also when it has ended), or it answers a question that is not open
 
 use super::{Decision, Phase, Run};
 use crate::{Answer, Completion, Effect, Event, Refusal, SendSignal, Timestamp};
@@ -8,11 +8,15 @@ use crate::{Answer, Completion, Effect, Event, Refusal, SendSignal, Timestamp};
 pub const SIGNALS_MAX: usize = 1000;
 
 pub(super) fn decide(run: &Run, command: SendSignal, now: Timestamp) -> Result<Decision, Refusal> {
-    let Phase::Open(open) = &run.phase else { return Err(Refusal::Ended { run: run.id.clone() }) };
     let SendSignal { name, payload, id, by, why } = command;
-    if id.as_ref().is_some_and(|id| open.signal_ids.contains_key(id)) {
+    let ids = match &run.phase {
+        Phase::Open(open) => &open.signal_ids,
+        Phase::Ended(_, left) => &left.signal_ids, // it may be what ended the run
+    };
+    if id.as_ref().is_some_and(|id| ids.contains_key(id)) {
         return Ok(Decision::answer(Answer::SignalKnown));
     }
+    let Phase::Open(open) = &run.phase else { return Err(Refusal::Ended { run: run.id.clone() }) };
     if answers_a_question(&name) {
         // never kept out by what nobody takes, and never kept for a question that is yet to come
         let asked = open.open_awaits().filter(|(_, awaited)| awaited.name == name).count();

@@ -28,9 +28,34 @@ pub(super) async fn beat(others: Arc<Others>, clock: Arc<dyn Clock>) -> Result<B
     Ok(Beaten { asked_at, beat })
 }
 
+/// How many shards an instance takes if they are free.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// It has its share, or does not take any.
+    #[default]
+    Nothing,
+    /// So many are missing.
+    Share(usize),
+    /// One that nobody else takes, beyond its share.
+    Rescue,
+}
+
+impl Wants {
+    fn count(self) -> usize {
+        match self {
+            Wants::Nothing => 0,
+            Wants::Share(count) => count,
+            Wants::Rescue => 1,
+        }
+    }
+}
+
 /// What came of a look.
 #[derive(Default)]
 pub(super) struct Looked {
+    pub(super) wants: Wants,
+    /// How many were free.
+    pub(super) free: usize,
     /// What was free and is this instance's now.
     pub(super) taken: Vec<Held>,
     /// When leases of another instance are over, unless it is heard of till then.
@@ -40,24 +65,25 @@ pub(super) struct Looked {
 }
 
 /// Looks who has what, and takes so many shards if they are free. One that ends says so first: what it gives away is taken while the rest is still under way here.
-pub(super) async fn look(others: Arc<Others>, clock: Arc<dyn Clock>, drain: bool, missing: usize) -> Looked {
-    let mut looked = Looked::default();
-    if let Err(error) = follow(&others, &*clock, drain, missing, &mut looked).await {
+pub(super) async fn look(others: Arc<Others>, clock: Arc<dyn Clock>, drain: bool, wants: Wants) -> Looked {
+    let mut looked = Looked { wants, ..Looked::default() };
+    if let Err(error) = follow(&others, &*clock, drain, &mut looked).await {
         tracing::warn!(%error, code = error.code(), "it could not be looked who has which shard; trying again");
         looked.failed = true;
     }
     looked
 }
 
-async fn follow(others: &Others, clock: &dyn Clock, drain: bool, missing: usize, looked: &mut Looked) -> Result<(), Error> {
+async fn follow(others: &Others, clock: &dyn Clock, drain: bool, looked: &mut Looked) -> Result<(), Error> {
     let (leases, id) = (&others.leases, others.member.id.as_str());
     let limit = leases.lease() / 3;
     if drain {
         within(clock, limit, leases.drain(id, true)).await?;
     }
     let seen = within(clock, limit, others.look()).await?;
+    looked.free = seen.free;
     looked.look_at = seen.over_in.map(|over_in| Instant::now() + over_in);
-    let missing = missing.min(seen.free);
+    let missing = looked.wants.count().min(seen.free);
     if missing == 0 {
         return Ok(());
     }

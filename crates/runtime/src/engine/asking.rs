@@ -190,7 +190,7 @@ impl Engine {
             match missed {
                 Ok(told) => return Ok(told),
                 Err(Missed::Failed(error)) => return Err(error),
-                Err(Missed::Unsure) if matches!(asked, Asked::Tell { .. }) => return Err(unavailable),
+                Err(Missed::Unsure) if matches!(&asked, Asked::Tell { command, .. } if !command.is_one_again()) => return Err(unavailable),
                 Err(Missed::Moved | Missed::Unsure) => {}
             }
             self.store()?; // it has stopped

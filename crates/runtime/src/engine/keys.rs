@@ -153,10 +153,7 @@ impl Engine {
     pub async fn measure_callbacks(&self) -> Result<(), Error> {
         let (store, first) = (self.store()?, CallbackFilter::default());
         let oldest = store.callbacks(&first, None, 1).await.map_err(Error::from_store)?;
-        let mut pending = 0;
-        for shard in self.ways.here() {
-            pending += store.callbacks_count(shard).await.map_err(Error::from_store)?;
-        }
+        let pending = store.callbacks_count(&self.ways.here()).await.map_err(Error::from_store)?;
         let waited = oldest.first().map(|oldest| self.parts.clock.now().saturating_since(oldest.ended_at));
         metrics::callbacks(pending, waited.unwrap_or_default());
         Ok(())

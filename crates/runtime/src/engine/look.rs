@@ -5,10 +5,29 @@ use crate::error::Error;
 use crate::host::{self, Opening, Replayed};
 use crate::shard::{Request, RunView};
 use std::sync::Arc;
+use std::time::Duration;
 use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::{self, StepView};
-use steadfast_kernel::{EntityId, Entry, Event, LimitKey, Refusal, Run, RunId, Seq, Wait};
-use steadfast_store::{RunCursor, RunFilter, RunRow};
+use steadfast_kernel::{EntityId, Entry, Event, LimitKey, Refusal, Run, RunId, Seq, Timestamp, Wait};
+use steadfast_store::{Backlog, EXAMINED_MAX, RunCursor, RunFilter, RunPage, ShardId};
+
+/// How far a shard is behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lag {
+    /// The shard.
+    pub shard: ShardId,
+    /// How long the timer that is due for longest has waited; nothing if none is due.
+    pub overdue: Duration,
+    /// How many messages its entities have for others who have not heard them yet, counted up to [a number](Backlog::COUNTED_MAX).
+    pub messages: u64,
+}
+
+impl Lag {
+    fn of(backlog: Backlog, now: Timestamp) -> Self {
+        let Backlog { shard, first_due, messages } = backlog;
+        Lag { shard, overdue: first_due.map(|due| now.saturating_since(due)).unwrap_or_default(), messages }
+    }
+}
 
 impl Engine {
     /// Who holds a slot of a limit, and who waits for one; nothing if nobody ever asked for one.
@@ -19,12 +38,29 @@ impl Engine {
         self.look(|reply| Request::Limit { key: key.clone(), reply }).await
     }
 
-    /// Runs that the filter lets through, newest first, from the one after `after`.
+    /// Runs that the filter lets through and that have the text, if one is given: newest first, from the one after `after`. A page of a search may have fewer than
+    /// `limit` though there are more, because no more than [`EXAMINED_MAX`] runs are looked at for it.
     ///
     /// # Errors
     /// If they cannot be read.
-    pub async fn list(&self, filter: &RunFilter, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
-        self.store()?.runs(filter, after, limit).await.map_err(Error::from_store)
+    pub async fn list(&self, filter: &RunFilter, text: Option<&str>, after: Option<&RunCursor>, limit: usize) -> Result<RunPage, Error> {
+        let store = self.store()?;
+        let page = match text {
+            Some(text) => store.search(filter, text, after, limit, EXAMINED_MAX).await,
+            None => store.runs(filter, after, limit.saturating_add(1)).await.map(|rows| RunPage::cut(rows, limit)),
+        };
+        page.map_err(Error::from_store)
+    }
+
+    /// How far every shard of the store is behind, by number, whoever has it.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn lags(&self) -> Result<Vec<Lag>, Error> {
+        let store = self.store()?;
+        let shards: Vec<_> = (0..store.shards()).collect();
+        let (backlogs, now) = (store.backlogs(&shards).await.map_err(Error::from_store)?, self.parts.clock.now());
+        Ok(backlogs.into_iter().map(|backlog| Lag::of(backlog, now)).collect())
     }
 
     /// Looks at a run.

@@ -18,6 +18,7 @@ pub use adopt::Wanted;
 pub use builder::Builder;
 pub use elsewhere::{Elsewhere, ElsewherePlan, Found, FoundPlan};
 pub use keys::Put;
+pub use look::Lag;
 pub(crate) use open::{Opened, Opener};
 pub use plans::CreatePlan;
 pub use redrive::{RedriveLetters, RedrivenLetters};

@@ -1,6 +1,5 @@
 //! How a shard is opened: claimed, read, and set to work, with its own keeper of timers, its own line to the store and its own sweeper.
 
-use super::PAGE;
 use super::plans;
 use super::ways::{Way, Ways};
 use crate::callbacks::Courier;
@@ -15,12 +14,12 @@ use crate::health::Health;
 use crate::host::{Host, Observer, Registry, Staff};
 use crate::metrics::{OfCommits, OfShard};
 use crate::retention::Sweeper;
-use crate::shard::{Crowd, Ports, Shard, State, unsettled};
+use crate::shard::{Crowd, Ports, Shard, State, under_way, unsettled};
 use crate::timers::{Leadership, Limits, Role, TimerKeeper};
 use futures_util::FutureExt;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
-use steadfast_store::{Batch, Commit, RunCursor, RunRow, ShardId, Store};
+use steadfast_store::{Batch, Commit, ShardId, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -161,20 +160,5 @@ fn measured(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> impl Fn(Batch) -> C
         let (metrics, clock, began, events) = (metrics.clone(), Arc::clone(&clock), clock.now(), batch.events.len());
         let count = move |outcome: &Result<(), _>| metrics.count(clock.now().saturating_since(began), events, outcome.is_ok());
         store.commit(batch).inspect(count).boxed()
-    }
-}
-
-/// Every run that a restart has something to do with: those that only wait are opened when what they wait for happens.
-async fn under_way(store: &dyn Store, shard: ShardId) -> Result<Vec<RunRow>, Error> {
-    let mut runs: Vec<RunRow> = Vec::new();
-    loop {
-        let page = store
-            .to_recover(shard, runs.last().map(RunCursor::from).as_ref(), PAGE)
-            .await
-            .map_err(Error::from_store)?;
-        if page.is_empty() {
-            return Ok(runs);
-        }
-        runs.extend(page);
     }
 }

@@ -227,6 +227,11 @@ impl Ways {
         }
     }
 
+    /// A shard that was to be given away stays here after all.
+    pub(crate) fn keep(&self, shard: ShardId) {
+        self.leaving.lock().remove(&shard);
+    }
+
     pub(crate) fn control_of(&self, shard: ShardId) -> Option<mpsc::UnboundedSender<Control>> {
         self.here.read().get(&shard).map(|way| way.control.clone())
     }

@@ -83,6 +83,8 @@ pub(crate) enum ToHost {
     Leave,
     /// Begin nothing new; end when nothing is in flight.
     Drain,
+    /// Go on after all with what was held back for that.
+    GoOn,
     /// Drop everything.
     Close,
 }

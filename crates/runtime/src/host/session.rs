@@ -18,7 +18,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-use steadfast_kernel::{Completion, Epoch, Event, Failure, Proposal, RecordHeartbeat, RunId, StepId, TakeTurn, Timestamp, Wait};
+use steadfast_kernel::{Attempt, Completion, Epoch, Event, Failure, Proposal, RecordHeartbeat, RunId, StepId, TakeTurn, Timestamp, Wait};
 use tokio::sync::mpsc;
 
 pub(super) struct Session {
@@ -39,7 +39,8 @@ pub(super) struct Session {
     /// What the store could not write, and when to say it again.
     again: BTreeSet<What>,
     patience: Option<BoxFuture<'static, ()>>,
-    draining: bool,
+    /// It ends when nothing is in flight; what it does not begin meanwhile.
+    draining: Option<HeldBack>,
     /// Nothing is begun; what may begin once the run goes on.
     paused: Option<Vec<Key>>,
     heartbeat_every: Duration,
@@ -65,6 +66,13 @@ enum Undoes {
     OnRequest {
         wanted: bool,
     },
+}
+
+/// What a session that drains did not begin. If it ends, replay finds all of it again.
+#[derive(Default)]
+struct HeldBack {
+    asked: Vec<Key>,
+    attempts: Vec<(StepId, Attempt)>,
 }
 
 /// What follows a turn.
@@ -124,7 +132,7 @@ impl Session {
             },
             again: BTreeSet::new(),
             patience: None,
-            draining: false,
+            draining: None,
             paused: opening.paused.then(Vec::new),
             heartbeat_every: host.heartbeat_every,
             observer: host.observer.clone(),
@@ -166,7 +174,7 @@ impl Session {
             if self.turn.is_none() && (self.paused.is_none() || workflow.board.has_handed()) {
                 self.take_turn(workflow).await;
             }
-            if self.draining && self.turn.is_none() && !workflow.board.is_busy() {
+            if self.draining.is_some() && self.turn.is_none() && !workflow.board.is_busy() {
                 return Exit::Drained;
             }
             match self.next(workflow).await {
@@ -179,6 +187,7 @@ impl Session {
                     Some(turn) => self.go_on(workflow, &turn),
                     None => {}
                 },
+                News::Message(Some(ToHost::GoOn)) => self.stay(workflow),
                 News::Message(Some(message)) => self.hear(message, workflow),
             }
         }
@@ -187,7 +196,10 @@ impl Session {
     fn hear(&mut self, message: ToHost, workflow: &Workflow) {
         match message {
             ToHost::RetryScheduled { step } => workflow.board.retry_scheduled(&step),
-            ToHost::StartAttempt { step, attempt } if !self.draining => workflow.board.start_attempt(&step, attempt),
+            ToHost::StartAttempt { step, attempt } => match &mut self.draining {
+                Some(held) => held.attempts.push((step, attempt)),
+                None => workflow.board.start_attempt(&step, attempt),
+            },
             ToHost::Deliver(completion) => match *completion {
                 Completion::Stopped { failure, undo } => {
                     self.stop = Some(failure);
@@ -201,7 +213,7 @@ impl Session {
                 self.again.insert(what);
                 self.patience.get_or_insert_with(|| self.clock.sleep(STORE_RETRY_AFTER));
             }
-            ToHost::Drain => self.draining = true,
+            ToHost::Drain => drop(self.draining.get_or_insert_default()),
             ToHost::Pause => {
                 self.paused.get_or_insert_default();
                 workflow.board.stand_still(self.clock.now());
@@ -211,7 +223,7 @@ impl Session {
                 let held = self.paused.take().unwrap_or_default();
                 self.open(workflow, &held);
             }
-            ToHost::StartAttempt { .. } | ToHost::TurnTaken | ToHost::Close | ToHost::Leave => {}
+            ToHost::TurnTaken | ToHost::Close | ToHost::Leave | ToHost::GoOn => {}
         }
     }
 
@@ -224,18 +236,28 @@ impl Session {
     /// The turn is committed: what it asked for may begin.
     fn go_on(&mut self, workflow: &mut Workflow, turn: &Turn) {
         self.open(workflow, &turn.asked);
-        if turn.then == Then::Undo && !self.draining {
-            workflow.undo();
+        if turn.then == Then::Undo && self.draining.is_none() {
+            workflow.undo(); // else nothing is in flight, and it ends
         }
     }
 
-    /// What was asked for may begin; while draining nothing does, and while paused it has to wait.
+    /// It need not end after all: what it did not begin for that begins.
+    fn stay(&mut self, workflow: &Workflow) {
+        let Some(HeldBack { asked, attempts }) = self.draining.take() else { return };
+        self.open(workflow, &asked);
+        let attempts = if self.paused.is_some() { Vec::new() } else { attempts }; // when it is resumed, their timers are armed again
+        attempts.iter().for_each(|(step, attempt)| workflow.board.start_attempt(step, *attempt));
+    }
+
+    /// What was asked for may begin; while paused or draining it has to wait, unless it is on record that it begins.
     fn open(&mut self, workflow: &Workflow, asked: &[Key]) {
-        match &mut self.paused {
-            Some(held) => held.extend_from_slice(asked),
-            None if self.draining => {}
-            None => workflow.board.open(asked),
-        }
+        let held = match (&mut self.paused, &mut self.draining) {
+            (Some(held), _) | (None, Some(HeldBack { asked: held, .. })) => held,
+            (None, None) => return workflow.board.open(asked),
+        };
+        let (to_begin, others): (Vec<_>, Vec<_>) = asked.iter().cloned().partition(|key| workflow.board.is_to_begin(key));
+        held.extend(others);
+        workflow.board.open(&to_begin);
     }
 
     /// The store could not write. The work that was done stays done: the same turn and the same failures are sent again.
@@ -275,8 +297,18 @@ impl Session {
     /// One turn: everything that is handed over, delivered one at a time. Sent if anything of it must be recorded.
     async fn take_turn(&mut self, workflow: &mut Workflow) {
         let (mut proposals, mut asked) = (Vec::new(), Vec::new());
-        let paused = self.paused.is_some();
-        collect_asked(workflow, paused, &mut proposals, &mut asked);
+        let (paused, draining) = (self.paused.is_some(), self.draining.is_some());
+        let collect_asked = |workflow: &Workflow, proposals: &mut Vec<Proposal>, asked: &mut Vec<Key>| {
+            let at = workflow.board.now();
+            for (key, record) in workflow.board.take_asked(paused || draining) {
+                proposals.extend(record.map(|event| Proposal { at, event }));
+                asked.push(key);
+            }
+            if !paused {
+                workflow.board.match_arrivals();
+            }
+        };
+        collect_asked(workflow, &mut proposals, &mut asked);
         while workflow.outcome.is_none()
             && let Some(handed) = workflow.board.next_handed()
         {
@@ -285,7 +317,7 @@ impl Session {
             proposals.push(Proposal { at, event: completion(handed) });
             workflow.board.deliver(&key, outcome, at);
             workflow.settle().await;
-            collect_asked(workflow, paused, &mut proposals, &mut asked);
+            collect_asked(workflow, &mut proposals, &mut asked);
         }
         for kept in workflow.board.take_kept() {
             if let (Key::Step(step), Ok(output)) = (&kept.key, &kept.outcome) {
@@ -359,7 +391,7 @@ impl Session {
             workflow.board.wake_on_beat(cx.waker());
             workflow.poll_for(cx);
             let ended = workflow.outcome.is_some() && self.turn.is_none() && self.paused.is_none();
-            if ended || workflow.board.has_news(self.turn.is_some(), self.paused.is_some()) {
+            if ended || workflow.board.has_news(self.turn.is_some(), self.paused.is_some(), self.draining.is_some()) {
                 Poll::Ready(News::Progress)
             } else {
                 Poll::Pending
@@ -374,17 +406,6 @@ impl Session {
 
     fn report(&self, says: Says) -> Report {
         Report { run: self.run.clone(), session: self.id, says, weight: None }
-    }
-}
-
-fn collect_asked(workflow: &Workflow, paused: bool, proposals: &mut Vec<Proposal>, asked: &mut Vec<Key>) {
-    let at = workflow.board.now();
-    for (key, record) in workflow.board.take_asked() {
-        proposals.extend(record.map(|event| Proposal { at, event }));
-        asked.push(key);
-    }
-    if !paused {
-        workflow.board.match_arrivals();
     }
 }
 

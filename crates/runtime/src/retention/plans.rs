@@ -3,7 +3,7 @@
 //! A plan stays while one of its tasks has not ended, or keeps its tenant's lock, or ended later than the plan's time allows. Nothing holds a plan while its tasks go one after another: a task
 //! that somebody takes up again meanwhile is kept, and its plan with it.
 
-use super::{HANDED, PAGE, PAUSE, Sweeper};
+use super::{Agenda, HANDED, PAGE, PAUSE, Sweeper};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use steadfast_kernel::{EntityId, PlanId, PlanStatus, RunId, TenantId, Timestamp};
@@ -21,7 +21,7 @@ pub(super) enum Looked {
 
 impl Sweeper {
     /// One look at the plans that have ended.
-    pub(super) async fn look_at_plans(&self) -> Result<Looked, Error> {
+    pub(super) async fn look_at_plans(&self, agenda: &mut Agenda) -> Result<Looked, Error> {
         let mut gone = 0;
         let ends = [
             (PlanStatus::Completed, self.retention.completed),
@@ -30,7 +30,7 @@ impl Sweeper {
         ];
         for (status, keep_for) in ends {
             let Some(keep_for) = keep_for else { continue };
-            match self.look_at(status, keep_for).await? {
+            match self.look_at(status, keep_for, agenda).await? {
                 Looked::Gone(more) => gone += more,
                 other => return Ok(other),
             }
@@ -38,16 +38,27 @@ impl Sweeper {
         Ok(Looked::Gone(gone))
     }
 
-    async fn look_at(&self, status: PlanStatus, keep_for: Duration) -> Result<Looked, Error> {
+    async fn look_at(&self, status: PlanStatus, keep_for: Duration, agenda: &mut Agenda) -> Result<Looked, Error> {
         let filter = PlanFilter { shard: Some(self.shard), status: Some(status), definition: None };
         let (mut gone, mut place) = (0, None);
         loop {
             let page = self.store.plans(&filter, place.as_ref(), PAGE).await?;
             for row in &page {
-                let Some(sweep) = plan_over(row, keep_for, self.clock.now()) else { continue };
-                match self.remove(row, sweep, keep_for).await? {
-                    Looked::Gone(more) => gone += more,
-                    other => return Ok(other),
+                let now = self.clock.now();
+                let Some(sweep) = plan_over(row, keep_for, now) else {
+                    row.ended_at.iter().for_each(|ended_at| agenda.note(ended_at.saturating_add(keep_for)));
+                    continue;
+                };
+                let looked = self.remove(row, sweep, keep_for).await?;
+                match looked {
+                    Looked::Gone(1..) => gone += 1,
+                    // It stays for now, and nothing tells when it can go.
+                    Looked::Gone(0) => agenda.note(now),
+                    Looked::NotNow => {
+                        agenda.note(now);
+                        return Ok(looked);
+                    }
+                    Looked::Over => return Ok(looked),
                 }
             }
             match page.last() {

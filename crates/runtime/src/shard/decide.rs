@@ -159,7 +159,7 @@ impl Shard {
 
     /// A timer is due.
     pub(super) fn fire(&mut self, fired: Fired) {
-        if self.state.is_draining() || *self.ports.role.borrow() == Role::Follower {
+        if !self.lets_fire(&fired.timer.name) || *self.ports.role.borrow() == Role::Follower {
             return; // its row stays, and it fires after the next start, or where the shard is led
         }
         let Timer { entity, name, revision, due } = fired.timer.clone();

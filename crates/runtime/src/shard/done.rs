@@ -7,7 +7,7 @@ use crate::timers::{Fired, Order};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{EntityId, Envelope, Failure};
-use steadfast_store::{CallbackRow, Head};
+use steadfast_store::{CallbackRow, Head, RunRow};
 
 /// What a background task has come to.
 pub(super) enum Done {
@@ -20,6 +20,7 @@ pub(super) enum Done {
         pause: Duration,
     },
     Outbox(Result<Vec<Envelope>, Error>),
+    UnderWay(Result<Vec<RunRow>, Error>),
     /// An entity of another shard has heard, durably, what one of this shard has told it.
     Heard {
         from: EntityId,
@@ -47,6 +48,7 @@ impl Shard {
         match done {
             Done::Loaded { id, result } => self.loaded(&id, result),
             Done::Outbox(result) => self.outbox_read(result),
+            Done::UnderWay(result) => self.under_way_read(result),
             Done::Heard { from, to, seq } => self.heard_afar(from, to, seq),
             Done::Asked { fired, heard: true } => self.order(Order::Settle(fired.timer)),
             Done::Asked { fired, heard: false } => self.fire_later(fired),

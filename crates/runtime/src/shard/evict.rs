@@ -19,6 +19,7 @@ impl Shard {
     /// Remembers of a run that is about to leave memory what its last session has left unsaid, if that matters when it comes back.
     pub(super) fn remember_left(&mut self, id: &EntityId) {
         let Some(seat) = self.state.seats.get(id) else { return };
+        let may_begin = |run: &Run| may_begin(run) || self.state.is_draining(); // nothing begins there while the shard comes to rest
         let leaves = seat.is_idle(self.committed.seq) && seat.run().is_some_and(may_begin) && self.state.left.len() < LEFT_MAX;
         if let Some(unsure_until) = seat.unsure_until.filter(|_| leaves) {
             self.state.left.insert(id.clone(), unsure_until);

@@ -70,6 +70,9 @@ impl Shard {
         if !error.is_retryable() {
             return self.give_up(error);
         }
+        if std::mem::replace(&mut self.state.heals, true) {
+            return; // it is being asked already
+        }
         let (shard, term) = (self.id, self.committed.term);
         let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
         let mut pause = match self.state.pause {
@@ -89,7 +92,17 @@ impl Shard {
     }
 
     pub(super) fn healed(&mut self, head: Result<Head, Arc<Error>>, pause: Duration) {
+        self.state.heals = false;
         match head {
+            Ok(head) if head.seq <= self.committed.seq => {
+                tracing::error!(
+                    shard = self.id,
+                    seq = head.seq,
+                    known = self.committed.seq,
+                    "the store has lost commits: the shard is opened anew"
+                );
+                self.give_up(Arc::new(Error::Fenced { shard: self.id, term: head.term }));
+            }
             Ok(head) => {
                 tracing::info!(shard = self.id, seq = head.seq, "the store writes again");
                 self.committed = head;
@@ -104,6 +117,7 @@ impl Shard {
                     self.ask(id, Ask::Resume); // it may be there after all, and nobody hosts it
                 }
                 self.read_outbox();
+                self.go_on_once_settled();
                 self.tell_or_not();
                 let _keeper_is_gone = self.ports.timers.send(Order::Reread); // nor has anybody armed its timers
             }
@@ -112,7 +126,7 @@ impl Shard {
     }
 
     /// Somebody else has the shard: nothing may be done here any more.
-    fn give_up(&mut self, error: Arc<Error>) {
+    pub(super) fn give_up(&mut self, error: Arc<Error>) {
         tracing::error!(shard = self.id, error = %error, code = error.code(), "the shard is over for this instance");
         let ids: Vec<_> = self.state.seats.keys().cloned().collect();
         for id in ids {

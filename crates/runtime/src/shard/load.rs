@@ -10,7 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{Command, Completion, EntityId, Entry, Event, PlanId, run};
-use steadfast_store::RunRow;
+use steadfast_store::{RunCursor, RunRow, ShardId, Store};
+
+/// How many rows are read at once.
+const PAGE: usize = 1000;
 
 impl Shard {
     /// Begins to read an entity; `first` and what comes meanwhile is taken up when it is there.
@@ -193,4 +196,19 @@ fn arrival(entry: &Entry) -> Option<Vec<ToHost>> {
         }
         _ => return None,
     })
+}
+
+/// Every run that a restart has something to do with: those that only wait are opened when what they wait for happens.
+pub(crate) async fn under_way(store: &dyn Store, shard: ShardId) -> Result<Vec<RunRow>, Error> {
+    let mut runs: Vec<RunRow> = Vec::new();
+    loop {
+        let page = store
+            .to_recover(shard, runs.last().map(RunCursor::from).as_ref(), PAGE)
+            .await
+            .map_err(Error::from_store)?;
+        if page.is_empty() {
+            return Ok(runs);
+        }
+        runs.extend(page);
+    }
 }

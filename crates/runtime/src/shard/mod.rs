@@ -10,7 +10,7 @@
 //!
 //! The loop is here; `decide.rs` takes commands through the kernel, `perform.rs` does what follows a commit, `load.rs` brings them into
 //! memory by `read.rs`, `keys.rs` has the ends of keys told, `save.rs` keeps that short for long journals, `evict.rs` lets them go, `relay.rs` carries what entities tell each other, `heal.rs` is what
-//! happens when the store fails, `aside.rs` answers who only looks meanwhile, and `sweep.rs` removes what has ended and whose time is over.
+//! happens when the store fails, `rest.rs` how it comes to rest before it moves, `aside.rs` answers who only looks meanwhile, and `sweep.rs` removes what has ended and whose time is over.
 
 mod aside;
 mod crowd;
@@ -26,6 +26,7 @@ mod perform;
 mod read;
 mod relay;
 mod request;
+mod rest;
 mod save;
 mod sweep;
 mod take_in;
@@ -37,6 +38,7 @@ pub(crate) use crowd::Crowd;
 use crowd::{Live, Place};
 use done::Done;
 use from::From;
+pub(crate) use load::under_way;
 use read::Found;
 pub(crate) use relay::unsettled;
 pub(crate) use request::{Control, Reply, Request, Said};
@@ -121,10 +123,16 @@ pub(crate) struct State {
     pending: VecDeque<Pending>,
     live: Live,
     health: Health,
+    /// It is being asked whether the store can be written again.
+    heals: bool,
     /// How long the store was given to itself the last time, and when it wrote again.
     pause: Option<(Duration, Timestamp)>,
     /// Those who wait for the drain to be over, if it has begun.
     draining: Option<Vec<oneshot::Sender<()>>>,
+    /// Runs that were not opened for that.
+    unopened: BTreeSet<EntityId>,
+    /// It goes on: what is under way is read when the fate of that batch is known.
+    reads_after: Option<u64>,
     tasks: FuturesUnordered<BoxFuture<'static, Done>>,
     /// Entities that a failed commit was about: whether the store has it is not known.
     in_doubt: BTreeSet<EntityId>,
@@ -308,7 +316,7 @@ impl Shard {
     fn request(&mut self, request: Option<Request>) -> bool {
         match request {
             None => return false,
-            Some(Request::Start { reply, .. }) if self.state.is_draining() => drop(reply.send(Err(Error::Stopped))),
+            Some(request) if self.is_closing(&request) => request.refuse(),
             Some(Request::Start { command, fresh, reply }) => self.start(*command, fresh, reply),
             Some(Request::Tell { entity, command, reply }) => {
                 self.ask(entity, Ask::Command(command, From::Caller(reply, Place::default())))
@@ -333,7 +341,7 @@ impl Shard {
 
     /// True if one more run would be one too many. The one that asks holds a place already.
     fn is_full(&self) -> bool {
-        self.state.live.is_over(self.config.runs_live_max)
+        self.state.live.is_over(self.config.runs_live_max.saturating_sub(self.state.unopened.len()))
     }
 
     fn report(&mut self, Report { run, session, says, weight: _until_it_is_looked_at }: Report) {
@@ -368,27 +376,6 @@ impl Shard {
             Says::Lost => self.lost(&run),
             Says::GivenBack => self.given_back(&run),
         }
-    }
-
-    fn drain(&mut self, reply: oneshot::Sender<()>) {
-        self.state.draining.get_or_insert_default().push(reply);
-        let _keeper_is_gone = self.ports.timers.send(Order::Stop);
-        self.tell_or_not();
-        for seat in self.state.seats.values_mut() {
-            seat.tell(ToHost::Drain);
-        }
-    }
-
-    fn is_drained(&mut self) -> bool {
-        let at_work = |state: &State| state.live.count() + state.lanes.unsettled() > 0 || !state.pending.is_empty();
-        let under_way = |state: &State| at_work(state) || !state.to_interrupt.is_empty(); // what was cut off before is put on record first
-        if !self.state.is_draining() || under_way(&self.state) {
-            return false;
-        }
-        for reply in self.state.draining.take().into_iter().flatten() {
-            let _nobody_waits = reply.send(());
-        }
-        true
     }
 
     /// Whether that is the session that hosts the run now; what others say is out of date.

@@ -38,6 +38,7 @@ impl Shard {
             Err(error) => self.fall_ill(upto, error),
         }
         self.heal_once_settled(upto);
+        self.go_on_once_settled();
         self.show_levels();
     }
 
@@ -178,6 +179,7 @@ impl Shard {
     /// Gives a run to the host.
     pub(super) fn open(&mut self, id: &EntityId, journal: Vec<Entry>) {
         if self.state.is_draining() {
+            self.state.unopened.insert(id.clone());
             return; // it is opened after the next start
         }
         let left = self.state.left.remove(id);

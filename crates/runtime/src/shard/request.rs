@@ -85,6 +85,8 @@ pub(crate) struct Said {
 pub(crate) enum Control {
     /// Begin nothing new; answered when nothing is in flight.
     Drain { reply: oneshot::Sender<()> },
+    /// It is to stay here after all. Not answered if it is over already, or was not drained.
+    GoOn { reply: oneshot::Sender<()> },
     /// There is code of these names now, perhaps other code than before, or room for it.
     Registered(BTreeSet<WorkflowName>),
     /// Runs of another shard wait for room at those who have that workflow: so many that only wait here may leave.

@@ -37,6 +37,7 @@ impl Shard {
             }
             _ if self.is_past() => return false,
             Came::Control(Control::Drain { reply }) => self.drain(reply),
+            Came::Control(Control::GoOn { reply }) => self.go_on(reply),
             Came::Control(Control::Registered(workflows)) => self.host_again(&workflows),
             Came::Control(Control::LeaveRoom { workflow, runs }) => drop(self.leave_room(&workflow, runs)),
             Came::Control(Control::Handled) => self.call_handlers(),

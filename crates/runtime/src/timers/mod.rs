@@ -51,8 +51,10 @@ pub(crate) enum Order {
     Again(Fired),
     /// The store may have timers that nobody has spoken of: look.
     Reread,
-    /// Tell nothing any more; the engine is about to stop.
+    /// Tell nothing any more; the shard is about to be closed.
     Stop,
+    /// Tell again what is due: the shard is not closed after all.
+    GoOn,
 }
 
 /// A timer that is due.
@@ -223,6 +225,10 @@ impl TimerKeeper {
             Order::Arm(timer) => self.queues.update(Name::of(&timer), timer.revision, timer.due),
             Order::Disarm(entity, name) => drop(self.queues.remove(&Name::new(&entity, &name))),
             Order::Stop => self.queues.stop(),
+            Order::GoOn => {
+                self.queues.go_on();
+                self.change_role();
+            }
             Order::Reread => self.horizon = Horizon::unread(self.clock.now()),
             Order::Settle(timer) => drop(self.queues.settle(&Name::of(&timer), timer.revision)),
             Order::Again(Fired { timer, attempt }) => {

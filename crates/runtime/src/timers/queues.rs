@@ -227,6 +227,11 @@ impl<K: Eq + Hash + Clone> ExpiryQueues<K> {
         self.mode = Mode::Stopping;
     }
 
+    /// It is not stopped after all; what becomes of it is up to the role.
+    pub(crate) fn go_on(&mut self) {
+        self.mode = Mode::Following;
+    }
+
     /// Whoever is about to stop takes no other role.
     fn change(&mut self, mode: Mode) {
         if self.mode != Mode::Stopping {

@@ -2,7 +2,7 @@
 
 use crate::support::{call, calls, engine, lines, until};
 use std::time::Duration;
-use steadfast::memory::{Fault, Memory};
+use steadfast::memory::{Fault, Gate, Memory};
 use steadfast::{Ctx, Engine, Failure, Policy, Resolution, SECOND, Status, Wait, workflow};
 
 #[workflow]
@@ -299,4 +299,93 @@ async fn who_names_the_step_or_supplies_its_output_has_no_doubt() {
     run.retry().output("pay", "by card").await.unwrap();
     assert_eq!(run.result::<String>().await.unwrap(), "by card");
     assert_eq!(calls(run.id().as_str(), "pay"), 1);
+}
+
+/// A slow step, and then one that must not be repeated.
+#[workflow]
+async fn pack_and_pay(ctx: Ctx, _input: ()) -> Result<u32, Failure> {
+    ctx.step("pack", || {
+        call(&ctx, "pack");
+        async {
+            tokio::time::sleep(5 * SECOND).await;
+            Ok::<_, Failure>(())
+        }
+    })
+    .await?;
+    ctx.step("pay", || {
+        let call = call(&ctx, "pay");
+        async move { Ok::<_, Failure>(call) }
+    })
+    .not_repeatable()
+    .await
+}
+
+/// An engine that packs for that run.
+async fn packing(store: &Memory, id: &str) -> Engine {
+    let engine = engine(store).register(pack_and_pay).start().await.unwrap();
+    engine.start("pack_and_pay", &()).id(id).await.unwrap();
+    until("it packs", async || calls(id, "pack") == 1).await;
+    engine
+}
+
+/// What would be in doubt is not said to begin while nothing begins.
+#[tokio::test(start_paused = true)]
+async fn an_end_in_good_order_leaves_nothing_in_doubt() {
+    let store = Memory::new();
+    packing(&store, "packed").await.shutdown().await;
+    assert_eq!((calls("packed", "pack"), calls("packed", "pay")), (1, 0));
+    let engine = engine(&store).register(pack_and_pay).start().await.unwrap();
+    assert_eq!(engine.run("packed").unwrap().result::<u32>().await.unwrap(), 1);
+    assert_eq!(calls("packed", "pack"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_while_a_run_is_paused_leaves_nothing_in_doubt() {
+    let store = Memory::new();
+    let first = packing(&store, "paused").await;
+    first.run("paused").unwrap().pause().await.unwrap();
+    tokio::time::sleep(6 * SECOND).await;
+    assert_eq!(calls("paused", "pay"), 0);
+    store.crash();
+    let engine = engine(&store.another()).register(pack_and_pay).start().await.unwrap();
+    let run = engine.run("paused").unwrap();
+    run.resume().await.unwrap();
+    assert_eq!(run.result::<u32>().await.unwrap(), 1);
+    drop(first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_on_record_to_begin_begins_though_the_run_is_paused_or_the_engine_ends() {
+    for (id, pauses) in [("recorded-and-paused", true), ("recorded-and-ended", false)] {
+        let (store, gate) = (Memory::new(), Gate::default());
+        let (held, says) = (gate.clone(), "STEP_STARTED");
+        store.faults().rule(move |batch| {
+            let begins = batch.events.iter().any(|append| append.record.kind == says);
+            begins.then(|| Fault::Hold(held.clone()))
+        });
+        let first = packing(&store, id).await;
+        tokio::time::sleep(6 * SECOND).await; // what says that it begins is on its way to the store
+        assert_eq!(calls(id, "pay"), 0);
+        let run = first.run(id).unwrap();
+        let ends = async {
+            match pauses {
+                true => drop(run.pause().await),
+                false => first.clone().shutdown().await,
+            }
+        };
+        let opens = async {
+            tokio::time::sleep(SECOND).await;
+            gate.open();
+        };
+        tokio::join!(ends, opens);
+        tokio::time::sleep(SECOND).await;
+        assert_eq!(calls(id, "pay"), 1, "{id}");
+        store.faults().clear();
+        if pauses {
+            assert_eq!(run.result::<u32>().await.unwrap(), 1, "what was in flight has ended, and nothing came after it");
+        } else {
+            let engine = engine(&store).register(pack_and_pay).start().await.unwrap();
+            assert_eq!(engine.run(id).unwrap().result::<u32>().await.unwrap(), 1, "it has ended with the engine, and is on record");
+        }
+    }
 }

@@ -115,6 +115,20 @@ async fn runs_go_however_many_stand_before_them() {
     assert!(engine.list().status(Status::Completed).await.unwrap().items.is_empty());
 }
 
+/// However many there are, and however long it lasts.
+#[tokio::test(start_paused = true)]
+async fn what_stays_is_not_read_again_and_again() {
+    let store = Memory::new();
+    let engine = start(&store, Retention::new().completed(HOUR)).await;
+    for _ in 0..300 {
+        engine.start("fail_first", &()).await.unwrap().result::<u32>().await.unwrap_err();
+    }
+    engine.start("add", &(1, 2)).await.unwrap().result::<u32>().await.unwrap();
+    tokio::time::sleep(2 * DAY).await;
+    assert!(engine.list().status(Status::Completed).await.unwrap().items.is_empty());
+    assert!(store.rows_walked() < 300, "{} rows and questions in 48 hours", store.rows_walked());
+}
+
 /// What lets the second run of an id be heard: who remembers the first does not take it for that.
 #[tokio::test(start_paused = true)]
 async fn a_run_with_the_id_of_a_removed_one_is_heard() {

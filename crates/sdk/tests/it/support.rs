@@ -21,8 +21,13 @@ static CALLS: LazyLock<Mutex<BTreeMap<String, u32>>> = LazyLock::new(Mutex::defa
 
 /// Notes a call of a step and tells which it is, from 1. Runs of different tests must have different ids.
 pub(crate) fn call(ctx: &Ctx, step: &str) -> u32 {
+    note(ctx.run_id().as_str(), step)
+}
+
+/// The same, for code that has no context.
+pub(crate) fn note(run: &str, step: &str) -> u32 {
     let mut calls = CALLS.lock().expect("not poisoned");
-    let count = calls.entry(format!("{}/{step}", ctx.run_id())).or_default();
+    let count = calls.entry(format!("{run}/{step}")).or_default();
     *count += 1;
     *count
 }

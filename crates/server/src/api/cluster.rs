@@ -69,7 +69,8 @@ impl App {
         let alone = || {
             Problem::new(code::NOT_SHARED, "this server does not share its store; start it with --postgres to have others work beside it")
         };
-        view.as_ref().map(Cluster::from).ok_or_else(alone)
+        let view = view.ok_or_else(alone)?;
+        Ok(Cluster::of(&view, &self.engine.lags().await?))
     }
 
     /// Asks an instance to give its shards away, or takes that back.

@@ -14,8 +14,6 @@ pub(crate) struct Narrow {
     pub(crate) tenant: Option<String>,
     /// The primary wait reason.
     pub(crate) wait: Option<String>,
-    /// Somewhere in the id, the workflow, the tenant, or the last word.
-    pub(crate) text: Option<String>,
 }
 
 impl Narrow {
@@ -31,7 +29,6 @@ impl Narrow {
             workflow: self.workflow.map(WorkflowName::new).transpose()?,
             tenant: self.tenant,
             wait: self.wait,
-            text: self.text,
             since: None,
             until: None,
         })

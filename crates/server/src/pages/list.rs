@@ -51,10 +51,9 @@ pub(super) struct Asked {
 pub(super) async fn page(State(app): State<Arc<App>>, Query(asked): Query<Asked>) -> Result<Response, Problem> {
     let limit = within("limit", asked.limit, 1..=200, 50)? as usize;
     let after: Option<RunCursor> = asked.cursor.as_deref().map(|text| cursor::decode("cursor", text)).transpose()?;
-    let mut rows = app.engine.list(&asked.filter()?, after.as_ref(), limit + 1).await?;
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    let next = rows.last().filter(|_| more).map(|last| cursor::encode(&RunCursor::from(last)));
+    let found = app.engine.list(&asked.filter()?, asked.q.as_deref(), after.as_ref(), limit).await?;
+    let (rows, next) = (found.rows, found.next.as_ref().map(cursor::encode));
+    let stopped = found.next.filter(|_| rows.len() < limit);
     let names: Vec<String> = app.engine.workflows().into_iter().map(|(name, _)| name.to_string()).collect();
     let startable = app
         .engine
@@ -66,16 +65,18 @@ pub(super) async fn page(State(app): State<Arc<App>>, Query(asked): Query<Asked>
         div.head { h1 { "Runs" } }
         (chips(&asked))
         (form(&asked, &names))
-        @if rows.is_empty() { (nothing(&asked, startable.as_deref())) } @else { (table(&rows, words::now())) }
-        (pages(&asked, next))
+        @if !rows.is_empty() { (table(&rows, words::now())) }
+        @if let Some(place) = &stopped { (so_far(rows.is_empty(), place, words::now())) }
+        @else if rows.is_empty() { (nothing(&asked, startable.as_deref())) }
+        (pages(&asked, next, stopped.is_some()))
     };
     Ok(Page { part: Part::Runs, title: asked.title(), follows: Some(asked.feed()), content }.respond(&app))
 }
 
 impl Asked {
     fn filter(&self) -> Result<RunFilter, Problem> {
-        let Asked { status, workflow, tenant, wait, q: text, .. } = self.clone();
-        Narrow { status, workflow, tenant, wait, text }.filter()
+        let Asked { status, workflow, tenant, wait, .. } = self.clone();
+        Narrow { status, workflow, tenant, wait }.filter()
     }
 
     fn title(&self) -> String {
@@ -213,14 +214,26 @@ fn nothing(asked: &Asked, workflow: Option<&str>) -> Markup {
     }
 }
 
-fn pages(asked: &Asked, next: Option<String>) -> Markup {
+/// How far a search has come that has not looked at everything.
+fn so_far(nothing: bool, place: &RunCursor, now: Timestamp) -> Markup {
+    html! {
+        p.so-far {
+            @if nothing { "Nothing found yet" } @else { "These are all" }
+            " among the newest runs, back to those that began " (words::relative(place.started_at, now)) ". Older ones were not searched yet."
+        }
+    }
+}
+
+fn pages(asked: &Asked, next: Option<String>, stopped: bool) -> Markup {
     html! {
         nav.pages aria-label="Pages" {
             @if asked.cursor.is_some() {
                 a.button href=(Asked { cursor: None, ..asked.clone() }.link()) { "Newest" }
             }
             @if let Some(next) = next {
-                a.button rel="next" href=(Asked { cursor: Some(next), ..asked.clone() }.link()) { "Older" }
+                a.button rel="next" href=(Asked { cursor: Some(next), ..asked.clone() }.link()) {
+                    @if stopped { "Search older runs" } @else { "Older" }
+                }
             }
         }
     }

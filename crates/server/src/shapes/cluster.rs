@@ -2,7 +2,7 @@
 
 use super::Time;
 use serde::{Deserialize, Serialize};
-use steadfast_runtime::ClusterView;
+use steadfast_runtime::{ClusterView, Lag};
 use utoipa::ToSchema;
 
 /// The instances that share a store, and who has which shard of it.
@@ -45,6 +45,12 @@ pub struct Instance {
     pub lives: bool,
     /// How many shards it has.
     pub shards: u64,
+    /// How far it is behind: the lag of that of its shards which has the longest; 0 if nothing is late.
+    #[serde(default)]
+    pub lag_ms: u64,
+    /// How many messages of its shards wait; of each shard up to 1,000 are counted.
+    #[serde(default)]
+    pub messages: u64,
     /// It is the one that answers.
     pub here: bool,
 }
@@ -61,6 +67,13 @@ pub struct ShardLease {
     pub epoch: u64,
     /// Nobody has it: the next one may take it.
     pub over: bool,
+    /// For how long the timer has waited that is overdue for longest: a sleep, a retry or a deadline whose time has come, and that nobody has acted on; 0 if nothing is
+    /// late.
+    #[serde(default)]
+    pub lag_ms: u64,
+    /// How many messages of what is in it wait to be heard by others; up to 1,000 are counted.
+    #[serde(default)]
+    pub messages: u64,
 }
 
 impl Instance {
@@ -92,9 +105,16 @@ impl Cluster {
     }
 }
 
-impl From<&ClusterView> for Cluster {
-    fn from(view: &ClusterView) -> Self {
-        let held_by = |id: &str| view.leases.iter().filter(|lease| !lease.is_over && lease.holder.as_deref() == Some(id)).count() as u64;
+impl Cluster {
+    /// What the store knows of instances and leases, and of how far shards are behind.
+    pub(crate) fn of(view: &ClusterView, lags: &[Lag]) -> Self {
+        let lag = |shard: u32| lags.iter().find(|lag| lag.shard == shard);
+        let lag_ms = |shard| lag(shard).map_or(0, |lag| u64::try_from(lag.overdue.as_millis()).unwrap_or(u64::MAX));
+        let messages = |shard| lag(shard).map_or(0, |lag| lag.messages);
+        let held_by = |id: &str| {
+            let held = view.leases.iter().filter(|lease| !lease.is_over && lease.holder.as_deref() == Some(id));
+            held.map(|lease| lease.shard).collect::<Vec<_>>()
+        };
         let instances = view.instances.iter().map(|instance| Instance {
             id: instance.member.id.clone(),
             name: instance.member.name.clone(),
@@ -104,7 +124,9 @@ impl From<&ClusterView> for Cluster {
             silent_seconds: instance.silent.as_secs(),
             draining: instance.draining,
             lives: instance.lives,
-            shards: held_by(&instance.member.id),
+            shards: held_by(&instance.member.id).len() as u64,
+            lag_ms: held_by(&instance.member.id).into_iter().map(lag_ms).max().unwrap_or_default(),
+            messages: held_by(&instance.member.id).into_iter().map(messages).sum(),
             here: instance.member.id == view.here,
         });
         let leases = view.leases.iter().map(|lease| ShardLease {
@@ -112,6 +134,8 @@ impl From<&ClusterView> for Cluster {
             instance: lease.holder.clone(),
             epoch: lease.epoch,
             over: lease.is_over,
+            lag_ms: lag_ms(lease.shard),
+            messages: messages(lease.shard),
         });
         Cluster {
             instance: view.here.clone(),
@@ -142,6 +166,8 @@ mod tests {
             draining: false,
             lives: true,
             shards: 0,
+            lag_ms: 0,
+            messages: 0,
             here: false,
         }
     }

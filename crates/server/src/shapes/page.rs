@@ -9,6 +9,6 @@ use utoipa::ToSchema;
 pub struct Page<T> {
     /// What is on it.
     pub items: Vec<T>,
-    /// To be given as `cursor` for the next page; nothing if this is the last one.
+    /// To be given as `cursor` for the next page; nothing if this is the last one. A page may have fewer items than were asked for, and go on all the same.
     pub next_cursor: Option<String>,
 }

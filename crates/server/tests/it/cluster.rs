@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use steadfast_kernel::Failure;
+use steadfast_kernel::{EntityId, Failure, Timer, TimerName, Timestamp};
 use steadfast_runtime::clock::{Clock, SystemClock};
 use steadfast_runtime::{Builder, Callbacks, Carrier, Engine, Question};
 use steadfast_server::{CallerSettings, Parts};
-use steadfast_store::Member;
 use steadfast_store::memory::{Memory, MemoryLeases};
+use steadfast_store::{Batch, Member, Store, TimerChange};
 
 const LEASE: Duration = Duration::from_secs(2);
 const SHARDS: u32 = 8;
@@ -126,6 +126,30 @@ async fn instances_are_shown_with_what_they_have() {
     assert!(leases.iter().all(|lease| lease["over"] == false && lease["epoch"].as_u64() > Some(0)), "{seen}");
     assert_eq!(leases.iter().filter(|lease| lease["instance"] == "b").count(), 4);
     assert_eq!(a.get("/v1/cluster?x=1").await.problem(400), "SF0501");
+}
+
+/// A timer that nobody has acted on.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_late_is_shown_by_shard_and_by_instance() {
+    let (a, _b) = Cluster::default().two().await;
+    let seen = a.cluster().await;
+    assert!(seen["instances"].as_array().unwrap().iter().all(|one| one["lagMs"] == 0 && one["messages"] == 0), "{seen}");
+    let late = seen["leases"].as_array().unwrap().iter().find(|lease| lease["instance"] == "b").unwrap()["shard"]
+        .as_u64()
+        .unwrap();
+    let due = Timestamp::from_micros(SystemClock.now().as_micros() - 90_000_000);
+    let timer = Timer { entity: EntityId::from_stored("r").unwrap(), name: TimerName::Deadline, due, revision: 1 };
+    let shard = u32::try_from(late).unwrap();
+    a.store
+        .commit(Batch { timers: vec![TimerChange::Arm { shard, timer }], ..Batch::default() })
+        .await
+        .unwrap();
+    let seen = a.cluster().await;
+    let lags: Vec<u64> = seen["leases"].as_array().unwrap().iter().map(|lease| lease["lagMs"].as_u64().unwrap()).collect();
+    assert!(lags.iter().zip(0..).all(|(lag, shard)| (90_000..100_000).contains(lag) == (shard == late)), "{lags:?}");
+    assert_eq!((&seen["instances"][0]["lagMs"], seen["instances"][1]["lagMs"].as_u64() >= Some(90_000)), (&json!(0), true));
+    let page = a.get("/cluster").await.text;
+    assert!(page.contains("<td class=\"number\" data-name=\"Lag\">1 min 3") && page.contains("It is 1 min 3"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,8 +1,11 @@
 //! Runs over HTTP.
 
-use crate::support::{Site, until};
+use crate::plans::World;
+use crate::support::{Site, config, engine, many_runs, until};
 use reqwest::Method;
 use serde_json::{Value, json};
+use steadfast_runtime::Callbacks;
+use steadfast_server::{CallerSettings, Parts};
 
 #[tokio::test]
 async fn a_run_is_started_and_waited_for_in_one_request() {
@@ -119,6 +122,22 @@ async fn lists_are_filtered_and_paged_newest_first() {
     assert_eq!(ids(&site.get("/v1/runs?status=FAILED").await.json()), ["d"]);
     assert_eq!(ids(&site.get("/v1/runs?q=declined").await.json()), ["d"]);
     assert_eq!(ids(&site.get("/v1/runs?tenant=acme&limit=1").await.json()), ["c"]);
+}
+
+#[tokio::test]
+async fn a_search_looks_at_so_many_runs_and_says_where_it_goes_on() {
+    let (store, world) = (many_runs().await, World::default());
+    let engine = engine(store.clone(), Callbacks::default(), CallerSettings::default(), &world).await;
+    let site = Site::before(engine, store, world, config(), Parts::default()).await;
+    let first = site.get("/v1/runs?q=needle").await.json();
+    assert_eq!(first["items"], json!([]));
+    let second = site
+        .get(&format!("/v1/runs?q=needle&cursor={}", first["nextCursor"].as_str().unwrap()))
+        .await
+        .json();
+    assert_eq!((&second["items"][0]["id"], &second["nextCursor"]), (&json!("needle"), &Value::Null));
+    let narrow = site.get("/v1/runs?q=needle&status=CANCELLED").await.json();
+    assert_eq!((&narrow["items"][0]["id"], &narrow["nextCursor"]), (&json!("needle"), &Value::Null), "of those there are few");
 }
 
 #[tokio::test]

@@ -9,11 +9,12 @@ use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::{Failure, Payload, Policy, WorkflowName};
+use steadfast_kernel::{Failure, Payload, Policy, RunId, Status, Timestamp, WorkflowName};
 use steadfast_runtime::host::Context;
 use steadfast_runtime::{Builder, Callbacks, Caller, Code, Engine, Redeliver, Registered, Terms};
 use steadfast_server::{CallerSettings, Config, HttpCaller, Parts, Server};
 use steadfast_store::memory::Memory;
+use steadfast_store::{Batch, EXAMINED_MAX, Fence, RunRow, Store};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -113,6 +114,29 @@ fn stuck(context: Context, _: Payload) -> BoxFuture<'static, Outcome> {
 }
 
 /// An engine with the workflows of the tests.
+/// A store with more runs than a search looks at at once; the oldest one is called `needle`.
+pub(crate) async fn many_runs() -> Memory {
+    let store = Memory::new();
+    let row = |number: i64| RunRow {
+        shard: 0,
+        run: RunId::new(if number == 0 { "needle".into() } else { format!("run-{number}") }).unwrap(),
+        workflow: WorkflowName::new("echo").unwrap(),
+        tenant: None,
+        status: if number == 0 { Status::Cancelled } else { Status::Completed },
+        wait: None,
+        text: None,
+        recover: None,
+        started_at: Timestamp::from_micros(1_767_225_600_000_000 + number),
+        ended_at: Some(Timestamp::from_micros(1_767_225_700_000_000)),
+        task: None,
+    };
+    let head = store.claim(0).await.unwrap();
+    let fences = vec![Fence { shard: 0, term: head.term, after: head.seq, upto: head.seq + 1 }];
+    let runs = (0..=i64::try_from(EXAMINED_MAX).unwrap()).map(row).collect();
+    store.commit(Batch { fences, runs, ..Batch::default() }).await.unwrap();
+    store
+}
+
 pub(crate) async fn engine(store: Memory, callbacks: Callbacks, caller: CallerSettings, world: &World) -> Engine {
     builder(store, callbacks, caller, world).start().await.unwrap()
 }

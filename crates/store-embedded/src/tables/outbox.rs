@@ -24,6 +24,14 @@ const SETTLE: &str = "DELETE FROM outbox WHERE from_entity = ?1 AND seq = ?2";
 const LIST: &str = "SELECT from_entity, seq, to_entity, kind, body FROM outbox
 WHERE shard = :shard AND (from_entity, seq) > (:from, :seq) ORDER BY from_entity, seq LIMIT :limit";
 
+const WAITING: &str = "SELECT count(*) FROM (SELECT 1 FROM outbox WHERE shard = ?1 LIMIT ?2)";
+
+/// How many messages of a shard are not settled, counted up to that number.
+pub(crate) fn waiting(db: &Connection, shard: ShardId, most: u64) -> rusqlite::Result<u64> {
+    let count: i64 = db.prepare_cached(WAITING)?.query_row((shard, integer(most)), |row| row.get(0))?;
+    Ok(count.cast_unsigned())
+}
+
 /// Adds or settles.
 pub(crate) fn change(db: &Connection, change: &OutboxChange) -> rusqlite::Result<()> {
     match change {

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use std::collections::BTreeSet;
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{RunId, Status, Timestamp, WorkflowName};
-use steadfast_store::{RunCursor, RunFilter, RunRow, ShardId, TaskRow};
+use steadfast_store::{EndedCursor, EndedFilter, RunCursor, RunFilter, RunPage, RunRow, ShardId, TaskRow};
 
 pub(crate) const SCHEMA: &[&str] = &[
     "CREATE TABLE runs (
@@ -34,6 +34,12 @@ pub(crate) const SCHEMA: &[&str] = &[
     "CREATE VIEW open_runs AS
 SELECT run, workflow, tenant, status, wait, text, strftime('%Y-%m-%dT%H:%M:%SZ', started_at / 1000000, 'unixepoch') AS started
 FROM runs WHERE ended_at IS NULL ORDER BY run",
+];
+
+/// Since version 5. They have only runs that have ended, so a run is written to one of them once in its life. Tasks go with their plan, so they are apart.
+pub(crate) const ENDED_SCHEMA: &[&str] = &[
+    "CREATE INDEX runs_ended ON runs (status, ended_at, run) WHERE ended_at IS NOT NULL AND plan IS NULL",
+    "CREATE INDEX runs_ended_tasks ON runs (status, ended_at, run) WHERE ended_at IS NOT NULL AND plan IS NOT NULL",
 ];
 
 /// SQLite writes every index that has a column of the SET list, changed or not; so what a run keeps for life is compared and not set. Of a run that is no task
@@ -64,6 +70,14 @@ const RECOVER: &str = "SELECT * FROM runs WHERE recover IS NOT NULL AND shard = 
 ORDER BY started_at, run LIMIT ?4";
 
 const OLDEST: &str = "SELECT * FROM runs WHERE shard = ?1 AND (started_at, run) > (?2, ?3) ORDER BY started_at, run LIMIT ?4";
+
+const ENDED: &str = "SELECT * FROM runs WHERE ended_at IS NOT NULL AND plan IS NULL AND shard = ?1 AND status = ?2 AND ended_at <= ?3
+AND (ended_at, run) > (?4, ?5) ORDER BY ended_at, run LIMIT ?6";
+
+/// As [`ENDED`], of tasks.
+const ENDED_TASKS: &str =
+    "SELECT * FROM runs WHERE ended_at IS NOT NULL AND plan IS NOT NULL AND shard = ?1 AND status = ?2 AND ended_at <= ?3
+AND (ended_at, run) > (?4, ?5) ORDER BY ended_at, run LIMIT ?6";
 
 /// Comes after every id.
 const AFTER_ALL: &str = "~";
@@ -124,18 +138,51 @@ pub(crate) fn oldest(db: &Connection, shard: ShardId, after: Option<&RunCursor>,
     db.prepare_cached(OLDEST)?.query_map((shard, at, run, rows(limit)), row)?.collect()
 }
 
+/// Ended runs, in the order of their ends, from the one after that place.
+pub(crate) fn ended(db: &Connection, filter: &EndedFilter, after: Option<&EndedCursor>, limit: usize) -> rusqlite::Result<Vec<RunRow>> {
+    let EndedFilter { shard, status, tasks, until } = filter;
+    let (at, run) = after.map_or((i64::MIN, ""), |after| (after.ended_at.as_micros(), after.run.as_str()));
+    let mut statement = db.prepare_cached(if *tasks { ENDED_TASKS } else { ENDED })?;
+    let params = (shard, status.as_str(), until.as_micros(), at, run, rows(limit));
+    statement.query_map(params, row)?.collect()
+}
+
 /// The runs that the filter lets through, newest first, from the one after that place.
 pub(crate) fn list(db: &Connection, filter: &RunFilter, after: Option<&RunCursor>, limit: usize) -> rusqlite::Result<Vec<RunRow>> {
+    walk(db, filter, after, limit, |rows| rows.collect())
+}
+
+/// Those of them that have that text, among so many at most.
+pub(crate) fn search(
+    db: &Connection,
+    filter: &RunFilter,
+    text: &str,
+    after: Option<&RunCursor>,
+    limit: usize,
+    examined_max: usize,
+) -> rusqlite::Result<RunPage> {
+    walk(db, filter, after, examined_max, |rows| RunPage::search(rows, text, limit, examined_max))
+}
+
+/// Reads the runs that the filter lets through one by one, for as long as somebody wants them.
+fn walk<T>(
+    db: &Connection,
+    filter: &RunFilter,
+    after: Option<&RunCursor>,
+    limit: usize,
+    read: impl FnOnce(&mut dyn Iterator<Item = rusqlite::Result<RunRow>>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
     let (before_at, before) = before(filter, after);
     let (since, limit) = (filter.since.map_or(0, Timestamp::as_micros), rows(limit));
-    let (workflow, text) = (filter.workflow.as_ref().map(WorkflowName::as_str), filter.text.as_ref().map(|text| text.to_ascii_lowercase()));
+    let workflow = filter.workflow.as_ref().map(WorkflowName::as_str);
     let mut params: Vec<(&str, &dyn ToSql)> =
         vec![(":since", &since), (":before_at", &before_at), (":before", &before), (":limit", &limit)];
     params.extend(workflow.as_ref().map(|workflow| (":workflow", workflow as &dyn ToSql)));
     params.extend(filter.tenant.as_ref().map(|tenant| (":tenant", tenant as &dyn ToSql)));
     params.extend(filter.wait.as_ref().map(|wait| (":wait", wait as &dyn ToSql)));
-    params.extend(text.as_ref().map(|text| (":text", text as &dyn ToSql)));
-    db.prepare_cached(&list_sql(filter))?.query_map(&params[..], row)?.collect()
+    let mut statement = db.prepare_cached(&list_sql(filter))?;
+    let mut rows = statement.query_map(&params[..], row)?;
+    read(&mut rows)
 }
 
 /// Everything in the list comes before this place: that of the cursor, or the end of the time asked for.
@@ -158,7 +205,6 @@ fn list_sql(filter: &RunFilter) -> String {
         filter.workflow.as_ref().map(|_| " AND workflow = :workflow"),
         filter.tenant.as_ref().map(|_| " AND tenant = :tenant"),
         filter.wait.as_ref().map(|_| " AND wait = :wait"),
-        filter.text.as_ref().map(|_| TEXT),
     ];
     let clauses: String = clauses.into_iter().flatten().collect();
     format!(
@@ -166,10 +212,6 @@ fn list_sql(filter: &RunFilter) -> String {
 ORDER BY started_at DESC, run DESC LIMIT :limit"
     )
 }
-
-/// `lower` knows ASCII only, as the filter does, and `instr` takes every character for itself.
-const TEXT: &str =
-    " AND (instr(lower(run), :text) OR instr(lower(workflow), :text) OR instr(lower(tenant), :text) OR instr(lower(text), :text))";
 
 pub(super) fn row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     Ok(RunRow {

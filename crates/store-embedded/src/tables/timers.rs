@@ -2,7 +2,7 @@
 
 use super::{count, integer, limit as rows, parsed, time};
 use rusqlite::{Connection, Row, named_params};
-use steadfast_kernel::{EntityId, Timer, TimerName};
+use steadfast_kernel::{EntityId, Timer, TimerName, Timestamp};
 use steadfast_store::{ShardId, TimerChange, TimerKey};
 
 pub(crate) const SCHEMA: &[&str] = &[
@@ -29,6 +29,14 @@ const DISARM: &str = "DELETE FROM timers WHERE run = ?1 AND name = ?2";
 
 const LIST: &str = "SELECT run, name, due, revision FROM timers
 WHERE shard = :shard AND (due, run, rank, name) > (:due, :run, :rank, :name) ORDER BY due, run, rank, name LIMIT :limit";
+
+const FIRST_DUE: &str = "SELECT min(due) FROM timers WHERE shard = ?1";
+
+/// When the first timer of a shard is due.
+pub(crate) fn first_due(db: &Connection, shard: ShardId) -> rusqlite::Result<Option<Timestamp>> {
+    let due: Option<i64> = db.prepare_cached(FIRST_DUE)?.query_row([shard], |row| row.get(0))?;
+    Ok(due.map(Timestamp::from_micros))
+}
 
 /// Arms or disarms.
 pub(crate) fn change(db: &Connection, change: &TimerChange) -> rusqlite::Result<()> {

@@ -110,13 +110,16 @@ fn the_database_of_another_program_is_foreign() {
 async fn a_newer_store_is_refused() {
     let dir = tempdir().unwrap();
     make(dir.path(), 1).await;
-    person(dir.path()).execute_batch("PRAGMA user_version = 5").unwrap();
+    person(dir.path()).execute_batch("PRAGMA user_version = 6").unwrap();
     let error = refused(dir.path());
     assert_eq!(error.code(), code::STORE_NEWER);
-    assert!(error.to_string().contains("schema version 5"), "{error}");
+    assert!(error.to_string().contains("schema version 6"), "{error}");
 }
 
-/// What came with the fourth version of the schema.
+/// What came with the fifth version of the schema.
+const OF_5: &str = "DROP INDEX runs_ended; DROP INDEX runs_ended_tasks;";
+
+/// What came with the fourth.
 const OF_4: &str = "DROP VIEW open_plans; DROP VIEW open_tasks; DROP VIEW held_locks; DROP TABLE plans; DROP TABLE locks;
 DROP INDEX runs_plan; DROP INDEX runs_task_status; DROP INDEX runs_task_tenant;
 ALTER TABLE runs DROP COLUMN begun_at; ALTER TABLE runs DROP COLUMN pause_requested; ALTER TABLE runs DROP COLUMN checkpoint; ALTER TABLE runs DROP COLUMN completed;
@@ -131,7 +134,12 @@ const OF_2: &str = "DROP TABLE definitions; DROP TABLE places;";
 /// What earlier versions of the schema did not have is added, and what was there stays.
 #[tokio::test]
 async fn an_older_store_is_brought_up_to_date() {
-    for (version, lacks) in [(1, format!("{OF_4}{OF_3}{OF_2}")), (2, format!("{OF_4}{OF_3}")), (3, OF_4.to_string())] {
+    for (version, lacks) in [
+        (1, format!("{OF_5}{OF_4}{OF_3}{OF_2}")),
+        (2, format!("{OF_5}{OF_4}{OF_3}")),
+        (3, format!("{OF_5}{OF_4}")),
+        (4, format!("{OF_5} DELETE FROM plans; DELETE FROM keys;")),
+    ] {
         let dir = tempdir().unwrap();
         make(dir.path(), 3).await;
         let old = old_run(dir.path());
@@ -141,7 +149,7 @@ async fn an_older_store_is_brought_up_to_date() {
         assert_eq!(store.definitions().await.unwrap(), []);
         assert_eq!(store.last().await.unwrap().number(0), 3);
         assert_eq!(store.keys_below("", None, 9).await.unwrap(), []);
-        assert_eq!(store.callbacks_count(0).await.unwrap(), 0);
+        assert_eq!(store.callbacks_count(&[0]).await.unwrap(), 0);
         assert_eq!(store.run(&old.run).await.unwrap(), Some(old.clone()));
         assert_eq!(store.plans(&PlanFilter::default(), None, 9).await.unwrap(), []);
         assert_eq!(store.locks(None, 9).await.unwrap(), []);
@@ -157,7 +165,7 @@ async fn an_older_store_is_brought_up_to_date() {
         assert_eq!(store.run(&old.run).await.unwrap(), Some(ended));
         drop(store);
         let found: u32 = person(dir.path()).pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-        assert_eq!(found, 4, "from version {version}");
+        assert_eq!(found, 5, "from version {version}");
         assert_eq!(events(&Embedded::open(dir.path()).unwrap()).await, 4);
     }
 }
@@ -202,7 +210,7 @@ async fn a_store_that_is_newer_than_it_says_is_refused() {
 async fn a_newer_version_that_stands_only_in_the_log_is_refused() {
     let (dir, copy) = (tempdir().unwrap(), tempdir().unwrap());
     let store = claimed(dir.path()).await;
-    person(dir.path()).execute_batch("PRAGMA user_version = 5").unwrap();
+    person(dir.path()).execute_batch("PRAGMA user_version = 6").unwrap();
     fs::copy(database(dir.path()), database(copy.path())).unwrap();
     fs::copy(log(dir.path()), log(copy.path())).unwrap();
     drop(store);

@@ -19,7 +19,7 @@ WHERE steadfast.begun() ON CONFLICT (key, revision) DO UPDATE SET shard = EXCLUD
 const REMOVE: &str = "DELETE FROM steadfast.callbacks c USING unnest($1::text[], $2::bigint[]) AS g(key, revision)
 WHERE c.key = g.key AND c.revision = g.revision AND steadfast.begun()";
 
-pub(crate) const COUNT: &str = "SELECT count(*) AS callbacks FROM steadfast.callbacks WHERE shard = $1";
+pub(crate) const COUNT: &str = "SELECT count(*) AS callbacks FROM steadfast.callbacks WHERE shard = ANY ($1)";
 
 /// Puts and removes.
 pub(crate) fn change<'a>(batches: &'a [Batch], steps: &mut Steps<'a>) {

@@ -5,15 +5,13 @@ use crate::connect::{Connection, Connector};
 use crate::settings::Settings;
 use crate::types::At;
 use steadfast_kernel::{Class, Code, EntityId, LetterHome, PlanStatus, RunId, Status, Timestamp, WorkflowName};
-use steadfast_store::{CallbackFilter, LetterFilter, LetterKind, Place, PlanFilter, Position, RunCursor, RunFilter};
+use steadfast_store::{CallbackFilter, EndedFilter, LetterFilter, LetterKind, Place, PlanFilter, Position, RunCursor, RunFilter};
 use steadfast_test_servers::PostgresServer;
 use tokio_postgres::types::ToSql;
 
-/// Enough for a plan to matter. Some filters let nothing through that each of them alone lets much through. With so few it would be as good to sort some of them,
-/// so that has to be ruled out.
-const ROWS: &str = "SET enable_bitmapscan = off;
-INSERT INTO steadfast.workflow_state (workflow_id, status, workflow, tenant, wait_reason, started_at, ended_at, shard, recover, plan_id, task_status)
-SELECT 'run-' || n, (ARRAY['COMPLETED', 'FAILED', 'RUNNING', 'WAITING'])[1 + n % 4], 'w' || n % 40, 'tenant-' || n % 100,
+/// Enough for a plan to matter. Some filters let nothing through that each of them alone lets much through.
+const ROWS: &str = "INSERT INTO steadfast.workflow_state (workflow_id, status, workflow, tenant, wait_reason, started_at, ended_at, shard, recover, plan_id, task_status)
+SELECT 'run-' || n, CASE WHEN n % 100 = 50 THEN 'INTERRUPTED' ELSE (ARRAY['COMPLETED', 'FAILED', 'RUNNING', 'WAITING'])[1 + n % 4] END, 'w' || n % 40, 'tenant-' || n % 100,
   CASE WHEN n % 4 = 3 THEN 'TIMER' END, timestamptz '2026-01-01 UTC' + n * interval '1 s', NULL, n % 64, CASE WHEN n % 400 = 2 THEN 'host' END,
   CASE WHEN n % 10 = 0 THEN 'plan-' || n % 70 END, CASE WHEN n % 10 = 0 THEN 'RUNNING' END
 FROM generate_series(1, 100000) AS n;
@@ -23,6 +21,7 @@ INSERT INTO steadfast.workflow_events (workflow_id, sequence, event_type, occurr
 SELECT 'long', s, 'X', now(), 1, 100, 2 * s, '' FROM generate_series(1, 50000) AS s;
 UPDATE steadfast.shards SET place = 2000;
 INSERT INTO steadfast.timers SELECT 'run-' || n, 'deadline', 'deadline', n % 64, now() + n * interval '1 s', 3, 1 FROM generate_series(1, 20000) AS n;
+INSERT INTO steadfast.outbox SELECT 'run-' || n, 1, n % 64, 'run-1', 'k', '' FROM generate_series(1, 20000) AS n;
 INSERT INTO steadfast.letters SELECT (ARRAY['w' || n % 50, 'w' || n % 50, 'key:/a/' || n % 1000, 'route:r' || n % 9])[1 + n % 4], n, n % 64, 'a', 'b',
   'tenant-' || n % 100, (ARRAY['TRANSIENT', 'PERMANENT'])[1 + n % 2], 'C' || n % 20, '', '', now() + n * interval '1 s' FROM generate_series(1, 50000) AS n;
 INSERT INTO steadfast.callbacks SELECT '/k/' || n % 1000 || '/' || n, 1, n % 64, now() + n * interval '1 s', 't', 1, CASE WHEN n % 100 > 0 THEN now() END
@@ -71,7 +70,7 @@ async fn lists_of_runs_walk_an_index() {
     let (name, tenant) = (|name: &str| WorkflowName::new(name).unwrap(), || Some("tenant-9".to_owned()));
     for (filter, index) in [
         (all.clone(), "workflow_state_time"),
-        (RunFilter { status: Some(Status::Failed), ..all.clone() }, "workflow_state"),
+        (RunFilter { status: Some(Status::Interrupted), ..all.clone() }, "workflow_state_status "),
         (RunFilter { status: Some(Status::Cancelled), ..all.clone() }, "workflow_state_status"),
         (RunFilter { workflow: Some(name("w7")), ..all.clone() }, "workflow_state_workflow"),
         (RunFilter { tenant: Some("tenant-9".into()), ..all.clone() }, "workflow_state_tenant"),
@@ -83,6 +82,10 @@ async fn lists_of_runs_walk_an_index() {
         (RunFilter { workflow: Some(name("w8")), wait: Some("TIMER".into()), ..all.clone() }, "workflow_state_wait_workflow"),
         (RunFilter { status: Some(Status::Failed), wait: Some("TIMER".into()), ..all.clone() }, "workflow_state_wait"),
         (RunFilter { tenant: tenant(), wait: Some("TIMER".into()), ..all.clone() }, "_tenant"),
+        (
+            RunFilter { status: Some(Status::Failed), workflow: Some(name("w8")), tenant: tenant(), ..all.clone() },
+            "workflow_state_status_workflow_tenant",
+        ),
     ] {
         for after in [None, Some(&cursor)] {
             walks(&plan_of(&connection, runs::list(&filter, after, 50)).await, index);
@@ -91,6 +94,10 @@ async fn lists_of_runs_walk_an_index() {
     let (at, run) = (At(cursor.started_at), cursor.run.as_str());
     walks(&plan(&connection, runs::RECOVER, &[&3, &at, &run, &50_i64]).await, "workflow_state_recover");
     walks(&plan(&connection, runs::OLDEST, &[&3, &at, &run, &50_i64]).await, "workflow_state_shard");
+    for (tasks, index) in [(false, "workflow_state_ended "), (true, "workflow_state_ended_tasks")] {
+        let filter = EndedFilter { shard: 3, status: Status::Failed, tasks, until: Timestamp::MAX };
+        walks(&plan_of(&connection, runs::ended(&filter, None, 500)).await, index);
+    }
     walks(&plan(&connection, tasks::OF_PLAN, &[&"plan-10", &"", &50_i64]).await, "workflow_state_plan");
     walks(&plan(&connection, tasks::LATEST, &[&"tenant-10"]).await, "workflow_state_task");
 }
@@ -113,6 +120,8 @@ async fn the_feed_is_read_from_its_place_in_every_shard() {
 #[tokio::test]
 async fn timers_letters_callbacks_and_plans_walk_an_index() {
     let connection = database().await;
+    let waits = plan(&connection, super::shards::BACKLOGS, &[&(0..64).collect::<Vec<i32>>(), &1_000_i64]).await;
+    assert!(waits.contains("timers_due") && waits.contains("outbox_shard"), "{waits}");
     // Those that are due at the same time are sorted by name, which may be too long for an index.
     let timers = plan_of(&connection, timers::list(3, None, 50)).await;
     assert!(timers.contains("timers_due") && timers.contains("Incremental Sort"), "{timers}");

@@ -1,11 +1,11 @@
 //! `workflow_state`: what lists and recovery need to know of a run.
 
-use super::{Query, Read, Steps, all, column, free_if, limit as rows, net, parsed, parsed_if, small, tasks, time, time_if};
+use super::{Query, Read, Steps, all, column, count, free_if, get, limit as rows, net, parsed, parsed_if, small, tasks, time, time_if};
 use crate::session::{Param, param};
 use crate::types::{At, Free, stored};
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{RunId, Status, Timestamp, WorkflowName};
-use steadfast_store::{Batch, RunCursor, RunFilter, RunRow, TaskRow};
+use steadfast_store::{Batch, EndedCursor, EndedFilter, RunCursor, RunFilter, RunPage, RunRow, TaskRow};
 use tokio_postgres::Row;
 
 const PUT: &str = "INSERT INTO steadfast.workflow_state (workflow_id, status, workflow, tenant, wait_reason, note, started_at, ended_at, shard, recover,
@@ -85,13 +85,50 @@ pub(crate) fn list<'a>(filter: &'a RunFilter, after: Option<&'a RunCursor>, limi
         query.ask_long("tenant", tenant);
     }
     query.ask_if(" AND wait_reason = $", filter.wait.as_deref().map(|wait| param(Free(wait))));
-    if let Some(text) = &filter.text {
-        let text = stored(&text.to_ascii_lowercase()).into_owned();
-        let fields = ["workflow_id", "workflow", "tenant", "note"].map(|field| format!("strpos(lower({field}), $) > 0"));
-        query.ask(&format!(" AND ({})", fields.join(" OR ")), [(); 4].map(|()| param(text.clone())));
-    }
     query.ask(" ORDER BY started_at DESC, workflow_id DESC LIMIT $", [param(rows(limit))]);
     query
+}
+
+/// Ended runs, in the order of their ends, from the one after that place.
+pub(crate) fn ended<'a>(filter: &'a EndedFilter, after: Option<&'a EndedCursor>, limit: usize) -> Query<'a> {
+    let EndedFilter { shard, status, tasks, until } = filter;
+    let (at, run) = after.map_or((Timestamp::EPOCH, ""), |after| (after.ended_at, after.run.as_str()));
+    let of_plans = if *tasks { "NOT NULL" } else { "NULL" };
+    let mut query = Query::new(&format!("SELECT * FROM steadfast.workflow_state WHERE ended_at IS NOT NULL AND plan_id IS {of_plans}"));
+    query.ask(" AND shard = $ AND status = $", [param(shard.cast_signed()), param(status.as_str())]);
+    query.ask(" AND ended_at <= $ AND (ended_at, workflow_id) > ($, $)", [param(At(*until)), param(At(at)), param(run)]);
+    query.ask(" ORDER BY ended_at, workflow_id LIMIT $", [param(rows(limit))]);
+    query
+}
+
+/// Those of them that have that text, among so many at most. The last of so many is there also if it has not, and `found` says so: the search goes on there.
+pub(crate) fn search<'a>(filter: &'a RunFilter, text: &str, after: Option<&'a RunCursor>, limit: usize, examined_max: usize) -> Query<'a> {
+    let mut query = list(filter, after, examined_max);
+    let text = stored(&text.to_ascii_lowercase()).into_owned();
+    let fields = ["workflow_id", "workflow", "tenant", "note"].map(|field| format!("coalesce(strpos(lower({field}), $) > 0, false)"));
+    query
+        .sql
+        .insert_str(0, "SELECT * FROM (SELECT *, row_number() OVER (ORDER BY started_at DESC, workflow_id DESC) AS nth FROM (");
+    query.ask(") AS examined) AS numbered CROSS JOIN LATERAL (SELECT ", []);
+    query.ask(&format!("{} AS found) AS looked", fields.join(" OR ")), [(); 4].map(|()| param(text.clone())));
+    query.ask(" WHERE found OR nth = $", [param(rows(examined_max))]);
+    query.ask(" ORDER BY started_at DESC, workflow_id DESC LIMIT $", [param(rows(limit.saturating_add(1)))]);
+    query
+}
+
+/// What a row of a search says: the run, whether it was found, and whether it is the last that was examined.
+pub(crate) fn examined(of: &Row) -> Read<(RunRow, bool, u64)> {
+    Ok((row(of)?, get(of, "found")?, count(of, "nth")?))
+}
+
+/// The page that a search has come to.
+pub(crate) fn page(examined: Vec<(RunRow, bool, u64)>, limit: usize, examined_max: usize) -> RunPage {
+    let last = examined
+        .last()
+        .filter(|(_, _, nth)| *nth == examined_max as u64)
+        .map(|(row, ..)| RunCursor::from(row));
+    let found = examined.into_iter().filter(|(_, found, _)| *found).map(|(row, ..)| row).collect();
+    RunPage::found(found, limit, last)
 }
 
 /// Everything in the list comes before this place: that of the cursor, or the end of the time asked for.

@@ -1,10 +1,10 @@
 //! `shards`: who may write, and how far each has come.
 
-use super::{Read, Steps, all, column, count, integer};
+use super::{Read, Steps, all, column, count, integer, small, time_if};
 use crate::migrate;
 use crate::session::param;
 use std::collections::BTreeMap;
-use steadfast_store::{Batch, Fence, Head, ShardId};
+use steadfast_store::{Backlog, Batch, Fence, Head, ShardId};
 use tokio_postgres::Row;
 
 const FENCE: &str = "SELECT steadfast.fence($1, $2, $3, $4, $5, $6, $7) WHERE steadfast.begun()";
@@ -31,6 +31,16 @@ WHERE id = $2 AND term = $3 AND clock_timestamp() <= $4
 RETURNING term, seq";
 
 pub(crate) const HEAD: &str = "SELECT term, seq FROM steadfast.shards WHERE id = $1";
+
+/// What waits in shards: the first timer of each, and so many of its messages at most. Both are read in the order of an index that begins with the shard; asked for the
+/// messages of one shard and no order, PostgreSQL would read the whole table for each.
+pub(crate) const BACKLOGS: &str =
+    "SELECT asked.shard, (SELECT min(due_at) FROM steadfast.timers t WHERE t.shard = asked.shard) AS first_due,
+  (SELECT count(*) FROM (
+    SELECT FROM steadfast.outbox o WHERE o.shard <= asked.shard AND (o.shard, o.from_id, o.seq) >= (asked.shard, '', 0)
+    ORDER BY o.shard, o.from_id, o.seq LIMIT $2
+  ) AS few) AS messages
+FROM unnest($1::int[]) WITH ORDINALITY AS asked(shard, nth) ORDER BY nth";
 
 /// How a shard moves on. One that has events and no fence only gets places for them.
 struct Move {
@@ -82,4 +92,8 @@ pub(crate) fn events(batches: &[Batch]) -> BTreeMap<ShardId, i64> {
 
 pub(crate) fn head(row: &Row) -> Read<Head> {
     Ok(Head { term: count(row, "term")?, seq: count(row, "seq")? })
+}
+
+pub(crate) fn backlog(row: &Row) -> Read<Backlog> {
+    Ok(Backlog { shard: small(row, "shard")?, first_due: time_if(row, "first_due")?, messages: count(row, "messages")? })
 }

@@ -3,7 +3,7 @@
 use crate::fixture::Database;
 use std::time::Duration;
 use steadfast_kernel::{PlanId, RunId, Status, TenantId, Timestamp, WorkflowName};
-use steadfast_store::{Error, RunCursor, RunFilter, Store};
+use steadfast_store::{EXAMINED_MAX, EndedFilter, Error, RunCursor, RunFilter, Store};
 use tokio::time::Instant;
 
 /// Some filters let nothing through that each of them alone lets much through.
@@ -14,6 +14,12 @@ SELECT 'run-' || n, (ARRAY['COMPLETED', 'FAILED', 'RUNNING', 'WAITING'])[1 + n %
   CASE WHEN n % 4000 = 2 THEN 'host' END, CASE WHEN n % 10 = 0 THEN 'plan-' || n % 1000 END, CASE WHEN n % 10 = 0 THEN 'COMPLETED' END,
   CASE WHEN n % 10 = 0 THEN 3 END, CASE WHEN n % 10 = 0 THEN false END
 FROM generate_series(1, 1000000) AS n";
+
+/// Any two of a status, a workflow and a tenant have 100,000 runs together, and all three have none.
+const TWO_OF_THREE: &str = "INSERT INTO steadfast.workflow_state (workflow_id, status, workflow, tenant, started_at, shard)
+SELECT 'two-' || n, CASE WHEN n % 3 = 0 THEN 'WAITING' ELSE 'FAILED' END, CASE WHEN n % 3 = 1 THEN 'other' ELSE 'big' END,
+  CASE WHEN n % 3 = 2 THEN 'other' ELSE 'big' END, timestamptz '2026-01-01 UTC' + n * interval '1 s', n % 64
+FROM generate_series(1, 300000) AS n";
 
 const ALLOWED: Duration = Duration::from_millis(50);
 
@@ -33,9 +39,19 @@ async fn with_a_million_runs_every_list_answers_within_50_ms() {
     let database = Database::new();
     let store = database.open().await;
     database.psql(RUNS);
+    database.psql(TWO_OF_THREE);
     database.psql("ANALYZE steadfast.workflow_state");
     let name = |name: &str| Some(WorkflowName::new(name).unwrap());
     let (all, tenant) = (RunFilter::default(), |tenant: &str| Some(tenant.to_owned()));
+    let (waits, of_three) = (
+        || Some("TIMER".to_owned()),
+        || RunFilter {
+            status: Some(Status::Failed),
+            workflow: Some(WorkflowName::new("big").unwrap()),
+            tenant: Some("big".into()),
+            ..RunFilter::default()
+        },
+    );
     let far = RunCursor { started_at: Timestamp::from_micros(1_767_325_600_000_000), run: RunId::new("run-1").unwrap() };
     for (what, filter, rows) in [
         ("all", all.clone(), 100),
@@ -49,6 +65,13 @@ async fn with_a_million_runs_every_list_answers_within_50_ms() {
         ("two that exclude each other", RunFilter { status: Some(Status::Failed), workflow: name("w8"), ..all.clone() }, 0),
         ("a tenant's failed ones", RunFilter { status: Some(Status::Failed), tenant: tenant("tenant-8"), ..all.clone() }, 0),
         ("a tenant's of a workflow", RunFilter { workflow: name("w9"), tenant: tenant("tenant-8"), ..all.clone() }, 0),
+        ("three of which any two go together", of_three(), 0),
+        ("a workflow that had its runs long ago", RunFilter { workflow: name("big"), ..all.clone() }, 100),
+        ("a tenant that had its runs long ago", RunFilter { tenant: tenant("big"), ..all.clone() }, 100),
+        ("two of them", RunFilter { status: None, ..of_three() }, 100),
+        ("what waits in a workflow where nothing does", RunFilter { wait: waits(), workflow: name("w8"), ..all.clone() }, 0),
+        ("what waits and has failed", RunFilter { wait: waits(), status: Some(Status::Failed), ..all.clone() }, 0),
+        ("what of a tenant waits", RunFilter { wait: waits(), tenant: tenant("tenant-8"), ..all.clone() }, 0),
         ("a day long ago", RunFilter { until: Some(Timestamp::from_micros(1_767_312_000_000_000)), ..all.clone() }, 100),
     ] {
         quickly(what, rows, async || store.runs(&filter, None, 100).await).await;
@@ -56,9 +79,28 @@ async fn with_a_million_runs_every_list_answers_within_50_ms() {
             quickly(&format!("{what}, far from its beginning"), rows, async || store.runs(&filter, Some(&far), 100).await).await;
         }
     }
+    for (what, filter, text, rows) in [
+        ("a text that all have", all.clone(), "run-", 100),
+        ("a text that none has", all.clone(), "nowhere", 0),
+        ("a text in a status", RunFilter { status: Some(Status::Failed), ..all.clone() }, "nowhere", 0),
+        ("a text in a workflow", RunFilter { workflow: name("w7"), ..all.clone() }, "nowhere", 0),
+        ("a text in a tenant", RunFilter { tenant: tenant("big"), ..all.clone() }, "nowhere", 0),
+        ("a text in what waits", RunFilter { wait: waits(), ..all.clone() }, "nowhere", 0),
+        ("a text in a tenant's of a workflow", RunFilter { status: None, ..of_three() }, "nowhere", 0),
+        ("a text in nothing", of_three(), "nowhere", 0),
+    ] {
+        let search = async |after: Option<&RunCursor>| store.search(&filter, text, after, 100, EXAMINED_MAX).await;
+        quickly(what, rows, async || Ok(search(None).await?.rows)).await;
+        if let Some(next) = search(None).await.unwrap().next {
+            quickly(&format!("{what}, further on"), rows, async || Ok(search(Some(&next)).await?.rows)).await;
+        }
+    }
     quickly("one", 1, async || Ok(store.run(&RunId::new("run-500000").unwrap()).await?.into_iter().collect())).await;
     quickly("what a shard goes on with", 100, async || store.to_recover(2, None, 100).await).await;
     quickly("the oldest of a shard", 100, async || store.oldest(3, None, 100).await).await;
+    let ended = |until| EndedFilter { shard: 1, status: Status::Failed, tasks: false, until };
+    quickly("what ended first in a shard", 100, async || store.ended(&ended(Timestamp::MAX), None, 100).await).await;
+    quickly("what ended long ago in a shard", 0, async || store.ended(&ended(Timestamp::EPOCH), None, 100).await).await;
     quickly("the tasks of a plan", 100, async || store.tasks(&PlanId::new("plan-10").unwrap(), None, 100).await).await;
     let plans: Vec<_> = (0..20).map(|number| PlanId::new(format!("plan-{}", number * 10)).unwrap()).collect();
     quickly("how the tasks of twenty plans stand", 20, async || store.task_counts(&plans).await).await;

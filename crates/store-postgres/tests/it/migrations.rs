@@ -1,8 +1,8 @@
 //! The schema is made once, and what it must not be is refused.
 
-use crate::fixture::{Database, Holder, seqs, until};
+use crate::fixture::{Database, Holder, batch, row, seqs, until};
 use futures_util::future::join_all;
-use steadfast_store::{Error, Store};
+use steadfast_store::{Batch, Error, Store};
 use steadfast_store_postgres::{Postgres, Settings};
 
 #[tokio::test]
@@ -83,6 +83,55 @@ async fn columns_may_be_added_while_a_store_is_open() {
     assert_eq!(store.run(&state.run).await.unwrap(), None);
     holder.send("a").await.unwrap();
     assert_eq!(seqs(&store, "a").await, 2);
+}
+
+/// What is left of one is of no use, and keeps its name from the next.
+#[tokio::test]
+async fn an_index_whose_building_was_cut_off_is_built_again() {
+    let database = Database::new();
+    drop(database.open().await);
+    let index = "'steadfast.workflow_state_status_workflow_tenant'::regclass";
+    database.psql("DELETE FROM steadfast.migrations WHERE version >= 6");
+    database.psql(&format!("UPDATE pg_index SET indisvalid = false WHERE indexrelid = {index}"));
+    drop(database.open().await);
+    assert_eq!(database.psql(&format!("SELECT indisvalid FROM pg_index WHERE indexrelid = {index}")), "t");
+}
+
+/// Somebody who has written and does not commit holds up the index, and nobody else.
+#[tokio::test]
+async fn an_index_is_built_while_others_write() {
+    let database = Database::new();
+    let store = database.open().await;
+    database.psql("DELETE FROM steadfast.migrations WHERE version >= 6; DROP INDEX steadfast.workflow_state_status_workflow_tenant");
+    let client = database.client().await;
+    client
+        .batch_execute("BEGIN; UPDATE steadfast.workflow_state SET note = note WHERE false")
+        .await
+        .unwrap();
+    let settings = database.settings();
+    let newer = tokio::spawn(async move { Postgres::open(settings).await.map(drop) });
+    let building = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%CREATE INDEX%' AND wait_event_type = 'Lock' \
+                    AND pid <> pg_backend_pid()";
+    until("the index waits", async || database.psql(building) == "1").await;
+    for _ in 0..3 {
+        store.commit(batch(&store, Batch { runs: vec![row("a")], ..Batch::default() }).await).await.unwrap();
+    }
+    assert_eq!(database.psql(building), "1", "it still waits");
+    client.batch_execute("COMMIT").await.unwrap();
+    newer.await.unwrap().unwrap();
+}
+
+/// Lists step over what was not vacuumed yet.
+#[tokio::test]
+async fn tables_that_change_all_the_time_are_vacuumed_early() {
+    let database = Database::new();
+    drop(database.open().await);
+    let early =
+        "SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class WHERE relnamespace = 'steadfast'::regnamespace AND relkind = 'r'
+AND EXISTS (SELECT FROM unnest(reloptions) AS o WHERE o LIKE 'autovacuum_vacuum_scale_factor=0.0%')";
+    assert_eq!(database.psql(early), "callbacks keys outbox timers workflow_state");
+    let fill = "SELECT count(*) FROM pg_class WHERE oid = 'steadfast.workflow_state'::regclass AND 'fillfactor=80' = ANY (reloptions)";
+    assert_eq!(database.psql(fill), "1", "what was set before stays");
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ pub async fn a_callback_is_replaced(harness: &impl Harness) {
     for row in [first.clone(), full(), CallbackRow { ended_at: time(9), ..first }] {
         writer.write(callbacks([put_callback(&row)])).await;
         assert_eq!(all_callbacks(&store).await, slice::from_ref(&row));
-        assert_eq!(store.callbacks_count(row.shard).await.unwrap(), 1);
+        assert_eq!(store.callbacks_count(&[row.shard]).await.unwrap(), 1);
     }
 }
 
@@ -133,16 +133,16 @@ pub async fn filters_of_callbacks_apply_alone_and_together(harness: &impl Harnes
 /// Those of one shard are counted, whatever becomes of them next.
 pub async fn callbacks_are_counted_by_shard(harness: &impl Harness) {
     let store = harness.open().await;
-    assert_eq!(store.callbacks_count(0).await.unwrap(), 0);
+    assert_eq!(store.callbacks_count(&[0]).await.unwrap(), 0);
     let other = CallbackRow { shard: 1, ..callback("c", 1, 5) };
     let rows = [callback("a", 1, 5), CallbackRow { next_at: Some(time(9)), ..callback("a", 2, 5) }, callback("b", 1, 5), other];
     let mut writer = Writer::claim(&store, 0).await;
     writer.write(callbacks(rows.iter().map(put_callback))).await;
     for (shard, count) in [(0, 3), (1, 1), (2, 0)] {
-        assert_eq!(store.callbacks_count(shard).await.unwrap(), count, "{shard}");
+        assert_eq!(store.callbacks_count(&[shard]).await.unwrap(), count, "{shard}");
     }
     writer.write(callbacks([Remove(key("a"), 2), put_callback(&rows[2])])).await;
-    assert_eq!(store.callbacks_count(0).await.unwrap(), 2);
+    assert_eq!(store.callbacks_count(&[0]).await.unwrap(), 2);
 }
 
 /// Another revision of a key is another end. Whoever removes need not know whether it is there, and a page may begin after one that is gone.

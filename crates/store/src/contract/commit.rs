@@ -157,7 +157,7 @@ pub async fn lists_see_what_was_announced(harness: &impl Harness) {
         assert_eq!(all_tasks(&store, "p").await.len(), number);
         assert_eq!(store.task_counts(&[plan_id("p")]).await.unwrap()[0].tasks, number as u64);
         assert_eq!(all_locks(&store).await.len(), number);
-        assert_eq!(store.callbacks_count(0).await.unwrap(), number as u64);
+        assert_eq!(store.callbacks_count(&[0]).await.unwrap(), number as u64);
     }
 }
 

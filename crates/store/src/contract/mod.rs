@@ -11,6 +11,7 @@
 //! | [`journal`] | records come back to the byte, in order; none is written twice |
 //! | [`runs`], [`recover`], [`lists`] | rows are replaced, found by what a restart has to do, and listed newest first by filter |
 //! | [`timers`], [`outbox`], [`letters`] | what is put is there, in its order and in pages that meet; what is removed is gone |
+//! | [`backlogs`] | what waits in shards is told by its first timer and the number of its messages |
 //! | [`keys`], [`callbacks`] | so it is with keys, which are found by what their names begin with, and with their ends that are to be told |
 //! | [`plans`], [`tasks`], [`locks`] | so it is with plans, with runs that are tasks, which are counted and found by plan and by tenant, and with locks |
 //! | [`forgotten`] | a journal that need not be kept is gone, or its beginning, and nothing else with it |
@@ -65,6 +66,7 @@
 //! [`lease_contract_tests!`]: crate::lease_contract_tests
 #![allow(clippy::unwrap_used, reason = "a case is a test: a failed call is a failed case")]
 
+pub mod backlogs;
 pub mod callbacks;
 pub mod commit;
 pub mod concurrent;
@@ -180,6 +182,8 @@ macro_rules! contract_tests {
                 text_is_found_where_people_look,
                 text_is_found_in_either_case,
                 text_is_taken_as_it_is,
+                a_search_goes_on_where_it_stopped_looking,
+                a_search_says_how_far_it_has_come,
                 lists_follow_the_rows,
                 there_may_be_nothing,
             }
@@ -194,6 +198,10 @@ macro_rules! contract_tests {
                 disarming_what_is_not_there_is_fine,
                 changes_of_one_batch_apply_in_order,
                 timers_of_shards_are_apart,
+            }
+            backlogs {
+                what_waits_is_told_by_shard,
+                messages_are_counted_up_to_a_number,
             }
             outbox {
                 every_message_comes_back,
@@ -326,6 +334,7 @@ macro_rules! contract_tests {
                 a_failed_batch_keeps_no_definition,
             }
             retention {
+                ended_runs_are_found_by_how_and_when_they_ended,
                 runs_come_oldest_first,
                 everything_of_a_swept_run_is_gone,
                 what_must_not_be_removed_is_kept,
@@ -400,6 +409,7 @@ mod tests {
     fn every_case_is_listed_under_its_topic() {
         let list = include_str!("mod.rs");
         let topics = [
+            ("backlogs", include_str!("backlogs.rs")),
             ("callbacks", include_str!("callbacks.rs")),
             ("commit", include_str!("commit.rs")),
             ("concurrent", include_str!("concurrent.rs")),

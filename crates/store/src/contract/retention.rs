@@ -5,8 +5,10 @@ use super::fixture::{
     Writer, add, all_plans, all_tasks, arm, ended, entity, envelope, event, letter, plan_id, plan_row, plans, record, row, rows, run,
     settle, snapshot, task_row, time, timer,
 };
-use crate::{Append, Batch, Error, LetterChange, PlanRow, Position, RunCursor, RunFilter, RunRow, Store, Sweep, Swept};
-use steadfast_kernel::{EntityId, PlanStatus, RunId, Seq, Status, Timer, TimerName};
+use crate::{
+    Append, Batch, EndedCursor, EndedFilter, Error, LetterChange, PlanRow, Position, RunCursor, RunFilter, RunRow, Store, Sweep, Swept,
+};
+use steadfast_kernel::{EntityId, PlanStatus, RunId, Seq, Status, Timer, TimerName, Timestamp};
 
 /// More entries than any store removes in one step.
 const MANY: u64 = 5_000;
@@ -46,6 +48,42 @@ async fn sweep_all(store: &impl Store, term: u64, ids: &[&str]) -> (Vec<Swept>, 
 
 async fn ids(store: &impl Store) -> Vec<RunId> {
     store.runs(&RunFilter::default(), None, 99).await.unwrap().into_iter().map(|row| row.run).collect()
+}
+
+/// Nothing that stays is in between.
+pub async fn ended_runs_are_found_by_how_and_when_they_ended(harness: &impl Harness) {
+    let store = harness.open().await;
+    let at = |id: &str, status, ended_at| RunRow { ended_at: Some(time(ended_at)), ..ended(id, status) };
+    let failed = |id, ended_at| at(id, Status::Failed, ended_at);
+    let task = RunRow { status: Status::Failed, ended_at: Some(time(60)), recover: None, ..task_row("task", "p") };
+    let elsewhere = RunRow { shard: 1, ..failed("elsewhere", 60) };
+    let all = [
+        failed("late", 80),
+        failed("b", 70),
+        failed("a", 70),
+        failed("early", 50),
+        at("done", Status::Completed, 60),
+        task,
+        elsewhere,
+        row("open"),
+    ];
+    Writer::claim(&store, 0).await.write(rows(all)).await;
+    let found = async |filter: &EndedFilter, after: Option<&EndedCursor>, limit| {
+        let rows = store.ended(filter, after, limit).await.unwrap();
+        rows.iter().map(|row| row.run.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    let filter = EndedFilter { shard: 0, status: Status::Failed, tasks: false, until: time(70) };
+    assert_eq!(found(&filter, None, 9).await, "early a b");
+    assert_eq!(found(&filter, None, 2).await, "early a");
+    assert_eq!(found(&filter, Some(&EndedCursor { ended_at: time(70), run: run("a") }), 9).await, "b");
+    assert_eq!(
+        found(&EndedFilter { until: Timestamp::MAX, ..filter.clone() }, Some(&EndedCursor { ended_at: time(70), run: run("b") }), 9).await,
+        "late"
+    );
+    assert_eq!(found(&EndedFilter { until: time(49), ..filter.clone() }, None, 9).await, "");
+    assert_eq!(found(&EndedFilter { tasks: true, ..filter.clone() }, None, 9).await, "task");
+    assert_eq!(found(&EndedFilter { status: Status::Completed, ..filter.clone() }, None, 9).await, "done");
+    assert_eq!(found(&EndedFilter { shard: 1, ..filter }, None, 9).await, "elsewhere");
 }
 
 /// Rows are walked in the order of their beginning, each shard for itself.

@@ -177,7 +177,6 @@ impl Chance {
             workflow: self.maybe(Self::workflow),
             tenant: self.maybe(Self::text),
             wait: self.maybe(|chance| chance.one_of(&WAITS).into()),
-            text: self.maybe(Self::text),
             since: self.maybe(Self::time),
             until: self.maybe(Self::time),
         }
@@ -185,13 +184,12 @@ impl Chance {
 
     /// A filter that asks for one thing, so that there are answers.
     pub(super) fn only(&mut self) -> RunFilter {
-        let (asked, filter) = (self.below(5), RunFilter::default());
+        let (asked, filter) = (self.below(4), RunFilter::default());
         match asked {
             0 => RunFilter { status: Some(self.one_of(&Status::ALL)), ..filter },
             1 => RunFilter { workflow: Some(self.workflow()), ..filter },
             2 => RunFilter { tenant: Some(self.text()), ..filter },
-            3 => RunFilter { wait: Some(self.one_of(&WAITS).into()), ..filter },
-            _ => RunFilter { text: Some(self.text()), ..filter },
+            _ => RunFilter { wait: Some(self.one_of(&WAITS).into()), ..filter },
         }
     }
 

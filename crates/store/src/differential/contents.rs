@@ -5,14 +5,18 @@ use super::chance::{ENTITIES, HOMES, IDS, SHARDS};
 use super::keys::PREFIXES;
 use super::plans::{self, Plans};
 use crate::{
-    CallbackCursor, CallbackFilter, CallbackRow, Definition, Fed, Head, KeyRow, LetterCursor, LetterFilter, LetterKind, LetterRow,
-    Position, RunCursor, RunFilter, RunRow, Store, TimerKey,
+    Backlog, CallbackCursor, CallbackFilter, CallbackRow, Definition, EndedCursor, EndedFilter, Fed, Head, KeyRow, LetterCursor,
+    LetterFilter, LetterKind, LetterRow, Position, RunCursor, RunFilter, RunPage, RunRow, Store, TimerKey,
 };
-use steadfast_kernel::{Class, EntityId, Envelope, KeyName, LetterHome, LetterId, PlanId, Record, RunId, Snapshot, Timer};
+use steadfast_kernel::{
+    Class, EntityId, Envelope, KeyName, LetterHome, LetterId, PlanId, Record, RunId, Snapshot, Status, Timer, Timestamp,
+};
 
 /// What is asked for beside everything that there is.
 pub(super) struct Asked {
     pub(super) runs: [RunFilter; 4],
+    /// What is searched for, and among how many at most.
+    pub(super) search: (String, usize),
     pub(super) names: Vec<KeyName>,
     pub(super) callbacks: [CallbackFilter; 2],
     pub(super) plans: plans::Asked,
@@ -32,7 +36,9 @@ pub(super) struct Contents {
     snapshots: Vec<Option<Snapshot>>,
     runs: Vec<Option<RunRow>>,
     lists: Vec<[Vec<RunRow>; 2]>,
+    searches: Vec<[RunPage; 2]>,
     oldest: Vec<[Vec<RunRow>; 2]>,
+    ended: Vec<[Vec<RunRow>; 2]>,
     half_swept: Vec<Vec<EntityId>>,
     to_recover: Vec<[Vec<RunRow>; 2]>,
     timers: Vec<[Vec<Timer>; 2]>,
@@ -43,6 +49,7 @@ pub(super) struct Contents {
     keys_below: Vec<[Vec<KeyRow>; 2]>,
     callbacks: Vec<[Vec<CallbackRow>; 2]>,
     callbacks_count: Vec<u64>,
+    backlogs: Vec<Backlog>,
     plans: Plans,
     feed: Vec<Told>,
     /// How many entries were ever written.
@@ -51,7 +58,10 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    pub(super) async fn of(store: &impl Store, Asked { runs, names, callbacks, plans, page }: &Asked) -> Self {
+    pub(super) async fn of(
+        store: &impl Store,
+        Asked { runs, search: (text, examined_max), names, callbacks, plans, page }: &Asked,
+    ) -> Self {
         let page = *page;
         let mut all = Contents {
             commits: store.commits(),
@@ -60,7 +70,9 @@ impl Contents {
             snapshots: vec![],
             runs: vec![],
             lists: vec![],
+            searches: vec![],
             oldest: vec![],
+            ended: vec![],
             half_swept: vec![],
             to_recover: vec![],
             timers: vec![],
@@ -70,7 +82,8 @@ impl Contents {
             keys: store.keys(names).await.unwrap(),
             keys_below: vec![],
             callbacks: vec![],
-            callbacks_count: vec![],
+            callbacks_count: vec![store.callbacks_count(&(0..SHARDS).collect::<Vec<_>>()).await.unwrap()],
+            backlogs: store.backlogs(&(0..SHARDS).rev().collect::<Vec<_>>()).await.unwrap(),
             plans: Plans::of(store, plans, page).await,
             feed: feed(store, page).await,
             last: store.last().await.unwrap().places().iter().map(|place| place.number).sum(),
@@ -86,14 +99,18 @@ impl Contents {
         }
         for filter in runs {
             all.lists.push(list(store, filter, page).await);
+            all.searches.push(search(store, filter, text, page, *examined_max).await);
         }
         for shard in 0..SHARDS {
             all.oldest.push(oldest(store, shard, page).await);
+            for status in Status::ALL {
+                all.ended.push(ended(store, shard, status, page).await);
+            }
             all.half_swept.push(store.half_swept(shard).await.unwrap());
             all.to_recover.push(to_recover(store, shard, page).await);
             all.timers.push(timers(store, shard, page).await);
             all.outbox.push(outbox(store, shard, page).await);
-            all.callbacks_count.push(store.callbacks_count(shard).await.unwrap());
+            all.callbacks_count.push(store.callbacks_count(&[shard]).await.unwrap());
         }
         for prefix in PREFIXES {
             all.keys_below.push(keys_below(store, prefix, page).await);
@@ -110,13 +127,18 @@ impl Contents {
 
     /// Notes what there was: answers and none, second pages and none.
     pub(super) fn note(&self, seen: &mut Seen) {
-        let Contents { commits, heads, journals, snapshots, runs, lists, oldest, half_swept, to_recover, timers, .. } = self;
-        let Contents { outbox, letters, letter, keys, keys_below, callbacks, callbacks_count, feed, last, definitions, .. } = self;
+        let Contents { commits, heads, journals, snapshots, runs, lists, searches, oldest, ended, half_swept, to_recover, timers, .. } =
+            self;
+        let Contents { outbox, letters, letter, keys, keys_below, callbacks, callbacks_count, backlogs, feed, last, definitions, .. } =
+            self;
         self.plans.note(seen);
         seen.either("keys", !keys.is_empty());
         keys_below.iter().for_each(|pages| seen.pages("keys_below", pages));
         callbacks.iter().for_each(|pages| seen.pages("callbacks", pages));
         callbacks_count.iter().for_each(|count| seen.either("callbacks_count", *count > 0));
+        backlogs
+            .iter()
+            .for_each(|backlog| seen.either("backlogs", backlog.first_due.is_some() && backlog.messages > 0));
         seen.either("feed", !feed.is_empty());
         seen.either("last", *last > 0);
         seen.either("definitions", !definitions.is_empty());
@@ -127,7 +149,11 @@ impl Contents {
         runs.iter().for_each(|run| seen.either("run", run.is_some()));
         letter.iter().for_each(|letter| seen.either("letter", letter.is_some()));
         lists.iter().for_each(|pages| seen.pages("runs", pages));
+        searches
+            .iter()
+            .for_each(|[page, more]| seen.pages("search", &[page.rows.clone(), more.rows.clone()]));
         oldest.iter().for_each(|pages| seen.pages("oldest", pages));
+        ended.iter().for_each(|pages| seen.pages("ended", pages));
         half_swept.iter().for_each(|runs| seen.either("half_swept", !runs.is_empty()));
         to_recover.iter().for_each(|pages| seen.pages("to_recover", pages));
         timers.iter().for_each(|pages| seen.pages("timers", pages));
@@ -153,9 +179,22 @@ async fn list(store: &impl Store, filter: &RunFilter, page: usize) -> [Vec<RunRo
     [rows, more]
 }
 
+async fn search(store: &impl Store, filter: &RunFilter, text: &str, page: usize, examined_max: usize) -> [RunPage; 2] {
+    let found = store.search(filter, text, None, page, examined_max).await.unwrap();
+    let more = store.search(filter, text, found.next.as_ref(), page, examined_max).await.unwrap();
+    [found, more]
+}
+
 async fn oldest(store: &impl Store, shard: u32, page: usize) -> [Vec<RunRow>; 2] {
     let rows = store.oldest(shard, None, page).await.unwrap();
     let more = store.oldest(shard, rows.last().map(RunCursor::from).as_ref(), page).await.unwrap();
+    [rows, more]
+}
+
+async fn ended(store: &impl Store, shard: u32, status: Status, page: usize) -> [Vec<RunRow>; 2] {
+    let filter = EndedFilter { shard, status, tasks: page.is_multiple_of(2), until: Timestamp::MAX };
+    let rows = store.ended(&filter, None, page).await.unwrap();
+    let more = store.ended(&filter, rows.last().and_then(EndedCursor::of).as_ref(), page).await.unwrap();
     [rows, more]
 }
 

@@ -178,6 +178,7 @@ impl<H: Harness> Pair<H> {
         let page = 1 + usize::try_from(self.chance.below(5)).unwrap();
         let asked = Asked {
             runs: [RunFilter::default(), self.chance.filter(), self.chance.filter(), self.chance.only()],
+            search: (self.chance.text(), 1 + usize::try_from(self.chance.below(8)).unwrap()),
             names: self.chance.some(Chance::key_name),
             callbacks: [CallbackFilter::default(), self.chance.callback_filter()],
             plans: self.chance.asked_of_plans(),

@@ -1,6 +1,6 @@
 //! Faults on demand: what the next commits and the next steps of sweeps do instead of succeeding.
 
-use crate::{Batch, Sweep};
+use crate::{Batch, ShardId, Sweep};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,6 +16,8 @@ pub enum Fault {
     Doubt,
     /// Applied, but the caller hears of it only when the gate is opened: a slow disk.
     Hold(Gate),
+    /// Applied only when the gate is opened: nobody who reads before sees it. A sweep is as with `Hold`.
+    Late(Gate),
     /// Nothing is applied, and the store is dead.
     CrashBefore,
     /// Applied, but the caller is not told, and the store is dead.
@@ -53,6 +55,7 @@ struct Plan {
     rules: Vec<Rule>,
     sweeps: Vec<SweepRule>,
     sweep_entries: Option<usize>,
+    unreadable: Option<ShardId>,
 }
 
 /// Tells what is to happen to a commit.
@@ -82,6 +85,15 @@ impl Faults {
     /// Lets a step of a sweep remove only so many entries, at least one.
     pub fn sweep_entries(&self, entries: usize) {
         self.0.lock().sweep_entries = Some(entries.max(1));
+    }
+
+    /// Nobody who has this handle can open that shard: it has something that is not understood there.
+    pub fn unreadable(&self, shard: ShardId) {
+        self.0.lock().unreadable = Some(shard);
+    }
+
+    pub(super) fn is_unreadable(&self, shard: ShardId) -> bool {
+        self.0.lock().unreadable == Some(shard)
     }
 
     /// Forgets what was planned.

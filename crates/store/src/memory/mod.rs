@@ -12,9 +12,9 @@ pub use faults::{Fault, Faults, Gate};
 pub use leases::MemoryLeases;
 
 use crate::{
-    Batch, CallbackCursor, CallbackFilter, CallbackRow, Commit, Definition, Error, Fed, Head, KeyRow, LetterCursor, LetterFilter,
-    LetterRow, LockRow, PlanCursor, PlanFilter, PlanRow, Position, RunCursor, RunFilter, RunRow, ShardId, Store, Sweep, Swept, TaskCount,
-    TimerKey,
+    Backlog, Batch, CallbackCursor, CallbackFilter, CallbackRow, Commit, Definition, EndedCursor, EndedFilter, Error, Fed, Head, KeyRow,
+    LetterCursor, LetterFilter, LetterRow, LockRow, PlanCursor, PlanFilter, PlanRow, Position, RunCursor, RunFilter, RunPage, RunRow,
+    ShardId, Store, Sweep, Swept, TaskCount, TimerKey,
 };
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -52,6 +52,7 @@ struct Life {
     dead: AtomicBool,
     commits: AtomicU64,
     entries_read: AtomicU64,
+    rows_walked: AtomicU64,
     joined: Mutex<Option<leases::Joined>>,
 }
 
@@ -107,6 +108,18 @@ impl Memory {
         Memory { tables: Arc::new(Mutex::new(tables)), history: Arc::new(Mutex::new(history)), shards: self.shards, ..Memory::default() }
     }
 
+    /// The last so many commits are lost for everybody who shares the data, as after a failover to a standby that was behind. Who has which shard stays.
+    pub fn lose(&self, commits: usize) {
+        let count = self.history.lock().iter().filter(|past| matches!(past, Past::Batch(_))).count();
+        let older = self.rewound(count.saturating_sub(commits));
+        let mut tables = self.tables.lock();
+        let lost = std::mem::replace(&mut *tables, std::mem::take(&mut *older.tables.lock()));
+        for (shard, Head { term, .. }) in lost.heads {
+            tables.heads.entry(shard).or_insert(Head { term, seq: 0 }).term = term;
+        }
+        *self.history.lock() = std::mem::take(&mut *older.history.lock());
+    }
+
     /// True once a fault has crashed it or it was opened again elsewhere.
     pub fn is_dead(&self) -> bool {
         self.life.dead.load(Ordering::SeqCst)
@@ -121,6 +134,16 @@ impl Memory {
     /// How many journal entries were read since it was opened.
     pub fn entries_read(&self) -> u64 {
         self.life.entries_read.load(Ordering::SeqCst)
+    }
+
+    /// How many times a list of a shard's oldest or ended runs was asked for since it was opened, and how many rows that were, together.
+    pub fn rows_walked(&self) -> u64 {
+        self.life.rows_walked.load(Ordering::SeqCst)
+    }
+
+    fn walked(&self, rows: Vec<RunRow>) -> Vec<RunRow> {
+        self.life.rows_walked.fetch_add(1 + rows.len() as u64, Ordering::SeqCst);
+        rows
     }
 
     fn alive(&self) -> Result<(), Error> {
@@ -152,7 +175,7 @@ impl Memory {
             Err(crashed())
         };
         match fault {
-            None | Some(Fault::Hold(_)) => work(),
+            None | Some(Fault::Hold(_) | Fault::Late(_)) => work(),
             Some(Fault::Fail) => Err(asked_for()),
             Some(Fault::Doubt) => work().and_then(|_| Err(asked_for())),
             Some(Fault::CrashBefore) => crash(),
@@ -177,6 +200,14 @@ impl Store for Memory {
 
     fn commit(&self, batch: Batch) -> Commit {
         let fault = self.faults.next(&batch);
+        if let Some(Fault::Late(gate)) = fault {
+            let store = self.clone();
+            let late = async move {
+                gate.opened().await;
+                store.apply(&batch)
+            };
+            return late.boxed();
+        }
         let outcome = self.with(fault.as_ref(), || self.apply(&batch));
         async move {
             if let Some(Fault::Hold(gate)) = fault {
@@ -223,16 +254,34 @@ impl Store for Memory {
         Ok(self.tables.lock().runs(filter, after, limit))
     }
 
+    async fn search(
+        &self,
+        filter: &RunFilter,
+        text: &str,
+        after: Option<&RunCursor>,
+        limit: usize,
+        examined_max: usize,
+    ) -> Result<RunPage, Error> {
+        self.alive()?;
+        let rows = self.tables.lock().runs(filter, after, examined_max);
+        RunPage::search(rows.into_iter().map(Ok), text, limit, examined_max)
+    }
+
     async fn oldest(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
         self.alive()?;
-        Ok(self.tables.lock().oldest(shard, after, limit))
+        Ok(self.walked(self.tables.lock().oldest(shard, after, limit)))
+    }
+
+    async fn ended(&self, filter: &EndedFilter, after: Option<&EndedCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
+        self.alive()?;
+        Ok(self.walked(self.tables.lock().ended(filter, after, limit)))
     }
 
     async fn sweep(&self, shard: ShardId, term: u64, runs: &[Sweep]) -> Result<Vec<Swept>, Error> {
         let (fault, entries) = self.faults.next_sweep(runs);
         let step = || self.sweep_step(shard, term, runs, entries.unwrap_or(sweep::STEP));
         let outcome = self.with(fault.as_ref(), step);
-        if let Some(Fault::Hold(gate)) = fault {
+        if let Some(Fault::Hold(gate) | Fault::Late(gate)) = fault {
             gate.opened().await;
         }
         outcome
@@ -245,6 +294,9 @@ impl Store for Memory {
 
     async fn to_recover(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Result<Vec<RunRow>, Error> {
         self.alive()?;
+        if self.faults.is_unreadable(shard) {
+            return Err(Error::Corrupt { path: "memory".into(), why: "a fault was asked for".into() });
+        }
         Ok(self.tables.lock().to_recover(shard, after, limit))
     }
 
@@ -288,9 +340,9 @@ impl Store for Memory {
         Ok(self.tables.lock().callbacks(filter, after, limit))
     }
 
-    async fn callbacks_count(&self, shard: ShardId) -> Result<u64, Error> {
+    async fn callbacks_count(&self, shards: &[ShardId]) -> Result<u64, Error> {
         self.alive()?;
-        Ok(self.tables.lock().callbacks_count(shard))
+        Ok(self.tables.lock().callbacks_count(shards))
     }
 
     async fn plan(&self, plan: &PlanId) -> Result<Option<PlanRow>, Error> {
@@ -331,6 +383,12 @@ impl Store for Memory {
     async fn timers(&self, shard: ShardId, after: Option<&TimerKey>, limit: usize) -> Result<Vec<Timer>, Error> {
         self.alive()?;
         Ok(self.tables.lock().timers(shard, after, limit))
+    }
+
+    async fn backlogs(&self, shards: &[ShardId]) -> Result<Vec<Backlog>, Error> {
+        self.alive()?;
+        let tables = self.tables.lock();
+        Ok(shards.iter().map(|shard| tables.backlog(*shard)).collect())
     }
 
     async fn feed(&self, after: &Position, entity: Option<&EntityId>, limit: usize) -> Result<Vec<Fed>, Error> {

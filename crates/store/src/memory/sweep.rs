@@ -1,7 +1,7 @@
 //! Sweeping, step by step as in stores where it takes time.
 
 use super::tables::Tables;
-use crate::{Error, RunCursor, RunRow, ShardId, Sweep, Swept};
+use crate::{EndedCursor, EndedFilter, Error, RunCursor, RunRow, ShardId, Sweep, Swept};
 use std::ops::Bound;
 use steadfast_kernel::{EntityId, PlanId, Seq};
 
@@ -9,6 +9,14 @@ use steadfast_kernel::{EntityId, PlanId, Seq};
 pub(super) const STEP: usize = 100;
 
 impl Tables {
+    pub(super) fn ended(&self, filter: &EndedFilter, after: Option<&EndedCursor>, limit: usize) -> Vec<RunRow> {
+        let follows = |row: &&RunRow| after.is_none_or(|after| EndedCursor::of(row).as_ref() > Some(after));
+        let mut rows: Vec<_> = self.runs.values().filter(|row| filter.lets_through(row)).filter(follows).cloned().collect();
+        rows.sort_by_key(EndedCursor::of);
+        rows.truncate(limit);
+        rows
+    }
+
     pub(super) fn oldest(&self, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> Vec<RunRow> {
         let follows = |row: &&RunRow| row.shard == shard && after.is_none_or(|after| RunCursor::from(*row) > *after);
         let mut rows: Vec<_> = self.runs.values().filter(follows).cloned().collect();

@@ -1,8 +1,8 @@
 //! The tables, as plain maps: what a store means, without how.
 
 use crate::{
-    Batch, CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, Definition, Error, Fed, Fence, Forgotten, Head, KeyChange, KeyRow,
-    LetterChange, LetterCursor, LetterFilter, LetterRow, LockChange, LockRow, OutboxChange, Place, PlanCursor, PlanFilter, PlanRow,
+    Backlog, Batch, CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, Definition, Error, Fed, Fence, Forgotten, Head, KeyChange,
+    KeyRow, LetterChange, LetterCursor, LetterFilter, LetterRow, LockChange, LockRow, OutboxChange, Place, PlanCursor, PlanFilter, PlanRow,
     Position, RunCursor, RunFilter, RunRow, ShardId, TaskCount, TimerChange, TimerKey,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -271,8 +271,14 @@ impl Tables {
         rows
     }
 
-    pub(super) fn callbacks_count(&self, shard: ShardId) -> u64 {
-        self.callbacks.values().filter(|row| row.shard == shard).count() as u64
+    pub(super) fn callbacks_count(&self, shards: &[ShardId]) -> u64 {
+        self.callbacks.values().filter(|row| shards.contains(&row.shard)).count() as u64
+    }
+
+    pub(super) fn backlog(&self, shard: ShardId) -> Backlog {
+        let first_due = self.timers.values().filter(|(of, _)| *of == shard).map(|(_, timer)| timer.due).min();
+        let messages = self.outbox.values().filter(|(of, _)| *of == shard).count() as u64;
+        Backlog { shard, first_due, messages: messages.min(Backlog::COUNTED_MAX) }
     }
 
     pub(super) fn plan(&self, plan: &PlanId) -> Option<PlanRow> {

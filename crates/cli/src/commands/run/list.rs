@@ -21,11 +21,11 @@ pub(super) async fn run(context: &Context, args: List) -> Result<(), Error> {
         return Ok(());
     }
     let runs: Vec<RunSummary> = whole.each()?;
-    if runs.is_empty() {
-        output::say("no runs");
-        return Ok(());
+    match runs.is_empty() {
+        true if whole.next_cursor.is_none() => output::say("no runs"),
+        true => output::say("no runs so far"),
+        false => output::data(table(&runs, time::now()).to_text()),
     }
-    output::data(table(&runs, time::now()).to_text());
     whole.hint_at_more();
     Ok(())
 }

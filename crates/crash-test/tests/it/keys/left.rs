@@ -67,6 +67,12 @@ impl Left {
         self.rows.iter().find(|row| row.key.as_str() == key && row.ended_at.is_none())
     }
 
+    /// Whether a directory above that key has ended with it, and a kill came before whoever ends the keys below it had got to this one: nobody is shown it any more.
+    pub(super) fn has_ended_with_its_directory(&self, row: &KeyRow) -> bool {
+        let is_above = |above: &KeyRow| row.key.as_str().starts_with(&above.key.below());
+        self.rows.iter().any(|above| is_above(above) && above.ends(row, self.read_at))
+    }
+
     /// The run of an expiry.
     pub(super) fn run(&self, key: &str, revision: Revision) -> Option<&RunRow> {
         let id = format!("expired/{key}/{revision}");

@@ -73,10 +73,17 @@ fn a_signal_that_was_taken_makes_room() {
 
 #[test]
 fn an_ended_run_receives_nothing() {
-    let with_id = history([run_started(), signal_received("approve", Some("m-1")), run_completed("18")]);
-    for history in [completed(), with_id, history([run_started(), cancel_requested(), Event::RunCancelled])] {
+    for history in [completed(), history([run_started(), cancel_requested(), Event::RunCancelled])] {
         check(&history, 70, send_signal("approve", Some("m-1")), ended());
     }
+}
+
+/// It may be what ended the run, and whoever sent it may not have heard so.
+#[test]
+fn an_ended_run_knows_the_signals_that_it_received() {
+    let with_id = history([run_started(), signal_received("approve", Some("m-1")), run_completed("18")]);
+    check(&with_id, 70, send_signal("approve", Some("m-1")), Ok(decision([], [answer(Answer::SignalKnown)])));
+    check(&with_id, 70, send_signal("approve", Some("m-2")), ended());
 }
 
 #[test]

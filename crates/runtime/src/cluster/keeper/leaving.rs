@@ -1,63 +1,207 @@
 //! How a shard comes to rest and is given away, and how one is stopped that is this instance's no longer.
 
 use super::super::round::within;
-use super::{LeaseKeeper, News, Open};
+use super::{LeaseKeeper, News, Open, ROUND_GAP};
+use crate::clock::Clock;
 use crate::engine::Ways;
 use crate::metrics;
 use crate::shard::Control;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::cmp::Reverse;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_store::{Held, ShardId};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// So often it is tried to give a shard away; after that it is opened again.
 const RELEASES: u32 = 5;
 
-/// A shard that moves only because others have less has so many times the grace period to come to rest, ten minutes by default: nothing of it should be cut off for that, but all else in it
-/// waits meanwhile, and an attempt may hang for ever.
-const MOVES: u32 = 60;
+/// A shard has the grace period to come to rest, but at least so long, twice as long the next time, and so on. Nothing begins in it meanwhile.
+const PATIENCE_MIN: Duration = Duration::from_secs(1);
+
+/// That goes up to here if somebody wants the instance to be empty.
+const PATIENCE_MAX: Duration = Duration::from_secs(600);
+
+/// And up to here if it is only for an even share: nobody is in a hurry then.
+const PATIENCE_SHARE_MAX: Duration = Duration::from_secs(60);
+
+/// After a time in which it did not come to rest it is left alone for so many times as long, if it is only for an even share.
+const LEFT_ALONE: u32 = 10;
+
+/// So many shards with something in them come to rest at a time for an even share, so that most of the work goes on.
+const AT_ONCE: usize = 4;
 
 /// After a try that has failed.
 const AGAIN: Duration = Duration::from_millis(200);
 
+/// Why a shard is given away.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// Others have less.
+    Share,
+    /// Somebody wants it.
+    Drain,
+    /// The instance ends.
+    End,
+}
+
+/// A shard that did not come to rest in time.
+pub(super) struct Busy {
+    /// How long it is waited for the next time.
+    patience: Duration,
+    /// Since when it goes on here, and how long it was waited for before.
+    since: Instant,
+    had: Duration,
+}
+
+/// What became of a shard that was to come to rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    InGoodOrder,
+    /// It takes too long, and the shard need not be given away now.
+    GoesOn,
+    CutOff,
+}
+
+/// Somebody who waits for a shard to come to rest.
+struct Resting {
+    clock: Arc<dyn Clock>,
+    grace: Duration,
+    patience: Duration,
+    pace: watch::Receiver<Pace>,
+}
+
+impl Resting {
+    /// Waits for it. If the instance ends meanwhile, what is in flight has the grace period from then on.
+    async fn wait(mut self, drained: impl Future<Output = bool>, control: Option<&mpsc::UnboundedSender<Control>>) -> Rest {
+        let mut drained = pin!(drained);
+        let of_drained = |at_rest| if at_rest { Rest::InGoodOrder } else { Rest::CutOff };
+        if *self.pace.borrow() != Pace::End {
+            tokio::select! {
+                biased;
+                at_rest = &mut drained => return of_drained(at_rest),
+                () = async { drop(self.pace.wait_for(|pace| *pace == Pace::End).await) } => {} // also if nobody can tell any more
+                () = self.clock.sleep(self.patience) => return match goes_on(control).await {
+                    true => Rest::GoesOn,
+                    false => of_drained(drained.await), // it came to rest, or was stopped, before it heard of that
+                },
+            }
+        }
+        tokio::select! {
+            biased;
+            at_rest = drained => of_drained(at_rest),
+            () = self.clock.sleep(self.grace) => Rest::CutOff,
+        }
+    }
+}
+
+/// Has a shard go on that was to come to rest. False if it is over.
+async fn goes_on(control: Option<&mpsc::UnboundedSender<Control>>) -> bool {
+    let (reply, heard) = oneshot::channel();
+    control.is_some_and(|control| control.send(Control::GoOn { reply }).is_ok()) && heard.await.is_ok()
+}
+
 impl LeaseKeeper {
-    /// So many of the shards that are open here: those first in which the least is under way, since all that is in a shard waits while it comes to rest.
-    pub(super) fn idlest(&self, ways: &Ways, count: usize) -> Vec<ShardId> {
-        let mut shards: Vec<_> = self.open.keys().map(|shard| (ways.load_of(*shard), Reverse(*shard))).collect();
-        shards.sort_unstable();
+    /// Gives away what is too much. If nothing is, all is forgotten of shards that did not come to rest: the next move is another one.
+    pub(super) fn give_away(&mut self, ways: &Ways, surplus: usize) {
+        if surplus == 0 && self.leaving.is_empty() {
+            self.busy.clear();
+        }
+        for shard in self.idlest(ways, surplus) {
+            self.leave(ways, shard);
+        }
+    }
+
+    /// The shards that are given away now, if so many are too much: those first in which the least is under way, since nothing begins in a shard while it comes to rest. For an even share
+    /// those that have been tried count as well, so that not all of them are tried one after the other.
+    fn idlest(&self, ways: &Ways, surplus: usize) -> Vec<ShardId> {
+        let is_for_share = *self.pace.borrow() == Pace::Share;
+        let stays = |shard: &ShardId| is_for_share && self.rescued.contains(shard); // nobody else has taken it
+        let (free_to_go, busy): (Vec<_>, Vec<_>) =
+            self.open.keys().copied().filter(|shard| !stays(shard)).partition(|shard| self.may_leave(*shard));
+        let mut shards: Vec<_> = free_to_go.into_iter().map(|shard| (ways.load_of(shard), Reverse(shard))).collect();
+        shards.sort_unstable_by_key(|(load, shard)| (self.busy.contains_key(&shard.0), *load, *shard)); // those that were never tried go first
+        let idle = shards.iter().take_while(|(load, _)| *load == 0).count().min(surplus);
+        let count = match is_for_share {
+            true => idle + surplus.saturating_sub(idle + busy.len()).min(AT_ONCE.saturating_sub(self.leaving.len())),
+            false => surplus,
+        };
         shards.into_iter().map(|(_, Reverse(shard))| shard).take(count).collect()
     }
 
-    /// Lets a shard come to rest, and gives it away: however long that takes if somebody wants it, for as long as others can wait if it is only to be shared, and within the grace
-    /// period if the instance ends.
+    /// Lets a shard come to rest, and gives it away. One that does not come to rest in time goes on here and is tried again later, so that nothing of it is cut off, unless the instance
+    /// ends.
     pub(super) fn leave(&mut self, ways: &Ways, shard: ShardId) {
         let Some(Open { over, held }) = self.open.remove(&shard) else { return };
         let (drained, control) = (ways.drain_one(shard), ways.control_of(shard));
         self.leaving.insert(shard, control.clone());
-        let (clock, release, grace) = (Arc::clone(&self.parts.clock), self.release(held), self.parts.grace);
-        let (tell, mut hurry) = (self.tell.clone(), self.hurry.subscribe());
-        let most = if self.drains { Duration::MAX } else { grace * MOVES };
+        let (release, tell) = (self.release(held), self.tell.clone());
+        let patience = self.patience(shard);
+        let resting = Resting { clock: Arc::clone(&self.parts.clock), grace: self.parts.grace, patience, pace: self.pace.subscribe() };
         drop(tokio::spawn(async move {
-            let in_good_order = tokio::select! {
-                biased;
-                drained = drained => drained,
-                () = async {
-                    drop(hurry.wait_for(|hurry| *hurry).await); // also if nobody can tell any more
-                    clock.sleep(grace).await;
-                } => false,
-                () = clock.sleep(most) => false,
-            };
+            let rest = resting.wait(drained, control.as_ref()).await;
+            if rest == Rest::GoesOn {
+                let _the_keeper_has_ended = tell.send(News::Stays { held, over });
+                return;
+            }
+            let in_good_order = rest == Rest::InGoodOrder;
             if let Some(control) = control.filter(|_| !in_good_order) {
-                tracing::warn!(shard, "attempts were still in flight when the shard had to be given away; they are made again elsewhere");
+                tracing::warn!(shard, "attempts were still in flight when the instance ended; they are made again elsewhere");
                 let _it_has_stopped = control.send(Control::Stop);
             }
             let _ended = over.await;
             let released = release(in_good_order).await;
             let _the_keeper_has_ended = tell.send(News::Left { held, in_good_order, released });
         }));
+    }
+
+    /// A shard goes on here that did not come to rest in time.
+    pub(super) fn stays(&mut self, held: Held, over: JoinHandle<()>) {
+        let Held { shard, .. } = held;
+        self.leaving.remove(&shard);
+        let Some(ways) = self.ways.upgrade() else { return };
+        ways.keep(shard);
+        let had = self.patience(shard);
+        self.busy.insert(shard, Busy { patience: had * 2, since: Instant::now(), had });
+        tracing::info!(shard, waited = ?had, "a shard that is to be given away has attempts in flight: it goes on here for now");
+        self.open.insert(shard, Open { held, over });
+        self.parts.others.has_changed();
+        metrics::shards(self.open.len());
+        if self.ends {
+            self.leave(&ways, shard);
+        }
+    }
+
+    /// How long a shard has to come to rest.
+    fn patience(&self, shard: ShardId) -> Duration {
+        let first = self.parts.grace.max(PATIENCE_MIN);
+        let longest = if *self.pace.borrow() == Pace::Share { PATIENCE_SHARE_MAX } else { PATIENCE_MAX };
+        self.busy.get(&shard).map_or(first, |busy| busy.patience.min(longest))
+    }
+
+    /// Why shards are given away from now on.
+    pub(super) fn set_pace(&self, drains: bool) {
+        let pace = match drains {
+            _ if self.ends => Pace::End,
+            true => Pace::Drain,
+            false => Pace::Share,
+        };
+        self.pace.send_if_modified(|now| std::mem::replace(now, pace) != pace);
+    }
+
+    /// Whether a shard that did not come to rest has been left alone for long enough.
+    fn may_leave(&self, shard: ShardId) -> bool {
+        let Some(Busy { since, had, .. }) = self.busy.get(&shard) else { return true };
+        let times = match *self.pace.borrow() {
+            Pace::Share => LEFT_ALONE,
+            Pace::Drain => 1,
+            Pace::End => 0,
+        };
+        since.elapsed() >= *had * times
     }
 
     /// Gives a shard away that is not open here.
@@ -91,6 +235,8 @@ impl LeaseKeeper {
 
     pub(super) fn has_left(&mut self, Held { shard, epoch, .. }: Held, in_good_order: bool, released: bool) {
         self.leaving.remove(&shard);
+        self.busy.remove(&shard);
+        self.rescued.remove(&shard);
         self.ways.upgrade().iter().for_each(|ways| drop(ways.remove(shard)));
         if in_good_order {
             self.worked.remove(&shard);
@@ -98,6 +244,7 @@ impl LeaseKeeper {
         }
         if released {
             self.left.insert(shard); // else it is opened again after the next beat
+            self.look_within(ROUND_GAP); // more may have to go
         }
         self.parts.others.has_changed();
     }
@@ -108,6 +255,8 @@ impl LeaseKeeper {
             let _it_has_stopped = way.control.send(Control::Stop);
         }
         self.open.remove(&shard);
+        self.busy.remove(&shard);
+        self.rescued.remove(&shard);
         self.parts.others.has_changed();
     }
 
@@ -131,7 +280,7 @@ impl LeaseKeeper {
     /// Gives everything away. What is being opened is given away once it is open.
     pub(super) fn end(&mut self) {
         (self.ends, self.next) = (true, Instant::now());
-        self.hurry.send_replace(true);
+        self.set_pace(true);
         let Some(ways) = self.ways.upgrade() else { return };
         for shard in self.open.keys().copied().collect::<Vec<_>>() {
             self.leave(&ways, shard);

@@ -9,8 +9,10 @@
 mod leaving;
 mod opening;
 
+use leaving::{Busy, Pace};
+
 use super::Others;
-use super::round::{Beaten, Looked, beat, look, share};
+use super::round::{Beaten, Looked, Wants, beat, look, share};
 use crate::clock::Clock;
 use crate::engine::{Opened, Opener, Ways};
 use crate::error::Error;
@@ -87,12 +89,18 @@ pub(crate) struct LeaseKeeper {
     has_looked: bool,
     /// Nothing is taken before that: a shard could not be opened here, and another instance may be able to.
     takes_from: Instant,
-    /// Somebody wants everything to be given away, in its time.
-    drains: bool,
+    /// Since when there are shards that nobody takes, though all have their share.
+    free_since: Option<Instant>,
+    /// Those that were taken for that reason: they stay.
+    rescued: BTreeSet<ShardId>,
+    /// None is taken for that reason before that: this instance could not open one, either.
+    rescues_from: Instant,
+    /// Shards that did not come to rest when they were to be given away.
+    busy: BTreeMap<ShardId, Busy>,
+    /// Why shards are given away now.
+    pace: watch::Sender<Pace>,
     /// Everything is given away.
     ends: bool,
-    /// Told to those who wait for a shard to come to rest when that is no longer waited for as long as it takes.
-    hurry: watch::Sender<bool>,
     /// Told when the first shards are open.
     ready: Option<oneshot::Sender<Result<(), Error>>>,
 }
@@ -114,6 +122,11 @@ enum News {
         number: u64,
         held: Held,
         opened: Result<Opened, Error>,
+    },
+    /// It did not come to rest in time, and goes on here.
+    Stays {
+        held: Held,
+        over: JoinHandle<()>,
     },
     /// It has come to rest, or was stopped; and it was given away, or that did not work and it is still here.
     Left {
@@ -166,9 +179,12 @@ impl LeaseKeeper {
             look_at: now,
             has_looked: false,
             takes_from: now,
-            drains: false,
+            free_since: None,
+            rescued: BTreeSet::new(),
+            rescues_from: now,
+            busy: BTreeMap::new(),
+            pace: watch::channel(Pace::Share).0,
             ends: false,
-            hurry: watch::channel(false).0,
             ready: Some(ready),
         };
         Ok((keeper, opened))
@@ -264,13 +280,25 @@ impl LeaseKeeper {
         }
         (self.look, self.looked, self.look_at) = (false, now, now + self.parts.others.leases.lease());
         let takes = !self.ends && self.takes_from <= now;
-        let missing = if takes { share(self.opener.shards(), &beat).saturating_sub(beat.held.len()) } else { 0 };
-        Some(look(Arc::clone(&self.parts.others), Arc::clone(&self.parts.clock), drain, missing).boxed())
+        let missing = share(self.opener.shards(), &beat).saturating_sub(beat.held.len());
+        let is_left_over = self.free_since.is_some_and(|since| now >= since + self.parts.others.leases.lease() / 2);
+        let wants = match missing {
+            _ if !takes || beat.draining => Wants::Nothing,
+            0 if is_left_over && self.rescues_from <= now => Wants::Rescue,
+            0 => Wants::Nothing,
+            missing => Wants::Share(missing),
+        };
+        Some(look(Arc::clone(&self.parts.others), Arc::clone(&self.parts.clock), drain, wants).boxed())
     }
 
-    /// What was looked for is known, and what was free is taken.
-    fn take(&mut self, Looked { taken, look_at, failed }: Looked) {
+    /// What was looked for is known, and what was free is taken. A shard that is free for long is one that somebody cannot open who should have it.
+    fn take(&mut self, Looked { wants, free, taken, look_at, failed }: Looked) {
         self.has_looked = true;
+        let is_left = free > taken.len() && !matches!(wants, Wants::Share(_));
+        self.free_since = self.free_since.filter(|_| is_left).or_else(|| is_left.then(Instant::now));
+        if wants == Wants::Rescue {
+            self.rescued.extend(taken.iter().map(|held| held.shard));
+        }
         for held in taken {
             self.taken.insert(held.shard);
             self.begin(held);
@@ -314,12 +342,11 @@ impl LeaseKeeper {
         for held in held.into_values().filter(|held| !self.left.contains(&held.shard)).collect::<Vec<_>>() {
             self.begin(held);
         }
-        self.drains = beat.as_ref().is_some_and(|beat| beat.draining);
+        self.set_pace(beat.as_ref().is_some_and(|beat| beat.draining));
         let share = beat.as_ref().map_or(0, |beat| share(self.opener.shards(), beat));
-        let surplus = (self.open.len() + self.opening.len()).saturating_sub(if self.ends { 0 } else { share });
-        for shard in self.idlest(&ways, surplus) {
-            self.leave(&ways, shard);
-        }
+        let mine = self.open.len() + self.opening.len();
+        let surplus = mine.saturating_sub(if self.ends || share == 0 { 0 } else { share + self.rescued.len() });
+        self.give_away(&ways, surplus);
         self.is_ready();
         metrics::shards(self.open.len());
     }
@@ -372,6 +399,7 @@ impl LeaseKeeper {
     fn hear(&mut self, news: News) {
         match news {
             News::Left { held, in_good_order, released } => self.has_left(held, in_good_order, released),
+            News::Stays { held, over } => self.stays(held, over),
             News::Opened { number, held, opened } => {
                 if self.opening.get(&held.shard).is_none_or(|opening| opening.number != number) {
                     return; // it was lost meanwhile, and is dropped before it begins to work

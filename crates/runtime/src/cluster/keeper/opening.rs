@@ -50,6 +50,7 @@ impl LeaseKeeper {
     /// Ends the opening of a shard, which has not begun to work.
     pub(super) fn forget_opening(&mut self, shard: ShardId) {
         if let Some(opening) = self.opening.remove(&shard) {
+            self.rescued.remove(&shard);
             opening.task.abort();
         }
     }
@@ -74,10 +75,17 @@ impl LeaseKeeper {
             return tracing::warn!(shard, %error, "another instance has taken the shard before it was open here");
         }
         tracing::error!(shard, %error, code = error.code(), "a shard could not be opened");
-        self.takes_from = Instant::now() + self.parts.others.leases.lease();
+        let later = Instant::now() + self.parts.others.leases.lease();
+        match self.rescued.remove(&shard) {
+            true => self.rescues_from = later,
+            false => self.takes_from = later,
+        }
         self.give_back(held, !self.was_cut_off(&held));
-        if let Some(ready) = self.ready.take() {
-            let _nobody_waits = ready.send(Err(error));
+        if self.open.is_empty()
+            && self.opening.is_empty()
+            && let Some(ready) = self.ready.take()
+        {
+            let _nobody_waits = ready.send(Err(error)); // else the others are worked on, and this one is tried again
         }
     }
 

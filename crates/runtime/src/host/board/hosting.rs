@@ -7,9 +7,10 @@ use steadfast_kernel::{Attempt, Completion, Epoch, Event, Failure, Payload, Repo
 
 impl Board {
     /// True if there is something to report, or to deliver unless a turn is under way.
-    pub(in crate::host) fn has_news(&self, turn_under_way: bool, paused: bool) -> bool {
+    pub(in crate::host) fn has_news(&self, turn_under_way: bool, paused: bool, draining: bool) -> bool {
         let inner = self.inner.lock();
-        let of_turns = (!inner.asked.is_empty() && !paused) || !inner.handed.is_empty();
+        let asked = || inner.asked.iter().any(|(_, record)| !draining || !says_that_it_begins(record));
+        let of_turns = (!paused && asked()) || !inner.handed.is_empty();
         !inner.failed.is_empty() || inner.beats.values().any(|beat| !beat.seen) || (of_turns && !turn_under_way)
     }
 
@@ -33,16 +34,25 @@ impl Board {
         self.inner.lock().next_input.clone()
     }
 
-    /// What was asked for since the last look, with what must be recorded before it may begin.
-    pub(in crate::host) fn take_asked(&self) -> Vec<(Key, Option<Event>)> {
+    /// What was asked for since the last look, with what must be recorded before it may begin. If nothing begins now, what is in doubt once it is recorded is asked for another time.
+    pub(in crate::host) fn take_asked(&self, nothing_begins: bool) -> Vec<(Key, Option<Event>)> {
         let mut inner = self.inner.lock();
-        let asked = std::mem::take(&mut inner.asked);
+        let asked: Vec<_> = inner.asked.extract_if(.., |(_, record)| !nothing_begins || !says_that_it_begins(record)).collect();
         for (key, record) in &asked {
             if let (Some(op), Some(_)) = (inner.ops.get_mut(key), record) {
                 op.set_recorded();
             }
         }
         asked
+    }
+
+    /// Whether it is on record that an attempt of it begins, once it was taken from what is asked for: it would be in doubt if it did not.
+    pub(in crate::host) fn is_to_begin(&self, key: &Key) -> bool {
+        self.inner
+            .lock()
+            .ops
+            .get(key)
+            .is_some_and(|op| matches!(op.ask, Ask::Step { not_repeatable: true, .. }))
     }
 
     /// What must not fire any more, since the last turn.
@@ -303,4 +313,9 @@ impl Board {
         let waits: Vec<_> = inner.ops.iter().map(|(key, op)| format!("{} (since event {})", key.id(), op.since)).collect();
         if waits.is_empty() { "nothing".into() } else { waits.join(", ") }
     }
+}
+
+/// Whether that says that an attempt begins which must not be made twice.
+fn says_that_it_begins(record: &Option<Event>) -> bool {
+    matches!(record, Some(Event::StepStarted { .. }))
 }

@@ -40,6 +40,7 @@ impl Pool {
         let mut attached = Attached { pool: Arc::clone(&self), peer: Arc::clone(&peer), gone: Gone::Ended };
         let ended = peer.ended();
         peer.send(Down::Welcome(Welcome {
+            version: peer.version(),
             payload_bytes_max: self.payload_bytes_max,
             message_bytes_max: self.message_bytes_max(),
             heartbeat_every: self.heartbeat_every,
@@ -93,7 +94,11 @@ impl Pool {
                     Ok(Up::Room { runs }) => self.share(peer, runs as usize),
                     Ok(Up::Beat { number }) => self.beat(peer, number),
                     Ok(Up::Drain) => peer.drain(),
-                    Ok(Up::Bye) => return if peer.sessions() == 0 { Gone::Left } else { Gone::GaveUp },
+                    Ok(Up::Bye { abandons: false }) => {
+                        self.give_back(peer);
+                        return Gone::Left;
+                    }
+                    Ok(Up::Bye { abandons: true }) => return if peer.sessions() == 0 { Gone::Left } else { Gone::GaveUp },
                     Err(Broken(why)) => return Gone::Broken(why),
                 }
             }

@@ -62,10 +62,19 @@ impl Pool {
 
     /// All sessions of a worker are over.
     fn lose(&self, peer: &Peer) {
-        let lost = peer.lose();
-        self.metrics.sessions.decrement(lost.len() as f64);
-        for (session, run) in lost {
-            self.report(Report { run, session, says: Says::Lost, weight: None });
+        self.end_all(peer, || Says::Lost);
+    }
+
+    /// The worker goes in good order: what was on its way to it was never opened.
+    pub(super) fn give_back(&self, peer: &Peer) {
+        self.end_all(peer, || Says::GivenBack);
+    }
+
+    fn end_all(&self, peer: &Peer, says: fn() -> Says) {
+        let ended = peer.lose();
+        self.metrics.sessions.decrement(ended.len() as f64);
+        for (session, run) in ended {
+            self.report(Report { run, session, says: says(), weight: None });
         }
     }
 }

@@ -23,6 +23,7 @@ pub(crate) struct Peer {
     line: u64,
     name: String,
     process: u64,
+    version: u32,
     offers: BTreeMap<WorkflowName, Offer>,
     pub(super) heartbeat: Duration,
     /// How many runs it hosts, for all servers together.
@@ -74,6 +75,7 @@ impl Peer {
             line,
             name: hello.name,
             process: hello.process,
+            version: hello.version,
             offers: hello.offers.into_iter().map(|offer| (offer.workflow.clone(), offer)).collect(),
             heartbeat: hello.heartbeat,
             sessions_max,
@@ -96,6 +98,11 @@ impl Peer {
 
     pub(super) fn line(&self) -> u64 {
         self.line
+    }
+
+    /// The version of the protocol that it speaks.
+    pub(super) fn version(&self) -> u32 {
+        self.version
     }
 
     pub(super) fn name(&self) -> &str {
@@ -279,6 +286,9 @@ impl Peer {
 
     /// Tells one of its sessions something.
     fn tell(&self, session: SessionId, message: ToHost) {
+        if message == ToHost::GoOn && self.version < 3 {
+            return; // its session ends, and is opened again
+        }
         self.send(Down::Tell { session, message, now: self.clock.now() });
     }
 

@@ -160,7 +160,7 @@ pub(super) struct MoreBody {
 pub(super) struct TellBody {
     #[prost(uint64, tag = "1")]
     pub(super) session: u64,
-    #[prost(oneof = "TellKind", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15")]
+    #[prost(oneof = "TellKind", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17")]
     pub(super) kind: Option<TellKind>,
     #[prost(int64, tag = "16")]
     pub(super) now_us: i64,
@@ -197,6 +197,8 @@ pub(super) enum TellKind {
     /// True: end when nothing is in flight; false: at once.
     #[prost(bool, tag = "15")]
     End(bool),
+    #[prost(bool, tag = "17")]
+    GoOn(bool),
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -1,7 +1,7 @@
 //! What a worker says before anything else: who it is and what it brings.
 
 use super::bodies::{HelloBody, OfferBody, VersionsBody};
-use super::{Broken, VERSION};
+use super::{Broken, VERSION, VERSION_MIN};
 use crate::host::Registry;
 use bytes::Bytes;
 use prost::Message;
@@ -27,6 +27,8 @@ const HEARTBEATS: std::ops::RangeInclusive<Duration> = Duration::from_millis(100
 /// Who a worker is and what it brings. It travels with the opening of the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
+    /// The version of the protocol that it speaks.
+    pub version: u32,
     /// What it is called. One that comes with the name of another takes its place.
     pub name: String,
     /// Which process it is. One that comes again says by the same number that nothing is left of what it hosted over its lines before; 0 says nothing.
@@ -91,7 +93,7 @@ impl Hello {
             versions: offer.versions.as_ref().map(|versions| VersionsBody { hashes: versions.iter().cloned().collect() }),
         };
         let body = HelloBody {
-            version: VERSION,
+            version: self.version,
             name: self.name.clone(),
             process: self.process,
             offers: self.offers.iter().map(offer).collect(),
@@ -107,7 +109,7 @@ impl Hello {
     /// Says what is wrong: bytes that are no hello, a version of the protocol that is not spoken here, or what [`check`](Self::check) finds.
     pub fn decode(bytes: &[u8]) -> Result<Self, Broken> {
         let body = HelloBody::decode(bytes).map_err(|error| Broken(format!("the hello cannot be read: {error}")))?;
-        if body.version != VERSION {
+        if !(VERSION_MIN..=VERSION).contains(&body.version) {
             let why = "use a worker and a server that speak the same one";
             return Err(Broken(format!("the worker speaks version {} of the protocol, the server {VERSION}; {why}", body.version)));
         }
@@ -120,6 +122,7 @@ impl Hello {
             })
         };
         let hello = Hello {
+            version: body.version,
             name: body.name,
             process: body.process,
             offers: body.offers.into_iter().map(offer).collect::<Result<_, _>>()?,

@@ -31,7 +31,10 @@ use std::time::Duration;
 use steadfast_kernel::{Attempt, StepId, Timestamp};
 
 /// The version of the protocol. It rises when one side would misunderstand the other.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
+
+/// The oldest version that is spoken with older workers, so that servers can be replaced before them. In it no session is told to go on that was told to drain: it ends, and is opened again.
+pub(crate) const VERSION_MIN: u32 = 2;
 
 /// Why what the other side said cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,6 +61,8 @@ pub(crate) enum Down {
 /// The terms of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Welcome {
+    /// The version that is spoken: that of the worker.
+    pub(crate) version: u32,
     /// How large a payload may be.
     pub(crate) payload_bytes_max: usize,
     /// How long a message to the server may be.
@@ -82,6 +87,6 @@ pub(crate) enum Up {
     Beat { number: u64 },
     /// It is not to be given anything more.
     Drain,
-    /// It is done, and goes.
-    Bye,
+    /// It goes. Unless it abandons what it hosts, nothing is left of that: whatever the server thinks that it has was never opened.
+    Bye { abandons: bool },
 }

@@ -1,7 +1,7 @@
 //! Messages out of bytes. What cannot be read is named, and nothing of it is used.
 
 use super::bodies::*;
-use super::{Broken, Down, Up, VERSION, Welcome};
+use super::{Broken, Down, Up, VERSION, VERSION_MIN, Welcome};
 use crate::host::{Opening, Says, SessionId, ToHost, What};
 use bytes::Bytes;
 use prost::Message;
@@ -36,10 +36,11 @@ impl Reader {
     pub(crate) fn down(&mut self, bytes: Bytes) -> Result<Option<Down>, Broken> {
         let body = DownBody::decode(bytes).map_err(unreadable)?;
         Ok(Some(match body.kind.ok_or_else(unknown)? {
-            DownKind::Welcome(body) if body.version != VERSION => {
+            DownKind::Welcome(body) if !(VERSION_MIN..=VERSION).contains(&body.version) => {
                 return Err(Broken(format!("the server speaks version {} of the protocol, the worker {VERSION}", body.version)));
             }
             DownKind::Welcome(body) => Down::Welcome(Welcome {
+                version: body.version,
                 payload_bytes_max: usize::try_from(body.payload_bytes_max).unwrap_or(usize::MAX),
                 message_bytes_max: usize::try_from(body.message_bytes_max).unwrap_or(usize::MAX),
                 heartbeat_every: Duration::from_micros(body.heartbeat_every_us),
@@ -113,6 +114,7 @@ impl Reader {
             TellKind::Leave(_) => ToHost::Leave,
             TellKind::End(true) => ToHost::Drain,
             TellKind::End(false) => ToHost::Close,
+            TellKind::GoOn(_) => ToHost::GoOn,
         })
     }
 
@@ -137,7 +139,7 @@ impl Reader {
             UpKind::Room(runs) => Up::Room { runs },
             UpKind::Beat(number) => Up::Beat { number },
             UpKind::Drain(_) => Up::Drain,
-            UpKind::Bye(_) => Up::Bye,
+            UpKind::Bye(abandons) => Up::Bye { abandons },
         })
     }
 

@@ -244,6 +244,7 @@ proptest! {
     #[test]
     fn the_rest_survives_the_way(number in any::<u64>(), at in time(), why in ".{0,20}", all in attempts(), flag in any::<bool>()) {
         let welcome = Welcome {
+            version: 2 + u32::from(flag),
             payload_bytes_max: number as usize,
             message_bytes_max: 7,
             heartbeat_every: Duration::from_micros(number),
@@ -261,14 +262,14 @@ proptest! {
         assert!(matches!(up_again(Up::Beat { number }, 2), Up::Beat { number: again } if again == number));
         let runs = number as u32;
         assert!(matches!(up_again(Up::Room { runs }, 2), Up::Room { runs: again } if again == runs));
-        assert!(matches!(up_again(Up::Drain, 1), Up::Drain) && matches!(up_again(Up::Bye, 1), Up::Bye));
+        assert!(matches!(up_again(Up::Drain, 1), Up::Drain) && matches!(up_again(Up::Bye { abandons: flag }, 1), Up::Bye { abandons } if abandons == flag));
     }
 
     #[test]
     fn a_hello_survives_the_way(name in "[a-z0-9 -]{1,20}", slots in option::of(1_u32..9), manual in any::<bool>(), versions in option::of(btree_set("[0-9a-f]{4}", 0..3))) {
         let recovery = if manual { Recovery::Manual } else { Recovery::Automatic };
         let offer = Offer { recovery, slots, versions, ..Offer::new(WorkflowName::new("checkout").unwrap()) };
-        let hello = Hello { name, process: u64::MAX, offers: vec![offer], sessions_max: 3, heartbeat: Duration::from_secs(9) };
+        let hello = Hello { version: 2 + u32::from(manual), name, process: u64::MAX, offers: vec![offer], sessions_max: 3, heartbeat: Duration::from_secs(9) };
         prop_assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
     }
 
@@ -416,7 +417,7 @@ fn what_is_too_long_is_named() {
 #[test]
 fn a_hello_that_cannot_be_is_refused_with_a_reason() {
     let offer = Offer::new(WorkflowName::new("checkout").unwrap());
-    let good = Hello { name: "w".into(), process: 0, offers: vec![offer], sessions_max: 1, heartbeat: Duration::from_secs(1) };
+    let good = Hello { version: 3, name: "w".into(), process: 0, offers: vec![offer], sessions_max: 1, heartbeat: Duration::from_secs(1) };
     let versions = |versions| vec![Offer { versions: Some(versions), ..good.offers[0].clone() }];
     let bad = [
         Hello { name: String::new(), ..good.clone() },

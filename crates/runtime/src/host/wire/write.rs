@@ -1,7 +1,7 @@
 //! Messages into bytes.
 
 use super::bodies::*;
-use super::{Down, Outbox, Up, VERSION, Welcome};
+use super::{Down, Outbox, Up, Welcome};
 use crate::host::{Opening, Says, SessionId, ToHost, What};
 use bytes::Bytes;
 use prost::Message;
@@ -17,8 +17,8 @@ const WEIGHT: usize = 64;
 /// Appends what a server says.
 pub(crate) fn put_down(down: Down, outbox: &mut Outbox) {
     let kind = match down {
-        Down::Welcome(Welcome { payload_bytes_max, message_bytes_max, heartbeat_every, now }) => DownKind::Welcome(WelcomeBody {
-            version: VERSION,
+        Down::Welcome(Welcome { version, payload_bytes_max, message_bytes_max, heartbeat_every, now }) => DownKind::Welcome(WelcomeBody {
+            version,
             payload_bytes_max: payload_bytes_max as u64,
             message_bytes_max: message_bytes_max as u64,
             heartbeat_every_us: micros(heartbeat_every),
@@ -50,7 +50,7 @@ pub(crate) fn put_up(up: Up, max: usize, outbox: &mut Outbox) -> Result<(), usiz
             return Ok(());
         }
         Up::Drain => UpKind::Drain(true),
-        Up::Bye => UpKind::Bye(true),
+        Up::Bye { abandons } => UpKind::Bye(abandons),
     };
     let body = UpBody { kind: Some(kind) };
     let length = body.encoded_len();
@@ -170,6 +170,7 @@ fn told(message: ToHost) -> TellKind {
         ToHost::Leave => TellKind::Leave(true),
         ToHost::Drain => TellKind::End(true),
         ToHost::Close => TellKind::End(false),
+        ToHost::GoOn => TellKind::GoOn(true),
     }
 }
 

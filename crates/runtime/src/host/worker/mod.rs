@@ -16,7 +16,7 @@ mod time;
 pub use parted::Parted;
 pub use places::Places;
 
-use super::wire::Hello;
+use super::wire::{Hello, VERSION};
 use super::{Observer, Registry};
 use crate::clock::{Clock, SystemClock};
 use rand::TryRng;
@@ -67,6 +67,6 @@ impl Worker {
     pub fn hello(&self) -> Hello {
         let offers = Hello::offers(&self.registry);
         let (name, process) = (self.name.clone(), self.process);
-        Hello { name, process, offers, sessions_max: self.sessions_max, heartbeat: self.heartbeat }
+        Hello { version: VERSION, name, process, offers, sessions_max: self.sessions_max, heartbeat: self.heartbeat }
     }
 }

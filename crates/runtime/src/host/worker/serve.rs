@@ -72,7 +72,7 @@ impl Worker {
         tokio::select! {
             biased;
             () = over => if matches!(parted, Parted::Drained | Parted::OutOfPatience) {
-                serving.bid_farewell(&mut duplex).await; // the server need not wait before it gives the runs to others
+                serving.bid_farewell(parted != Parted::Drained, &mut duplex).await; // the server need not wait before it gives the runs to others
             },
             // Until then it does not come again, which would say that nothing is left; after that the server has waited for long enough.
             () = self.clock.sleep(self.heartbeat) => tracing::error!(worker = self.name, "code that does not let others have the thread cannot be ended"),
@@ -129,8 +129,8 @@ impl Serving<'_> {
     }
 
     /// Nothing is left: the server hears of it, after all that was said before, and ends the line when it has. Until then it must not be cut: what is on its way would be lost, and done again.
-    async fn bid_farewell(&mut self, Duplex { incoming, outgoing }: &mut Duplex) {
-        self.say(Up::Bye);
+    async fn bid_farewell(&mut self, abandons: bool, Duplex { incoming, outgoing }: &mut Duplex) {
+        self.say(Up::Bye { abandons });
         while let Some(chunk) = self.outbox.take() {
             tokio::select! {
                 biased;
@@ -195,7 +195,8 @@ impl Serving<'_> {
             Down::Open { session, opening } => self.open(session, *opening)?,
             Down::Tell { session, message, now } => {
                 self.time.at_least(now);
-                if let Some(line) = self.lines.get(&session) {
+                let is_kept = !(self.draining && message == ToHost::GoOn); // the shard stays, but this worker goes
+                if let Some(line) = self.lines.get(&session).filter(|_| is_kept) {
                     line.tell(message); // else it has ended, and the server is about to hear of it
                 }
             }

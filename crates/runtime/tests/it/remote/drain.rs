@@ -5,7 +5,7 @@ use super::programs::{calls, dropped, let_go};
 use super::world::{HEARTBEAT_MAX, World, until};
 use std::time::Duration;
 use steadfast_kernel::{Origin, Payload, Status};
-use steadfast_runtime::{Gone, Parted};
+use steadfast_runtime::{Gone, Hello, Parted};
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_drains_ends_what_is_in_flight_and_gives_the_rest_to_others() {
@@ -45,6 +45,41 @@ async fn a_drain_does_not_interrupt_a_run_that_does_not_go_on_by_itself() {
     world.engine.ended(&run).await.unwrap();
     assert_eq!(first.parted.await.unwrap(), Parted::Drained);
     assert_eq!(calls("drain-manual", "hold"), 1);
+}
+
+/// A run is on its way to a worker that goes: it has never begun there.
+#[tokio::test(start_paused = true)]
+async fn what_is_on_its_way_to_a_worker_that_drains_was_never_begun() {
+    let world = World::new().await;
+    let mut first = Link::new(&world.engine, &world.worker("w1"));
+    until("it is there", async || world.engine.workers().len() == 1).await;
+    first.set(Mode::HoldDown);
+    let run = world.start("manual", "drain-on-its-way").await;
+    until("it was given away", async || world.sessions() == [("w1".to_string(), 1)]).await;
+    first.drain();
+    assert_eq!(first.gone.await.unwrap(), Gone::Left, "it is not lost");
+    let _second = Link::new(&world.engine, &world.worker("w2"));
+    let_go("drain-on-its-way", "hold", 1);
+    world.engine.ended(&run).await.unwrap();
+    assert_eq!(calls("drain-on-its-way", "hold"), 1);
+}
+
+/// Servers are replaced before workers.
+#[tokio::test(start_paused = true)]
+async fn a_worker_of_the_version_before_is_served() {
+    let world = World::new().await;
+    let worker = world.worker("w1");
+    let hello = Hello { version: worker.hello().version - 1, ..worker.hello() };
+    let mut link = Link::by(&world.engine, &worker, hello.clone(), usize::MAX);
+    until("it is there", async || world.engine.workers().len() == 1).await;
+    let run = world.start("ten", "of-before").await;
+    world.engine.ended(&run).await.unwrap();
+    link.drain();
+    assert_eq!(link.parted.await.unwrap(), Parted::Drained);
+    for version in [hello.version - 1, hello.version + 2] {
+        let refused = Hello::decode(&Hello { version, ..hello.clone() }.encode()).unwrap_err();
+        assert!(refused.to_string().contains(&format!("version {version}")), "{refused}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

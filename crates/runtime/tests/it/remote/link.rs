@@ -42,9 +42,14 @@ impl Link {
 
     /// Connects a worker. The line is cut after so many messages.
     pub(crate) fn until(engine: &Engine, worker: &Worker, messages: usize) -> Link {
+        Link::by(engine, worker, worker.hello(), messages)
+    }
+
+    /// The same, for one that says that hello.
+    pub(crate) fn by(engine: &Engine, worker: &Worker, hello: Hello, messages: usize) -> Link {
         let ((server, to_server), (there, to_worker)) = (Duplex::pair(64), Duplex::pair(64));
         let (mode, passed) = (watch::channel(Mode::Pass).0, Arc::<AtomicUsize>::default());
-        let hello = Hello::decode(&worker.hello().encode()).unwrap();
+        let hello = Hello::decode(&hello.encode()).unwrap();
         let gone = tokio::spawn(engine.attach(hello, server));
         let (drain, drains) = oneshot::channel::<()>();
         let worker = worker.clone();

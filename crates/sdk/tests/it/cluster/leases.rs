@@ -1,6 +1,6 @@
 //! Who has which shard, as instances come and go.
 
-use super::{LEASE, World};
+use super::{LEASE, World, within};
 use crate::support::until;
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -150,4 +150,29 @@ async fn one_that_cannot_renew_stops_before_another_may_begin() {
     while !b.has(4).await {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+}
+
+/// An older program does not understand what is in a shard: another one takes it, though it has its share already, and keeps it.
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_one_cannot_open_is_taken_by_another_that_has_its_share() {
+    let world = World::new(8);
+    let b = world.start("b", |builder| builder).await;
+    let older = world.store.another();
+    older.faults().unreadable(7); // which b gives away first
+    let a = world.start_on("a", older, |leases| Arc::new(leases), |builder| builder).await;
+    within(5 * LEASE, "it is not left alone", async || b.shards().await.contains(&7) && a.has(3).await && b.has(5).await).await;
+    for _ in 0..20 {
+        tokio::time::sleep(LEASE / 2).await;
+        assert!(b.shards().await.contains(&7) && a.has(3).await, "it stays there, and nothing else goes for it");
+    }
+}
+
+/// One that can open others starts with them.
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_cannot_be_opened_keeps_nobody_from_starting() {
+    let world = World::new(4);
+    let store = world.store.another();
+    store.faults().unreadable(1);
+    let a = world.start_on("a", store, |leases| Arc::new(leases), |builder| builder).await;
+    until("it has the others", async || a.has(3).await).await;
 }

@@ -6,6 +6,7 @@ mod line;
 mod moves;
 mod one;
 mod random;
+mod stays;
 mod workers;
 
 use bytes::Bytes;
@@ -64,7 +65,17 @@ impl World {
         by: impl FnOnce(MemoryLeases) -> Arc<dyn Leases>,
         with: impl FnOnce(EngineBuilder) -> EngineBuilder,
     ) -> Instance {
-        let store = self.store.another();
+        self.start_on(id, self.store.another(), by, with).await
+    }
+
+    /// The same, on that handle of the store.
+    async fn start_on(
+        &self,
+        id: &str,
+        store: Memory,
+        by: impl FnOnce(MemoryLeases) -> Arc<dyn Leases>,
+        with: impl FnOnce(EngineBuilder) -> EngineBuilder,
+    ) -> Instance {
         let member = Member { id: id.into(), name: "machine".into(), address: format!("there:{id}"), version: "1".into() };
         let leases = by(self.leases.of_another(&store));
         let cluster = Cluster { leases, member, carrier: Arc::new(self.network.clone()) };
@@ -137,5 +148,14 @@ async fn all_shared(engine: &Engine, instances: usize) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Waits for a fact that may take long, for that long at most.
+async fn within(time: Duration, what: &str, mut fact: impl AsyncFnMut() -> bool) {
+    let end = tokio::time::Instant::now() + time;
+    while !fact().await {
+        assert!(tokio::time::Instant::now() < end, "not within {time:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

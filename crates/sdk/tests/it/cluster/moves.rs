@@ -1,10 +1,10 @@
 //! What is under way goes on when its shard changes hands: at once and in good order, or after its holder has died.
 
-use super::{LEASE, World};
+use super::{LEASE, World, within};
 use crate::support::{call, calls, until};
 use std::future::IntoFuture;
 use std::time::Duration;
-use steadfast::{Ctx, EngineBuilder, Failure, Settings, Status, workflow};
+use steadfast::{Ctx, EngineBuilder, Failure, HOUR, MINUTE, SECOND, Settings, Status, workflow};
 
 /// Ten short steps, one a second.
 #[workflow]
@@ -127,7 +127,7 @@ async fn a_shard_that_moves_because_another_comes_waits_for_long_attempts() {
     for number in 0..16 {
         assert_eq!(b.engine.run(&format!("load-{number}")).unwrap().result::<u32>().await.unwrap(), 1, "load-{number} was carried once");
     }
-    until("they share", async || a.has(4).await && b.has(4).await).await;
+    within(10 * MINUTE, "they share", async || a.has(4).await && b.has(4).await).await;
 }
 
 /// A move that somebody wants interrupts nothing, however long it takes: what is idle moves, and what is under way is waited for.
@@ -142,7 +142,7 @@ async fn a_move_never_cuts_an_attempt_off() {
     assert!(b.engine.drain_instance("a", true).await.unwrap());
     until("only that one is left", async || a.has(1).await && b.has(7).await).await;
     assert_eq!(b.engine.run("very-long").unwrap().result::<u32>().await.unwrap(), 1);
-    until("it has moved as well", async || a.has(0).await && b.has(8).await).await;
+    within(30 * MINUTE, "it has moved as well", async || a.has(0).await && b.has(8).await).await;
 }
 
 /// Somebody who waits for a shard to come to rest is in a hurry when the instance ends.
@@ -239,4 +239,40 @@ async fn runs_of_one_that_others_do_not_reach_go_on_and_are_seen() {
         assert_eq!(a.engine.run(id).unwrap().result::<u32>().await.unwrap(), 10);
         assert!((0..10).all(|step| calls(id, &format!("s{step}")) == 1), "{id} has done a step twice");
     }
+}
+
+/// A slow step, and then one that must not be made twice.
+#[workflow]
+async fn pay(ctx: Ctx, seconds: u64) -> Result<u32, Failure> {
+    ctx.step("pack", || async move {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        Ok::<_, Failure>(())
+    })
+    .await?;
+    ctx.step("pay", || {
+        let paid = call(&ctx, "pay");
+        async move { Ok::<_, Failure>(paid) }
+    })
+    .not_repeatable()
+    .await
+}
+
+/// Neither does a move that works nor one that does not leave anything in doubt.
+#[tokio::test(start_paused = true)]
+async fn a_move_before_a_step_that_must_not_be_repeated_leaves_no_doubt() {
+    let world = World::new(4);
+    let with = |builder: EngineBuilder| all(builder).register(pay);
+    let a = world.start("a", with).await;
+    let runs: Vec<_> = (0..40_u64).map(|number| (format!("paid-{number}"), 1 + number)).collect();
+    for (id, seconds) in &runs {
+        a.engine.start("pay", seconds).id(id).await.unwrap();
+    }
+    let b = world.start("b", with).await;
+    tokio::time::sleep(15 * SECOND).await;
+    assert!(b.engine.drain_instance("a", true).await.unwrap());
+    for (id, _) in &runs {
+        let paid = tokio::time::timeout(HOUR, b.engine.run(id).unwrap().result::<u32>()).await;
+        assert_eq!(paid.expect("it is not in doubt").unwrap(), 1, "{id}");
+    }
+    within(30 * MINUTE, "it has moved", async || a.has(0).await).await;
 }

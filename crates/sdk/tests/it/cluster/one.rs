@@ -153,3 +153,32 @@ async fn what_was_asked_of_a_process_that_is_gone_is_not_said_to_be_undone() {
     assert_eq!(a.engine.answer_instance(&asked, false).await, r#"{"Err":"NotHere"}"#);
     assert_eq!(a.engine.answer_instance(&asked, true).await, r#"{"Err":"Unavailable"}"#);
 }
+
+/// Its holder has just died: whoever asks by an id waits for the next one, and what may have been done is not done twice.
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_by_an_id_outlives_the_holder() {
+    let world = World::new(2);
+    let (a, b) = (world.start("a", all).await, world.start("b", all).await);
+    until("they share", async || a.has(1).await && b.has(1).await).await;
+    let ids: Vec<_> = (0..6).map(|number| format!("orphan-{number}")).collect();
+    for id in &ids {
+        a.engine.start("wait_for", &()).id(id).await.unwrap();
+    }
+    a.crash();
+    let begun = tokio::time::Instant::now();
+    let mut unsure = 0;
+    for id in &ids {
+        let run = b.engine.run(id).unwrap();
+        unsure += usize::from(run.pause().await.is_err()); // without an id nobody asks again
+    }
+    assert!(unsure > 0 && begun.elapsed() < Duration::from_secs(1), "{unsure} after {:?}", begun.elapsed());
+    for id in &ids {
+        assert!(b.engine.run(id).unwrap().signal("go", "on").id("once").await.unwrap());
+    }
+    assert!(begun.elapsed() < super::LEASE + Duration::from_secs(2), "{:?}", begun.elapsed());
+    for id in &ids {
+        let run = b.engine.run(id).unwrap();
+        let _it_may_not_be_paused = run.resume().await;
+        assert_eq!(run.result::<String>().await.unwrap(), "on");
+    }
+}

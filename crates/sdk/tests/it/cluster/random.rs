@@ -103,7 +103,7 @@ fn expected(acts: &[u64]) -> u64 {
 }
 
 fn all(builder: EngineBuilder) -> EngineBuilder {
-    let config = Config { shutdown_grace: Duration::from_secs(2), snapshot_every: 5, runs_idle_max: 8, ..Config::default() };
+    let config = Config { shutdown_grace: Duration::from_millis(700), snapshot_every: 5, runs_idle_max: 8, ..Config::default() };
     builder.config(config).register(errand).register(child).register(told)
 }
 

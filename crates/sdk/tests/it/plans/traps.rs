@@ -102,3 +102,26 @@ async fn nothing_says_running_for_ever_after_a_crash() {
     let expected = [(TaskStatus::Pending, 1), (TaskStatus::Interrupted, 1)];
     assert_eq!(info.progress.into_iter().collect::<Vec<_>>(), expected);
 }
+
+/// One of two tasks ends while the engine stops: the next one does not begin on record only to be cut off.
+#[tokio::test(start_paused = true)]
+async fn no_task_begins_while_an_engine_ends() {
+    let (world, store) = (World::default(), Memory::new());
+    world.script("a", "s1", &[How::Holds]);
+    world.script("b", "s1", &[How::Holds]);
+    let first = engine(&store).plan(world.plan(&["s1"])).start().await.unwrap();
+    let plan = first.create_plan("switch").id("ending").tenants(["a", "b", "c"]).await.unwrap();
+    plan.start().await.unwrap();
+    until("both are at it", async || world.times("a/s1") + world.times("b/s1") == 2).await;
+    let ends = tokio::spawn(first.clone().shutdown());
+    tokio::time::sleep(SECOND).await;
+    world.let_go("a/s1");
+    tokio::time::sleep(SECOND).await;
+    world.let_go("b/s1");
+    ends.await.unwrap();
+    drop((plan, first));
+    let second = engine(&store).plan(world.plan(&["s1"])).start().await.unwrap();
+    let progress = second.plan("ending").unwrap().info().await.unwrap().progress;
+    assert!(!progress.contains_key(&TaskStatus::Interrupted), "{progress:?}");
+    assert_eq!((world.times("a/s1"), world.times("b/s1")), (1, 1));
+}

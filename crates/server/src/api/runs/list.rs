@@ -25,7 +25,8 @@ pub(in crate::api) struct Asked {
     tenant: Option<String>,
     /// With that primary wait reason: `BACKOFF`, `SIGNAL`, …
     wait: Option<String>,
-    /// With that text in the id, the workflow, the tenant, in why it failed or in what it said last.
+    /// With that text in the id, the workflow, the tenant, in why it failed or in what it said last. At most 10,000 runs are looked at for a page, so one may have
+    /// fewer than `limit` items, or none, and a `nextCursor` all the same: there the search goes on.
     q: Option<String>,
     /// How many at most; 50 if it is left out.
     #[param(minimum = 1, maximum = 1000)]
@@ -42,11 +43,9 @@ pub(in crate::api) struct Asked {
 pub(in crate::api) async fn list(State(app): State<Arc<App>>, Query(asked): Query<Asked>) -> Result<Json<Page<RunSummary>>, Problem> {
     let limit = within("limit", asked.limit, 1..=1000, 50)? as usize;
     let after: Option<RunCursor> = asked.cursor.as_deref().map(|text| cursor::decode("cursor", text)).transpose()?;
-    let Asked { status, workflow, tenant, wait, q: text, .. } = asked;
-    let filter = Narrow { status, workflow, tenant, wait, text }.filter()?;
-    let mut rows = app.engine.list(&filter, after.as_ref(), limit + 1).await?;
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    let next_cursor = rows.last().filter(|_| more).map(|last| cursor::encode(&RunCursor::from(last)));
-    Ok(Json(Page { items: rows.iter().map(RunSummary::from).collect(), next_cursor }))
+    let Asked { status, workflow, tenant, wait, q, .. } = asked;
+    let filter = Narrow { status, workflow, tenant, wait }.filter()?;
+    let page = app.engine.list(&filter, q.as_deref(), after.as_ref(), limit).await?;
+    let next_cursor = page.next.as_ref().map(cursor::encode);
+    Ok(Json(Page { items: page.rows.iter().map(RunSummary::from).collect(), next_cursor }))
 }

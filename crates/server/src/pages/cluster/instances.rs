@@ -1,6 +1,6 @@
 //! The instances, those that have been there for longest first.
 
-use super::{act, badge};
+use super::{act, badge, lag};
 use crate::pages::{deed, mark, words};
 use crate::shapes::{Cluster, Instance};
 use maud::{Markup, html};
@@ -14,7 +14,7 @@ pub(super) fn table(cluster: &Cluster, now: Timestamp) -> Markup {
     html! {
         table.runs.locks.instances {
             thead { tr {
-                th scope="col" { "Instance" } th scope="col" { "State" } th scope="col" { "Address" } th scope="col" { "Version" } th.number scope="col" { "Shards" }
+                th scope="col" { "Instance" } th scope="col" { "State" } th scope="col" { "Address" } th scope="col" { "Version" } th.number scope="col" { "Shards" } th.number scope="col" { "Lag" }
                 th scope="col" { "Started" } th scope="col" { "Last heard" } th scope="col" { "Drain it" }
             } }
             tbody { @for (place, instance) in cluster.instances.iter().take(LISTED_MAX).enumerate() { (line(cluster, place, instance, now)) } }
@@ -36,6 +36,7 @@ fn line(cluster: &Cluster, place: usize, instance: &Instance, now: Timestamp) ->
             td.workflow { (instance.address) }
             td data-name="Version" { (instance.version) }
             td.number data-name="Shards" { (instance.shards) }
+            td.number data-name="Lag" { (lag(instance.lag_ms)) }
             td.when data-name="Started" { (words::relative(instance.started_at.0, now)) }
             td.when data-name="Last heard" { (words::relative(heard_at, now)) }
             td.breaks { @if let Some(deed) = act::offered(cluster, instance) { (deed::form("/cluster", &deed)) } }

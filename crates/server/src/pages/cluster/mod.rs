@@ -16,6 +16,7 @@ use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// No journal says when a shard changes hands. The page follows what is said least often, and is drawn anew every few seconds because it moves.
 const FEED: &str = "/v1/events?types=DEGRADED,RESTORED";
@@ -55,6 +56,11 @@ fn unheld(cluster: &Cluster) -> Markup {
             }
         }
     }
+}
+
+/// How long something has been late.
+fn lag(millis: u64) -> String {
+    if millis == 0 { "–".into() } else { words::lasted(Duration::from_millis(millis)) }
 }
 
 /// What tells an instance from the others on this page: a letter and a colour, by its place.

@@ -1,6 +1,6 @@
 //! Every shard, coloured by who has it.
 
-use super::{badge, colour, letter};
+use super::{badge, colour, lag, letter};
 use crate::pages::words;
 use crate::shapes::{Cluster, ShardLease};
 use maud::{Markup, html};
@@ -33,7 +33,8 @@ fn cell(cluster: &Cluster, lease: &ShardLease) -> Markup {
         (None, Some(id)) => format!("nobody; {id} had it last"),
         (None, None) => "nobody".into(),
     };
-    let title = format!("Shard {}: {who}. It has changed hands {}.", lease.shard, words::count(lease.epoch, "time"));
+    let late = if lease.lag_ms > 0 { format!(" It is {} behind.", lag(lease.lag_ms)) } else { String::new() };
+    let title = format!("Shard {}: {who}. It has changed hands {}.{late}", lease.shard, words::count(lease.epoch, "time"));
     html! {
         li class=(place.map_or_else(|| "unheld".into(), colour)) data-key={ "shard " (lease.shard) } data-holder=[holder] title=(title) {
             span.shard { (lease.shard) }

@@ -79,7 +79,7 @@ pub(in crate::pages) async fn page(
 /// Its other tasks, as far as they are among its latest runs.
 pub(super) async fn earlier(app: &App, tenant: &TenantId, latest: &RunId) -> Result<Vec<RunRow>, Problem> {
     let filter = RunFilter { tenant: Some(tenant.to_string()), ..RunFilter::default() };
-    let rows = app.engine.list(&filter, None, EARLIER_MAX).await?;
+    let rows = app.engine.list(&filter, None, None, EARLIER_MAX).await?.rows;
     Ok(rows.into_iter().filter(|row| row.task.is_some() && row.run != *latest).collect())
 }
 

@@ -1,7 +1,8 @@
 //! What is on the pages, without a browser.
 
 use super::flows::HOSTILE;
-use super::site::Site;
+use super::site::{Got, Site};
+use crate::support::many_runs;
 use serde_json::json;
 use std::io::Write;
 use steadfast_server::Config;
@@ -142,6 +143,25 @@ async fn lists_are_filtered_and_paged_by_links() {
     let wrong = site.page("/?status=failed").await;
     assert_eq!(wrong.status, 400);
     wrong.has("did you mean FAILED?");
+}
+
+#[tokio::test]
+async fn a_search_that_has_not_seen_everything_says_so() {
+    let site = Site::before(many_runs().await, Config::default()).await;
+    let next = |got: &Got| {
+        got.text
+            .split("rel=\"next\" href=\"")
+            .nth(1)
+            .map(|rest| rest.split('"').next().unwrap().replace("&amp;", "&"))
+    };
+    let first = site.page("/?q=needle").await;
+    first.has("Nothing found yet among the newest runs");
+    first.has("Search older runs");
+    first.has_not("No such runs");
+    let second = site.page(&next(&first).unwrap()).await;
+    second.has("data-key=\"run needle\"");
+    assert_eq!(next(&second), None);
+    site.page("/?q=needle&status=FAILED").await.has("No such runs");
 }
 
 #[tokio::test]

@@ -50,8 +50,13 @@ impl Site {
     }
 
     pub(super) async fn with(config: Config) -> Self {
+        Site::before(Memory::new(), config).await
+    }
+
+    /// One that finds something in its store.
+    pub(super) async fn before(store: Memory, config: Config) -> Self {
         let world = World::default();
-        let engine = flows::engine(Memory::new(), &world).await;
+        let engine = flows::engine(store, &world).await;
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let mut site = Site { engine, world, addr: ([127, 0, 0, 1], 0).into(), http, serving: None };
         site.serve(config).await;

@@ -199,11 +199,11 @@ async fn two_instances_are_never_at_work_for_one_tenant_whatever_becomes_of_redi
             chance.pause(200, 1000).await;
             outage(&mut chance, &mut redis, &proxy).await;
         }
+        until("enough was done", async || scene.total() as u64 > outages).await; // however slow the machine is
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
     };
     let (rounds_a, rounds_b, ()) = tokio::join!(works(&a, "a"), works(&b, "b"), disturbs);
     println!("{rounds_a} rounds of a, {rounds_b} of b, {} stages", scene.total());
-    assert!(scene.total() as u64 > outages, "hardly anything was done: {} stages", scene.total());
     back(&a).await;
     back(&b).await;
     assert_eq!(scene.clashes(), Default::default(), "two were at work at once");
