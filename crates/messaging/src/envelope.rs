@@ -19,12 +19,21 @@ const FRAMES_TAG: u32 = 1;
 /// What stands before every frame in a packet: the number and kind of the field, as Protobuf writes them.
 const FRAMES: u8 = (FRAMES_TAG as u8) << 3 | WireType::LengthDelimited as u8;
 
+/// The number of the field of a packet in which the time is.
+const SENT_TAG: u32 = 2;
+
+/// What a packet begins with that is going to be [stamped](stamp).
+pub(crate) const UNSTAMPED: [u8; 9] = [(SENT_TAG as u8) << 3 | WireType::SixtyFourBit as u8, 0, 0, 0, 0, 0, 0, 0, 0];
+
 /// What a wire carries in one piece.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Packet {
     /// The frames, each of them a [`Frame`] that is yet to be read.
     #[prost(bytes = "bytes", repeated, tag = "1")]
     pub frames: Vec<Bytes>,
+    /// What the sender's clock says as the packet goes to the wire, in microseconds; 0 without such a clock.
+    #[prost(fixed64, tag = "2")]
+    pub sent_us: u64,
 }
 
 /// One thing that a node says to another.
@@ -108,7 +117,7 @@ pub struct Request {
     /// What tells it apart from all other requests of the sender. Equal for all attempts.
     #[prost(string, tag = "4")]
     pub id: String,
-    /// How much of its time is left, in microseconds.
+    /// How much of its time was left when it was queued, in microseconds.
     #[prost(uint64, tag = "5")]
     pub left_us: u64,
     /// The trace that it belongs to, as a W3C `traceparent`.
@@ -120,6 +129,18 @@ pub struct Request {
     /// On whose behalf it is sent, if that is not the node that sends it: ids of requests are told apart by this name then.
     #[prost(string, tag = "8")]
     pub behalf: String,
+    /// What the sender's clock said when it was queued; 0 without such a clock.
+    #[prost(uint64, tag = "9")]
+    pub queued_us: u64,
+}
+
+impl Request {
+    /// Its time went on while it was queued, until the packet was sent that it came in.
+    pub(crate) fn was_sent(&mut self, sent_us: u64) {
+        if self.queued_us != 0 {
+            self.left_us = self.left_us.saturating_sub(sent_us.saturating_sub(self.queued_us));
+        }
+    }
 }
 
 /// What became of a request.
@@ -355,6 +376,11 @@ pub fn append(packet: &mut BytesMut, body: &Body) {
     encoded(body, |frame| packet.extend_from_slice(frame));
 }
 
+/// Says when a packet is sent, in one that begins with [`UNSTAMPED`].
+pub(crate) fn stamp(packet: &mut BytesMut, sent_us: u64) {
+    packet[1..UNSTAMPED.len()].copy_from_slice(&sent_us.to_le_bytes());
+}
+
 /// Frames that are longer leave no memory behind with which the next one is written.
 const SCRATCH: usize = 64 << 10;
 
@@ -382,34 +408,47 @@ pub(crate) fn encoded<T>(body: &Body, then: impl FnOnce(&[u8]) -> T) -> T {
 /// # Errors
 /// If that cannot be done: then nothing in it can be read.
 pub fn packet(bytes: Bytes) -> Result<Frames, DecodeError> {
-    let mut rest = &bytes[..];
+    let (mut rest, mut sent_us) = (&bytes[..], 0);
     while !rest.is_empty() {
         let (tag, wire_type) = decode_key(&mut rest)?;
-        if tag == FRAMES_TAG {
-            check_wire_type(WireType::LengthDelimited, wire_type)?;
+        match tag {
+            FRAMES_TAG => check_wire_type(WireType::LengthDelimited, wire_type)?,
+            SENT_TAG => {
+                encoding::fixed64::merge(wire_type, &mut sent_us, &mut rest, DecodeContext::default())?;
+                continue;
+            }
+            _ => {}
         }
         skip_field(wire_type, tag, &mut rest, DecodeContext::default())?;
     }
-    Ok(Frames(bytes))
+    Ok(Frames { rest: bytes, sent_us })
 }
 
 /// The frames of a packet, one after the other: however many there are, they take no memory before they are asked for.
 #[derive(Clone, Debug, Default)]
-pub struct Frames(Bytes);
+pub struct Frames {
+    rest: Bytes,
+    sent_us: u64,
+}
 
 impl Frames {
     /// How many bytes are left of the packet.
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.rest.len()
+    }
+
+    /// When the packet was sent, by the sender's clock.
+    pub(crate) fn sent_us(&self) -> u64 {
+        self.sent_us
     }
 
     /// The next field, which is a frame or something else. The packet was looked through before, so there is no error.
     fn field(&mut self) -> Result<Option<Bytes>, DecodeError> {
-        let (tag, wire_type) = decode_key(&mut self.0)?;
+        let (tag, wire_type) = decode_key(&mut self.rest)?;
         let mut frame = Bytes::new();
         match tag {
-            FRAMES_TAG => encoding::bytes::merge(wire_type, &mut frame, &mut self.0, DecodeContext::default()).map(|()| Some(frame)),
-            _ => skip_field(wire_type, tag, &mut self.0, DecodeContext::default()).map(|()| None),
+            FRAMES_TAG => encoding::bytes::merge(wire_type, &mut frame, &mut self.rest, DecodeContext::default()).map(|()| Some(frame)),
+            _ => skip_field(wire_type, tag, &mut self.rest, DecodeContext::default()).map(|()| None),
         }
     }
 }
@@ -418,11 +457,11 @@ impl Iterator for Frames {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
-        while !self.0.is_empty() {
+        while !self.rest.is_empty() {
             match self.field() {
                 Ok(Some(frame)) => return Some(frame),
                 Ok(None) => {}
-                Err(_) => self.0.clear(),
+                Err(_) => self.rest.clear(),
             }
         }
         None
@@ -458,18 +497,49 @@ mod tests {
     fn very_many_frames_take_no_memory_before_their_turn() {
         let many = Bytes::from([FRAMES, 0].repeat(1 << 20));
         let mut frames = packet(many).unwrap();
-        assert_eq!((frames.len(), size_of_val(&frames)), (2 << 20, size_of::<Bytes>()), "they are no more than the packet");
+        let size = size_of::<Bytes>() + size_of::<u64>();
+        assert_eq!((frames.len(), size_of_val(&frames)), (2 << 20, size), "they are no more than the packet and its time");
         assert_eq!((frames.next(), frames.count()), (Some(Bytes::new()), (1 << 20) - 1));
     }
 
     #[test]
     fn fields_of_a_newer_version_are_left_out_and_a_broken_packet_has_no_frames() {
-        let newer = [&[0x10, 0x96, 0x01][..], &[FRAMES, 2, 7, 8], &[0x1a, 1, 9], &[FRAMES, 0]].concat();
+        let newer = [&[0x20, 0x96, 0x01][..], &[FRAMES, 2, 7, 8], &[0x1a, 1, 9], &[FRAMES, 0]].concat();
         let frames: Vec<_> = packet(Bytes::from(newer.clone())).unwrap().collect();
         assert_eq!(frames, [Bytes::from_static(&[7, 8]), Bytes::new()]);
         assert_eq!(frames, Packet::decode(&newer[..]).unwrap().frames, "as the description has it");
         assert!(packet(Bytes::from([&newer[..], &[FRAMES, 3, 1]].concat())).is_err(), "not even the first of them");
         assert!(packet(Bytes::from_static(&[FRAMES_TAG as u8 * 8, 1])).is_err(), "a number is no frame");
+        assert!(packet(Bytes::from_static(&[SENT_TAG as u8 * 8, 1])).is_err(), "nor is a short one a time");
+    }
+
+    #[test]
+    fn a_packet_says_when_it_was_sent_wherever_that_stands() {
+        let mut bytes = BytesMut::from(&UNSTAMPED[..]);
+        append(&mut bytes, &Body::Ping(Number { number: 7 }));
+        stamp(&mut bytes, 0x0102_0304_0506_0708);
+        let stamped = bytes.freeze();
+        assert_eq!(Packet::decode(stamped.clone()).unwrap().sent_us, 0x0102_0304_0506_0708, "as the description has it");
+        let behind = Bytes::from([&stamped[UNSTAMPED.len()..], &stamped[..UNSTAMPED.len()]].concat());
+        for bytes in [stamped, behind] {
+            let frames = packet(bytes).unwrap();
+            assert_eq!((frames.sent_us(), frames.count()), (0x0102_0304_0506_0708, 1));
+        }
+    }
+
+    #[test]
+    fn time_in_a_queue_is_taken_from_a_request_whose_sender_has_a_clock() {
+        let left = |left_us, queued_us, sent_us| {
+            let mut request = Request { left_us, queued_us, ..Request::default() };
+            request.was_sent(sent_us);
+            request.left_us
+        };
+        assert_eq!(left(100, 10, 70), 40);
+        assert_eq!(left(100, 10, 110), 0);
+        assert_eq!(left(100, 10, u64::MAX), 0);
+        assert_eq!(left(100, 10, 10), 100, "it was sent at once");
+        assert_eq!(left(100, 0, 70), 100, "it is not known when it was queued");
+        assert_eq!(left(100, 10, 0), 100, "nor when it was sent");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// A packet is closed once it is that long.
 pub(super) const PACKET_BYTES: usize = 64 << 10;
@@ -17,6 +18,7 @@ const SMALL_BYTES_MAX: usize = 1 << 20;
 pub(crate) struct Outgoing {
     waiting: Mutex<Waiting>,
     bytes_max: usize,
+    began_at: Instant,
     /// Wakes the writer.
     filled: Notify,
     /// Wakes those who wait for room.
@@ -25,8 +27,8 @@ pub(crate) struct Outgoing {
 
 #[derive(Debug)]
 struct Waiting {
-    /// Those that are full.
-    packets: VecDeque<Bytes>,
+    /// Those that are full. They are stamped when they are taken.
+    packets: VecDeque<BytesMut>,
     /// The one that is being written.
     last: BytesMut,
     bytes: usize,
@@ -47,7 +49,12 @@ impl Outgoing {
     pub(crate) fn new(bytes_max: usize, samples: Newest<Sample>) -> Self {
         let last = BytesMut::with_capacity(PACKET_BYTES); // what follows it is as long
         let waiting = Waiting { packets: VecDeque::new(), last, bytes: 0, samples, closed: false };
-        Outgoing { waiting: Mutex::new(waiting), bytes_max, filled: Notify::new(), emptied: Notify::new() }
+        Outgoing { waiting: Mutex::new(waiting), bytes_max, began_at: Instant::now(), filled: Notify::new(), emptied: Notify::new() }
+    }
+
+    /// What the clock says by which the other side sees how long a request has waited here: microseconds from 1.
+    pub(crate) fn clock(&self, now: Instant) -> u64 {
+        envelope::micros(now.saturating_duration_since(self.began_at)).saturating_add(1)
     }
 
     /// Takes a frame, if there is room.
@@ -141,17 +148,16 @@ impl Outgoing {
                 envelope::encoded(&Body::Sample(sample), |frame| waiting.append(frame));
             }
         }
-        let packet = match waiting.packets.pop_front() {
-            Some(packet) => Some(packet),
-            None if waiting.last.is_empty() => None,
-            None => Some(waiting.last.split().freeze()),
-        };
-        match &packet {
-            Some(packet) => waiting.bytes -= packet.len(),
+        let mut packet = match waiting.packets.pop_front() {
+            Some(packet) => packet,
+            None if !waiting.last.is_empty() => waiting.last.split(),
             None if waiting.closed => return None,
-            None => {}
-        }
-        Some(packet)
+            None => return Some(None),
+        };
+        waiting.bytes -= packet.len();
+        drop(waiting);
+        envelope::stamp(&mut packet, self.clock(Instant::now()));
+        Some(Some(packet.freeze()))
     }
 
     /// How much waits to be written.
@@ -169,10 +175,14 @@ impl Outgoing {
 
 impl Waiting {
     fn append(&mut self, frame: &[u8]) {
+        let before = self.last.len();
+        if before == 0 {
+            self.last.extend_from_slice(&envelope::UNSTAMPED);
+        }
         self.last.extend_from_slice(frame);
-        self.bytes += frame.len();
+        self.bytes += self.last.len() - before;
         if self.last.len() >= PACKET_BYTES {
-            let full = self.last.split().freeze();
+            let full = self.last.split();
             self.packets.push_back(full);
         }
     }

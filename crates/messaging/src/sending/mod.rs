@@ -167,6 +167,7 @@ impl<Answer> Sending<Answer> {
             trace: self.trace,
             payload: self.payload,
             behalf: self.behalf,
+            queued_us: 0,
         };
         let is_letter = !is_call && self.posted;
         let before = self.attempt.map_or(0, |attempt| attempt - 1);
@@ -466,11 +467,11 @@ impl Errand {
         }
     }
 
-    /// Sends it, if there is room, with the time that is left by now.
+    /// Sends it, if there is room, with the time that is left by now, and what the clock says by which that goes on.
     fn push(&mut self, connection: &Connection, now: Instant) -> Result<(), Untaken> {
         let left = self.ends_at.saturating_duration_since(now);
         if let Body::Call(request) | Body::Tell(request) = &mut self.body {
-            (request.attempt, request.left_us) = (self.attempt, envelope::micros(left));
+            (request.attempt, request.left_us, request.queued_us) = (self.attempt, envelope::micros(left), connection.outgoing.clock(now));
         }
         connection.outgoing.try_push(&self.body)
     }

@@ -32,6 +32,7 @@ pub(crate) fn bodies() -> Vec<Body> {
         trace: "00-ab-cd-01".into(),
         payload: Bytes::from_static(b"\xffamount 3"),
         behalf: "shop".into(),
+        queued_us: 7_000_000,
     };
     let payload = || Bytes::from_static(&[0xff, 0, 1]);
     vec![

@@ -187,5 +187,6 @@ pub(crate) fn request(number: u64, id: &str, route: &str, payload: &str) -> Requ
         trace: String::new(),
         payload: Bytes::copy_from_slice(payload.as_bytes()),
         behalf: String::new(),
+        queued_us: 0,
     }
 }

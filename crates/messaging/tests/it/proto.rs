@@ -1,7 +1,7 @@
 //! `messaging.proto` describes what we write, exactly: every field is written once by our code and found by the description's number, name and type.
 
 use crate::decoding::bodies;
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use prost::Message;
 use prost::encoding::decode_varint;
 use std::collections::BTreeMap;
@@ -55,6 +55,7 @@ fn read(messages: &Messages, message: &str, mut bytes: Bytes) -> Found {
                 decode_varint(&mut bytes).map(|number| if number == u64::from(u32::MAX) { "max32".into() } else { format!("{number}?") })
             }
             (0, "uint64") => decode_varint(&mut bytes).map(|number| if number == u64::MAX { "max64".into() } else { format!("{number}?") }),
+            (1, "fixed64") => Ok(if bytes.get_u64_le() == u64::MAX { "max64".into() } else { "?".into() }),
             (0, "bool") => decode_varint(&mut bytes).map(|number| (number == 1).to_string()),
             (2, kind) => {
                 let length = decode_varint(&mut bytes).unwrap() as usize;
@@ -113,11 +114,16 @@ fn probes() -> Vec<(&'static str, Vec<u8>, String)> {
         trace: "TRACE".into(),
         payload: NO_TEXT,
         behalf: "BEHALF".into(),
+        queued_us: u64::MAX,
     };
     let open = Open { number: u64::MAX, route: "ROUTE".into(), trace: "TRACE".into(), credit: u32::MAX, payload: NO_TEXT };
     let number = Number { number: u64::MAX };
     vec![
-        ("Packet", Packet { frames: vec![Bytes::new(), Bytes::new()] }.encode_to_vec(), "{frames={} frames={}}".into()),
+        (
+            "Packet",
+            Packet { frames: vec![Bytes::new(), Bytes::new()], sent_us: u64::MAX }.encode_to_vec(),
+            "{frames={} frames={} sent_us=max64}".into(),
+        ),
         (
             "Hello",
             Hello { version: u32::MAX, node: "NODE".into(), frame_bytes_max: u64::MAX, refused: Some(error()) }.encode_to_vec(),
@@ -126,7 +132,7 @@ fn probes() -> Vec<(&'static str, Vec<u8>, String)> {
         (
             "Request",
             request.encode_to_vec(),
-            "{number=max64 attempt=max32 route=ROUTE id=ID left_us=max64 trace=TRACE payload=[255] behalf=BEHALF}".into(),
+            "{number=max64 attempt=max32 route=ROUTE id=ID left_us=max64 trace=TRACE payload=[255] behalf=BEHALF queued_us=max64}".into(),
         ),
         (
             "Reply",

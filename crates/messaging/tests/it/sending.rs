@@ -5,9 +5,15 @@ use bytes::Bytes;
 use std::future::{IntoFuture, pending};
 use std::time::Duration;
 use steadfast_messaging::envelope::{Body, Cancel, Error, Reply};
+use steadfast_messaging::wire::Wire;
 use steadfast_messaging::wire::memory::{Faults, Memory};
 use steadfast_messaging::{Class, Code, Failure, Limits, Node, Peer, Policy, Route};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// What comes out of a link.
+type Incoming = mpsc::Receiver<Result<Bytes, Failure>>;
 
 fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
     let mut limits = Limits::default();
@@ -92,6 +98,62 @@ async fn time_that_goes_by_while_there_is_no_room_to_send_is_gone_for_the_receiv
     assert_eq!(left.len(), 81);
     assert!(left.iter().any(|left| *left <= 8_000_000), "{left:?}");
     drop((first, rest));
+}
+
+/// A line from node `a` to node `b` by way of `line`, over which nothing goes from `a` after its hello until it is opened.
+async fn slow_line(network: &Memory) -> CancellationToken {
+    let (mut listener, wire, open) = (network.listen("line"), network.wire_of("line"), CancellationToken::new());
+    let opened = open.clone();
+    tokio::spawn(async move {
+        let (near, far) = (listener.accept().await.unwrap(), wire.connect("b").await.unwrap());
+        let (there, back) = ((near.incoming, far.outgoing), (far.incoming, near.outgoing));
+        tokio::spawn(carry(back, CancellationToken::new(), usize::MAX));
+        carry(there, opened, 1).await;
+    });
+    open
+}
+
+/// Carries so many packets, and the others from the moment on that it is opened.
+async fn carry((mut from, to): (Incoming, mpsc::Sender<Bytes>), opened: CancellationToken, at_once: usize) {
+    let mut carried = 0;
+    while let Some(Ok(packet)) = from.recv().await {
+        if carried >= at_once {
+            opened.cancelled().await;
+        }
+        carried += 1;
+        if to.send(packet).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_in_the_queue_of_a_slow_line_is_gone_for_the_receiver() {
+    let (network, a, b) = two(1);
+    let late = counted(&b, "late", |_| Ok(Bytes::new()));
+    counted(&b, "long", |_| Ok(Bytes::new()));
+    b.route("left", |incoming| async move { Ok(incoming.left().as_millis().to_string()) });
+    let open = slow_line(&network).await;
+    let fill = |_| tokio::spawn(a.call("line", "long", vec![0; 64 << 10]).timeout(secs(10)).policy(Policy::once()).into_future());
+    let filling: Vec<_> = (0..60).map(fill).collect();
+    until("the line is full", || a.counts().calls == 60 && a.counts().outgoing_bytes > 0).await;
+    let left = tokio::spawn(
+        a.call("line", "left", "")
+            .timeout(secs(10))
+            .policy(Policy::once().attempt_timeout(secs(10)))
+            .into_future(),
+    );
+    let failure = a.tell("line", "late", "").timeout(secs(2)).policy(Policy::once()).await.unwrap_err();
+    assert_eq!(failure.code, Code::DeadlineExceeded);
+    pass(secs(1)).await;
+    open.cancel();
+    let left: u64 = String::from_utf8(left.await.unwrap().unwrap().into()).unwrap().parse().unwrap();
+    assert!((6_900..=7_000).contains(&left), "{left} ms of ten seconds are left after three");
+    for filled in filling {
+        filled.await.unwrap().unwrap();
+    }
+    pass(secs(1)).await;
+    assert_eq!(late.get(), 0, "a tell whose sender has given it up is not begun");
 }
 
 #[tokio::test(start_paused = true)]
