@@ -9,6 +9,7 @@ use super::slab::{NONE, Slab};
 use bytes::Bytes;
 use hashbrown::DefaultHashBuilder;
 use std::hash::{BuildHasher, Hasher};
+use std::hint::black_box;
 use std::ops;
 use std::time::Duration;
 use steadfast_kernel::Failure;
@@ -177,7 +178,7 @@ impl<S: BuildHasher> Entries<S> {
     ///
     /// With very many entries, what takes time is memory that is not in a cache. Whoever comes is likely to be added, and the oldest to be dropped for that: what both of these need is
     /// fetched for all of them side by side here, and not for one after the other later on.
-    pub(super) fn fetch<'a>(&self, coming: impl Iterator<Item = (&'a str, &'a str)>) {
+    pub(super) fn fetch_for_new<'a>(&self, coming: impl Iterator<Item = (&'a str, &'a str)>) {
         let (mut hashes, mut oldest) = ([0; 2 * AHEAD_MAX], self.line.oldest);
         let mut count = 0;
         for (caller, id) in coming.take(AHEAD_MAX) {
@@ -191,6 +192,21 @@ impl<S: BuildHasher> Entries<S> {
             }
         }
         hashes[..count].iter().for_each(|hash| self.index.fetch(*hash));
+    }
+
+    /// The same for requests that are likely to be known: nothing is dropped for them, but their entries are looked at.
+    pub(super) fn fetch_known<'a>(&self, coming: impl Iterator<Item = (&'a str, &'a str)>) {
+        let (mut hashes, mut count) = ([0; AHEAD_MAX], 0);
+        for (caller, id) in coming.take(AHEAD_MAX) {
+            if let Some(caller) = self.callers.find(caller) {
+                hashes[count] = self.hash(caller, id.as_bytes());
+                count += 1;
+            }
+        }
+        hashes[..count].iter().for_each(|hash| self.index.fetch(*hash));
+        for place in hashes[..count].iter().filter_map(|hash| self.index.first_like(*hash)) {
+            black_box(self.slab.get(place).map(|entry| (entry.caller, entry.digest)));
+        }
     }
 
     /// Where that one belongs.

@@ -45,6 +45,11 @@ impl Index {
         table.of_home(tag).find(|(_, cell)| cell.tag == tag && is(cell.place)).map(|(_, cell)| cell.place)
     }
 
+    /// The first with a hash like that, which nearly always is the one.
+    pub(super) fn first_like(&self, hash: u64) -> Option<u32> {
+        self.find(hash, |_| true)
+    }
+
     /// Has the memory brought near where that hash belongs.
     pub(super) fn fetch(&self, hash: u64) {
         let table = &self.tables[table(hash)];

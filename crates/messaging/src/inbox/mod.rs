@@ -150,6 +150,27 @@ pub struct Inbox<W> {
     origin: Option<Instant>,
     /// The latest time that was told: it does not go back.
     now: Duration,
+    trend: Trend,
+}
+
+/// Whether more was known than new of what came lately: requests come again in storms, when a line or a node has failed.
+#[derive(Default)]
+struct Trend(i8);
+
+impl Trend {
+    const MOST: i8 = AHEAD_MAX as i8;
+
+    fn was_known(&mut self) {
+        self.0 = (self.0 + 1).min(Self::MOST);
+    }
+
+    fn was_new(&mut self) {
+        self.0 = (self.0 - 1).max(-Self::MOST);
+    }
+
+    fn is_known(&self) -> bool {
+        self.0 > 0
+    }
 }
 
 impl<W> Inbox<W> {
@@ -157,13 +178,25 @@ impl<W> Inbox<W> {
     pub fn new(settings: Settings) -> Self {
         let settings = Settings { entries_max: settings.entries_max.min(slab::NONE as usize - 1), ..settings };
         let (entries, running) = (Entries::default(), Running::default());
-        Inbox { settings, entries, running, running_bytes: 0, forgotten_early: 0, origin: None, now: Duration::ZERO }
+        Inbox {
+            settings,
+            entries,
+            running,
+            running_bytes: 0,
+            forgotten_early: 0,
+            origin: None,
+            now: Duration::ZERO,
+            trend: Trend::default(),
+        }
     }
 
     /// These requests were delivered and are going to be checked next, as callers and ids: their memory is brought near for all of them at once, which takes hardly longer than for one.
     /// It is for speed alone, and looks at the first few.
     pub fn fetch<'a>(&self, coming: impl IntoIterator<Item = (&'a str, &'a str)>) {
-        self.entries.fetch(coming.into_iter());
+        match self.trend.is_known() {
+            false => self.entries.fetch_for_new(coming.into_iter()),
+            true => self.entries.fetch_known(coming.into_iter()),
+        }
     }
 
     /// A request was delivered. Callers do not share ids; the digest is of all that makes a request another one, its route and its bytes.
@@ -173,9 +206,13 @@ impl<W> Inbox<W> {
         let sought = self.entries.seek(caller, id);
         match self.entries.find(&sought) {
             Some(entry) if self.is_over(entry) => self.entries.remove(entry),
-            Some(entry) => return self.again(entry, kind, digest, waiter),
+            Some(entry) => {
+                self.trend.was_known();
+                return self.again(entry, kind, digest, waiter);
+            }
             None => {}
         }
+        self.trend.was_new();
         self.first(&sought, kind, digest, waiter)
     }
 
