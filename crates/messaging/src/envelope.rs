@@ -31,7 +31,7 @@ pub struct Packet {
     /// The frames, each of them a [`Frame`] that is yet to be read.
     #[prost(bytes = "bytes", repeated, tag = "1")]
     pub frames: Vec<Bytes>,
-    /// What the sender's clock says as the packet goes to the wire, in microseconds; 0 without such a clock.
+    /// What the sender's clock says as the packet leaves its queue for the wire, in microseconds; 0 without such a clock.
     #[prost(fixed64, tag = "2")]
     pub sent_us: u64,
 }

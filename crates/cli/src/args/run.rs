@@ -115,7 +115,7 @@ pub(crate) struct List {
     /// Only those that wait for that reason: BACKOFF, TIMER, SIGNAL, APPROVAL, CHILD, SLOT, …
     #[arg(long, value_name = "REASON")]
     pub(crate) wait: Option<String>,
-    /// Only those whose failure or note has this text
+    /// Only those whose id, workflow, tenant, failure or note has this text, in whatever case
     #[arg(long, short, value_name = "TEXT")]
     pub(crate) q: Option<String>,
     /// How many at the most [default: 50]; with --all, how many at once

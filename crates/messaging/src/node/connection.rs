@@ -1,6 +1,6 @@
 //! A connection: one link to another node, with a reader and a writer, kept alive and found dead.
 
-use super::outgoing::{Outgoing, PACKET_BYTES};
+use super::outgoing::Outgoing;
 use super::peer::Known;
 use super::{Connected, Inner, Seat};
 use crate::envelope::{self, Body, Frames, Hello, Number, Reply, Request};
@@ -25,8 +25,8 @@ use tokio_util::sync::CancellationToken;
 /// Unreadable frames of one connection that are kept; the next one cuts it.
 const UNREADABLE_MAX: u32 = 16;
 
-/// How many bytes wait at the wire, unless a single packet is longer. What is there is gone for this side: it can be neither overtaken nor dropped, and the time that it waits is counted by nobody.
-const WIRE_BYTES_MAX: usize = 256 << 10;
+/// How many bytes wait at the wire, unless a single packet is longer: enough for all that a wire takes at once. The time that they wait there is not counted for what is in them.
+const WIRE_BYTES_MAX: usize = 2 << 20;
 
 /// After so many requests that were run where they are read, others have their turn.
 const RAN_AT_ONCE: u64 = 32;
@@ -283,10 +283,7 @@ pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>, seat
 async fn write(connection: Arc<Connection>, wire: mpsc::Sender<Bytes>) {
     let mut wire = Queue::new(wire, WIRE_BYTES_MAX);
     let writing = async {
-        // A packet is taken when it can go: until then it grows, the newest samples win, and the time goes on of what is in it.
-        while goes_out(&connection, wire.make_room(PACKET_BYTES)).await
-            && let Some(packet) = connection.outgoing.next().await
-        {
+        while let Some(packet) = connection.outgoing.next().await {
             let length = packet.len();
             if !goes_out(&connection, wire.send(packet, length)).await {
                 break;

@@ -22,20 +22,14 @@ impl<T> Queue<T> {
         Queue { to, bytes_max, lengths: VecDeque::new(), bytes: 0 }
     }
 
-    /// Waits until there is room for a packet of that length.
-    pub(crate) async fn make_room(&mut self, length: usize) -> Result<(), Closed> {
+    /// Puts a packet in as soon as there is room for it.
+    pub(crate) async fn send(&mut self, packet: T, length: usize) -> Result<(), Closed> {
         self.forget_to(self.to.max_capacity() - self.to.capacity());
         let stay = self.may_stay(length);
         if stay < self.lengths.len() {
             drop(self.to.reserve_many(self.to.max_capacity() - stay).await.map_err(|_| Closed)?);
             self.forget_to(stay);
         }
-        Ok(())
-    }
-
-    /// Puts a packet in as soon as there is room for it.
-    pub(crate) async fn send(&mut self, packet: T, length: usize) -> Result<(), Closed> {
-        self.make_room(length).await?;
         self.lengths.push_back(length);
         self.bytes += length;
         match self.to.try_send(packet) {
