@@ -249,10 +249,12 @@ impl Inner {
                 Ok(None)
             }
             Verdict::Dropped(waiter) => {
+                drop((known, calls));
                 waiter.answer(self, Ok(Bytes::new()));
                 Ok(None)
             }
             Verdict::Known(outcome, waiter) => {
+                drop((known, calls)); // others need not wait until it is written
                 waiter.answer(self, outcome);
                 Ok(None)
             }
