@@ -14,8 +14,10 @@ use steadfast_kernel::Failure;
 /// If something does not hold: what was read takes no more memory than its bytes allow for and the few causes of a failure need, whatever lengths they claim, and if it is written and read
 /// again, it is the same.
 pub fn read(bytes: &[u8]) -> Result<Vec<Body>, DecodeError> {
-    let frames: Vec<_> = envelope::packet(Bytes::copy_from_slice(bytes))?.collect();
-    assert_eq!(Packet::decode(bytes).map(|packet| packet.frames).as_ref(), Ok(&frames), "as the description has it");
+    let packet = envelope::packet(Bytes::copy_from_slice(bytes))?;
+    let sent_us = packet.sent_us();
+    let frames: Vec<_> = packet.collect();
+    assert_eq!(Packet::decode(bytes), Ok(Packet { frames: frames.clone(), sent_us }), "as the description has it");
     assert!(frames.len() * 2 <= bytes.len(), "a frame takes two bytes at the least");
     assert!(frames.iter().map(Bytes::len).sum::<usize>() <= bytes.len(), "frames do not overlap");
     Ok(frames.into_iter().filter_map(read_frame).collect())

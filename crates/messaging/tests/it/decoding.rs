@@ -59,10 +59,11 @@ fn packet(bodies: &[Body]) -> Vec<u8> {
     bytes.to_vec()
 }
 
-/// Valid packets: each frame by itself, and some together.
+/// Valid packets: each frame by itself, and some together, the latter with the time at which they were sent, as nodes send them.
 fn corpus() -> Vec<Vec<u8>> {
     let bodies = bodies();
-    bodies.chunks(1).chain(bodies.windows(2)).map(packet).collect()
+    let stamped = |bodies: &[Body]| [&[0x11, 1, 2, 3, 4, 5, 6, 0, 0], &*packet(bodies)].concat();
+    bodies.chunks(1).map(packet).chain(bodies.windows(2).map(stamped)).collect()
 }
 
 /// Spoils a packet a little, in the ways in which decoders are caught.
