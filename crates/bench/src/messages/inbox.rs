@@ -37,11 +37,12 @@ pub(super) async fn measure(report: &Report, quick: bool) -> Result<()> {
         let (alone, _) = filled.rates(messages)?;
         report.say(&Measured::rate("inbox-one-by-one", alone).concurrency(entries as usize))?;
         report.say(&Measured::value("inbox-memory", bytes as f64 / entries as f64, "bytes per tell").concurrency(entries as usize))?;
-        rates.push((new, alone));
+        rates.push((new, again, alone));
     }
     let [first, .., last] = rates[..] else { bail!("there is nothing to compare") };
     report.say(&Measured::value("inbox-ratio", last.0 / first.0, "of the rate with 1,000 entries is left with 1,000,000"))?;
-    report.say(&Measured::value("inbox-ratio-one-by-one", last.1 / first.1, "of it is left where each comes in a packet of its own"))
+    report.say(&Measured::value("inbox-ratio-duplicates", last.1 / first.1, "of it is left where all of them are known"))?;
+    report.say(&Measured::value("inbox-ratio-one-by-one", last.2 / first.2, "of it is left where each comes in a packet of its own"))
 }
 
 /// An inbox that is always full: each tell that is new forgets the oldest.
