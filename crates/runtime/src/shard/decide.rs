@@ -159,8 +159,11 @@ impl Shard {
 
     /// A timer is due.
     pub(super) fn fire(&mut self, fired: Fired) {
-        if !self.lets_fire(&fired.timer.name) || *self.ports.role.borrow() == Role::Follower {
-            return; // its row stays, and it fires after the next start, or where the shard is led
+        if *self.ports.role.borrow() == Role::Follower {
+            return; // it fires where the shard is led
+        }
+        if !self.lets_fire(&fired.timer.name) {
+            return self.order(Order::Settle(fired.timer)); // its row stays, and is read when the shard goes on, or is opened; here it is in nobody's way
         }
         let Timer { entity, name, revision, due } = fired.timer.clone();
         if let TimerName::Retry(_) = name {

@@ -56,7 +56,7 @@ impl Shard {
 
     /// Tells an entity what another one says. A child gets what is registered for its workflow.
     fn deliver(&mut self, mut envelope: Envelope) {
-        if self.is_deaf() || !matches!(self.state.health, Health::Well) {
+        if !self.hears(&envelope.message) || !matches!(self.state.health, Health::Well) {
             return; // delivered after the next start, or once the store writes again
         }
         if let Message::StartChild(child) = &mut envelope.message {
@@ -92,7 +92,7 @@ impl Shard {
 
     /// An entity of another shard says something.
     pub(super) fn hear(&mut self, Said { envelope, heard }: Said) {
-        if !self.is_deaf() {
+        if self.hears(&envelope.message) {
             self.ask(envelope.to.clone(), Ask::Command(Box::new(Command::Hear(Box::new(envelope))), From::Afar(heard)));
         }
     }

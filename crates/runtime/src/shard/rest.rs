@@ -16,7 +16,7 @@ use crate::host::ToHost;
 use crate::timers::Order;
 use futures_util::FutureExt;
 use std::sync::Arc;
-use steadfast_kernel::{EntityId, TimerName};
+use steadfast_kernel::{EntityId, Message, TimerName};
 use steadfast_store::RunRow;
 use tokio::sync::oneshot;
 
@@ -50,14 +50,20 @@ impl Shard {
         self.state.is_draining() && (self.others.is_none() || self.ways.upgrade().is_none_or(|ways| ways.ends()))
     }
 
-    /// Whether entities do not hear what others say. What they are told may be the beginning of a task.
-    pub(super) fn is_deaf(&self) -> bool {
-        self.is_shut() || self.ends()
+    /// Whether an entity hears what another one says. It may be the beginning of a task, so a process that ends lets them hear of leases only: whoever is in flight keeps its lock until the end.
+    pub(super) fn hears(&self, message: &Message) -> bool {
+        let is_of_lease = matches!(message, Message::ConfirmLock { .. } | Message::RenewLock { .. } | Message::DenyLock { .. });
+        !self.is_shut() && (is_of_lease || !self.ends())
     }
 
     /// Whether a timer that is due is heard of. While the shard comes to rest, those are that begin nothing and that others wait for; the others have their rows, and fire later.
     pub(super) fn lets_fire(&self, name: &TimerName) -> bool {
-        !self.state.is_draining() || !self.is_deaf() && matches!(name, TimerName::Deadline | TimerName::Lease)
+        match name {
+            _ if !self.state.is_draining() => true,
+            TimerName::Lease => !self.is_shut(),
+            TimerName::Deadline => !self.is_shut() && !self.ends(),
+            _ => false,
+        }
     }
 
     /// Whether a request has to be made of whoever has the shard next. What is asked for while attempts are in flight is put on record, though it begins only when the shard is open again.

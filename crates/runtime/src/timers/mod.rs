@@ -45,7 +45,7 @@ pub(crate) enum Order {
     Arm(Timer),
     /// Forget it.
     Disarm(EntityId, TimerName),
-    /// What was told has been dealt with.
+    /// What was told has been dealt with, or is left to whoever reads its row next.
     Settle(Timer),
     /// It could not be dealt with now: tell it again in a while.
     Again(Fired),

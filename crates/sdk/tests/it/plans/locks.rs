@@ -6,9 +6,12 @@ use std::collections::BTreeMap;
 use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 use steadfast::memory::Memory;
-use steadfast::{Conflict, Engine, Failure, HOUR, OnFailure, Plan, PlanStatus, SECOND, Task, TaskStatus, VirtualClock, Wait};
+use steadfast::{
+    Config, Conflict, Ctx, Engine, Failure, HOUR, OnFailure, Plan, PlanStatus, SECOND, Task, TaskStatus, VirtualClock, Wait, workflow,
+};
 use steadfast_kernel::EntityId;
 use steadfast_store::shard_of;
+use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
 async fn a_plan_over_a_locked_tenant_is_refused_as_a_whole_and_names_the_holder() {
@@ -169,6 +172,39 @@ async fn leases_are_renewed(store: Memory) {
     engine.task_of("a").await.unwrap().pause().await.unwrap();
     tokio::time::sleep(HOUR).await;
     assert_eq!(engine.locks().await.unwrap().len(), 2);
+}
+
+#[workflow]
+async fn half_a_minute(ctx: Ctx, _: ()) -> Result<(), Failure> {
+    let takes_long = async || {
+        tokio::time::sleep(30 * SECOND).await;
+        Ok::<_, Failure>(())
+    };
+    ctx.step("long", takes_long).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_renewed_until_its_process_has_ended() {
+    let (world, store, clock) = (World::default(), Memory::new(), VirtualClock::start());
+    let engine = |store: &Memory| {
+        let plan = world.plan(&["s1"]).lease(9 * SECOND).approve("ok", [] as [&str; 0], None);
+        let config = Config { shutdown_grace: HOUR, ..Config::default() };
+        Engine::on(store.clone()).clock(clock).plan(plan).register(half_a_minute).config(config)
+    };
+    let first = engine(&store).start().await.unwrap();
+    let plan = first.create_plan("switch").id("ends").tenants(["a", "b"]).await.unwrap();
+    plan.start().await.unwrap();
+    task_is(&first, "a", TaskStatus::Waiting).await;
+    task_is(&first, "b", TaskStatus::Waiting).await;
+    first.start("half_a_minute", &()).await.unwrap();
+    tokio::time::sleep(SECOND).await;
+    let begun = Instant::now();
+    first.shutdown().await;
+    assert!(begun.elapsed() > 20 * SECOND, "{:?}", begun.elapsed());
+    let second = engine(&store.reopen()).start().await.unwrap();
+    tokio::time::sleep(SECOND).await;
+    let fences: Vec<_> = second.locks().await.unwrap().iter().map(|lock| lock.lease.fence).collect();
+    assert_eq!(fences, [1, 1], "the same holding");
 }
 
 #[tokio::test(start_paused = true)]
