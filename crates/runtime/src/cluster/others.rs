@@ -47,6 +47,8 @@ pub(crate) struct Others {
     pub(crate) out_of_date: Notify,
     /// The highest term of each shard that was heard of: who says something with a lower one is of the past.
     terms: Mutex<BTreeMap<ShardId, u64>>,
+    /// How often each shard has changed hands, as was seen last and at the most: a store that says less than before has forgotten the last times.
+    epochs: Mutex<BTreeMap<ShardId, Epochs>>,
     /// Until when the shards that are here are this instance's for sure.
     sure_until: Mutex<Option<Instant>>,
 }
@@ -57,6 +59,12 @@ struct Known {
     holders: BTreeMap<ShardId, Arc<Member>>,
     /// The instances that live.
     members: Vec<Arc<Member>>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Epochs {
+    last: u64,
+    highest: u64,
 }
 
 /// What a look has shown.
@@ -79,6 +87,7 @@ impl Others {
             changed: watch::channel(()).0,
             out_of_date: Notify::new(),
             terms: Mutex::default(),
+            epochs: Mutex::default(),
             sure_until: Mutex::default(),
         }
     }
@@ -90,6 +99,7 @@ impl Others {
         let living: Vec<_> = instances.into_iter().filter(|instance| instance.lives).collect();
         let others = living.iter().filter(|instance| instance.member.id != self.member.id);
         let over_in = others.map(|other: &Instance| self.leases.lease().saturating_sub(other.silent)).min();
+        leases.iter().for_each(|lease| self.has_epoch(lease.shard, lease.epoch));
         let members: BTreeMap<_, _> = living.into_iter().map(|instance| (instance.member.id.clone(), Arc::new(instance.member))).collect();
         let free = leases.iter().filter(|lease| lease.is_over).count();
         let of_nobody = |holder: &String| !members.contains_key(holder);
@@ -223,6 +233,23 @@ impl Others {
             }
         }
         None
+    }
+
+    /// A shard has changed hands so often. If it was more often before, those who had it then are of no concern any more, nor are their terms: a standby that was behind has taken the place
+    /// of the database.
+    fn has_epoch(&self, shard: ShardId, epoch: u64) {
+        let mut epochs = self.epochs.lock();
+        let Epochs { last, highest } = epochs.entry(shard).or_default();
+        if epoch < *last {
+            tracing::warn!(shard, epoch, seen = *last, "the database has forgotten who had the shard last");
+            self.terms.lock().remove(&shard);
+        }
+        (*last, *highest) = (epoch, epoch.max(*highest));
+    }
+
+    /// Whether somebody is known to have had a shard after that epoch, which the store has forgotten.
+    pub(super) fn was_moved_on(&self, shard: ShardId, epoch: u64) -> bool {
+        self.epochs.lock().get(&shard).is_some_and(|epochs| epoch < epochs.highest)
     }
 
     /// A shard has that term now. False if it has had a higher one.

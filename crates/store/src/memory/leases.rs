@@ -143,6 +143,18 @@ impl MemoryLeases {
         MemoryLeases { shared, store: store.clone(), hearing }
     }
 
+    /// The last time that a shard has changed hands is lost, as after a failover to a standby that was behind: an instance that had it before has it again.
+    pub fn forget_move(&self, shard: ShardId, to: &str) {
+        let until = self.now().saturating_add(self.shared.lease);
+        let mut cluster = self.shared.cluster.lock();
+        if let Some(row) = cluster.leases.get_mut(shard as usize) {
+            *row = Row { holder: Some(to.to_owned()), epoch: row.epoch - 1, until, was_lost: false };
+        }
+        if let Some(head) = self.store.tables.lock().heads.get_mut(&shard) {
+            head.term -= 2; // by the lease and by the one who opened it
+        }
+    }
+
     /// The others hear of it.
     fn tell(&self, heard: Heard) {
         self.shared.ears.lock().retain(|ear| {

@@ -38,9 +38,11 @@ const AT_ONCE: usize = 4;
 /// After a try that has failed.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Why a shard is given away.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Why a shard is given away, the more urgent the later. One that comes to rest for a reason that is no more goes on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Pace {
+    /// There is no reason.
+    Stay,
     /// Others have less.
     Share,
     /// Somebody wants it.
@@ -63,7 +65,9 @@ pub(super) struct Busy {
 enum Rest {
     InGoodOrder,
     /// It takes too long, and the shard need not be given away now.
-    GoesOn,
+    TooLong,
+    /// It need not be given away any more.
+    CalledBack,
     CutOff,
 }
 
@@ -80,15 +84,19 @@ impl Resting {
     async fn wait(mut self, drained: impl Future<Output = bool>, control: Option<&mpsc::UnboundedSender<Control>>) -> Rest {
         let mut drained = pin!(drained);
         let of_drained = |at_rest| if at_rest { Rest::InGoodOrder } else { Rest::CutOff };
-        if *self.pace.borrow() != Pace::End {
-            tokio::select! {
+        let begun = *self.pace.borrow();
+        if begun != Pace::End {
+            let rest = tokio::select! {
                 biased;
                 at_rest = &mut drained => return of_drained(at_rest),
-                () = async { drop(self.pace.wait_for(|pace| *pace == Pace::End).await) } => {} // also if nobody can tell any more
-                () = self.clock.sleep(self.patience) => return match goes_on(control).await {
-                    true => Rest::GoesOn,
+                pace = reaches(&mut self.pace, |pace| pace < begun || pace == Pace::End) => (pace != Pace::End).then_some(Rest::CalledBack),
+                () = self.clock.sleep(self.patience) => Some(Rest::TooLong),
+            };
+            if let Some(rest) = rest {
+                return match goes_on(control).await {
+                    true => rest,
                     false => of_drained(drained.await), // it came to rest, or was stopped, before it heard of that
-                },
+                };
             }
         }
         tokio::select! {
@@ -97,6 +105,11 @@ impl Resting {
             () = self.clock.sleep(self.grace) => Rest::CutOff,
         }
     }
+}
+
+/// The first pace that is so. If nobody can tell any more, it is the end.
+async fn reaches(pace: &mut watch::Receiver<Pace>, is_so: impl Fn(Pace) -> bool) -> Pace {
+    pace.wait_for(|pace| is_so(*pace)).await.map_or(Pace::End, |pace| *pace)
 }
 
 /// Has a shard go on that was to come to rest. False if it is over.
@@ -119,7 +132,7 @@ impl LeaseKeeper {
     /// The shards that are given away now, if so many are too much: those first in which the least is under way, since nothing begins in a shard while it comes to rest. For an even share
     /// those that have been tried count as well, so that not all of them are tried one after the other.
     fn idlest(&self, ways: &Ways, surplus: usize) -> Vec<ShardId> {
-        let is_for_share = *self.pace.borrow() == Pace::Share;
+        let is_for_share = *self.pace.borrow() <= Pace::Share;
         let stays = |shard: &ShardId| is_for_share && self.rescued.contains(shard); // nobody else has taken it
         let (free_to_go, busy): (Vec<_>, Vec<_>) =
             self.open.keys().copied().filter(|shard| !stays(shard)).partition(|shard| self.may_leave(*shard));
@@ -144,8 +157,8 @@ impl LeaseKeeper {
         let resting = Resting { clock: Arc::clone(&self.parts.clock), grace: self.parts.grace, patience, pace: self.pace.subscribe() };
         drop(tokio::spawn(async move {
             let rest = resting.wait(drained, control.as_ref()).await;
-            if rest == Rest::GoesOn {
-                let _the_keeper_has_ended = tell.send(News::Stays { held, over });
+            if let Rest::TooLong | Rest::CalledBack = rest {
+                let _the_keeper_has_ended = tell.send(News::Stays { held, over, waited: (rest == Rest::TooLong).then_some(patience) });
                 return;
             }
             let in_good_order = rest == Rest::InGoodOrder;
@@ -159,15 +172,16 @@ impl LeaseKeeper {
         }));
     }
 
-    /// A shard goes on here that did not come to rest in time.
-    pub(super) fn stays(&mut self, held: Held, over: JoinHandle<()>) {
+    /// A shard goes on here: it did not come to rest in the time that was waited for it, or was called back.
+    pub(super) fn stays(&mut self, held: Held, over: JoinHandle<()>, waited: Option<Duration>) {
         let Held { shard, .. } = held;
         self.leaving.remove(&shard);
         let Some(ways) = self.ways.upgrade() else { return };
         ways.keep(shard);
-        let had = self.patience(shard);
-        self.busy.insert(shard, Busy { patience: had * 2, since: Instant::now(), had });
-        tracing::info!(shard, waited = ?had, "a shard that is to be given away has attempts in flight: it goes on here for now");
+        if let Some(had) = waited {
+            self.busy.insert(shard, Busy { patience: had * 2, since: Instant::now(), had });
+            tracing::info!(shard, waited = ?had, "a shard that is to be given away has attempts in flight: it goes on here for now");
+        }
         self.open.insert(shard, Open { held, over });
         self.parts.others.has_changed();
         metrics::shards(self.open.len());
@@ -179,16 +193,17 @@ impl LeaseKeeper {
     /// How long a shard has to come to rest.
     fn patience(&self, shard: ShardId) -> Duration {
         let first = self.parts.grace.max(PATIENCE_MIN);
-        let longest = if *self.pace.borrow() == Pace::Share { PATIENCE_SHARE_MAX } else { PATIENCE_MAX };
+        let longest = if *self.pace.borrow() <= Pace::Share { PATIENCE_SHARE_MAX } else { PATIENCE_MAX };
         self.busy.get(&shard).map_or(first, |busy| busy.patience.min(longest))
     }
 
-    /// Why shards are given away from now on.
-    pub(super) fn set_pace(&self, drains: bool) {
-        let pace = match drains {
+    /// Why shards are given away from now on, if there are too many here.
+    pub(super) fn set_pace(&self, drains: bool, too_many: bool) {
+        let pace = match (drains, too_many) {
             _ if self.ends => Pace::End,
-            true => Pace::Drain,
-            false => Pace::Share,
+            (true, _) => Pace::Drain,
+            (false, true) => Pace::Share,
+            (false, false) => Pace::Stay,
         };
         self.pace.send_if_modified(|now| std::mem::replace(now, pace) != pace);
     }
@@ -197,7 +212,7 @@ impl LeaseKeeper {
     fn may_leave(&self, shard: ShardId) -> bool {
         let Some(Busy { since, had, .. }) = self.busy.get(&shard) else { return true };
         let times = match *self.pace.borrow() {
-            Pace::Share => LEFT_ALONE,
+            Pace::Stay | Pace::Share => LEFT_ALONE,
             Pace::Drain => 1,
             Pace::End => 0,
         };
@@ -280,7 +295,7 @@ impl LeaseKeeper {
     /// Gives everything away. What is being opened is given away once it is open.
     pub(super) fn end(&mut self) {
         (self.ends, self.next) = (true, Instant::now());
-        self.set_pace(true);
+        self.set_pace(true, true);
         let Some(ways) = self.ways.upgrade() else { return };
         for shard in self.open.keys().copied().collect::<Vec<_>>() {
             self.leave(&ways, shard);

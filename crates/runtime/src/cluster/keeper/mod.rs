@@ -123,10 +123,11 @@ enum News {
         held: Held,
         opened: Result<Opened, Error>,
     },
-    /// It did not come to rest in time, and goes on here.
+    /// It goes on here: it did not come to rest in that time, or need not.
     Stays {
         held: Held,
         over: JoinHandle<()>,
+        waited: Option<Duration>,
     },
     /// It has come to rest, or was stopped; and it was given away, or that did not work and it is still here.
     Left {
@@ -342,11 +343,11 @@ impl LeaseKeeper {
         for held in held.into_values().filter(|held| !self.left.contains(&held.shard)).collect::<Vec<_>>() {
             self.begin(held);
         }
-        self.set_pace(beat.as_ref().is_some_and(|beat| beat.draining));
         let share = beat.as_ref().map_or(0, |beat| share(self.opener.shards(), beat));
+        let due = if self.ends || share == 0 { 0 } else { share + self.rescued.len() };
         let mine = self.open.len() + self.opening.len();
-        let surplus = mine.saturating_sub(if self.ends || share == 0 { 0 } else { share + self.rescued.len() });
-        self.give_away(&ways, surplus);
+        self.set_pace(beat.as_ref().is_some_and(|beat| beat.draining), mine + self.leaving.len() > due);
+        self.give_away(&ways, mine.saturating_sub(due));
         self.is_ready();
         metrics::shards(self.open.len());
     }
@@ -399,7 +400,7 @@ impl LeaseKeeper {
     fn hear(&mut self, news: News) {
         match news {
             News::Left { held, in_good_order, released } => self.has_left(held, in_good_order, released),
-            News::Stays { held, over } => self.stays(held, over),
+            News::Stays { held, over, waited } => self.stays(held, over, waited),
             News::Opened { number, held, opened } => {
                 if self.opening.get(&held.shard).is_none_or(|opening| opening.number != number) {
                     return; // it was lost meanwhile, and is dropped before it begins to work

@@ -17,7 +17,7 @@ impl LeaseKeeper {
     /// Whether what was under way in a shard when it came here has been cut off.
     pub(super) fn was_cut_off(&self, held: &Held) -> bool {
         let is = |epochs: &BTreeMap<ShardId, u64>| epochs.get(&held.shard) == Some(&held.epoch);
-        is(&self.worked) || held.was_lost && !is(&self.rested)
+        is(&self.worked) || held.was_lost && !is(&self.rested) || self.parts.others.was_moved_on(held.shard, held.epoch)
     }
 
     /// Opens a shard that is not open here, beside the keeper's other work.

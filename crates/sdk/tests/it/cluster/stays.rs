@@ -1,6 +1,6 @@
 //! A shard that is to move and does not come to rest: it goes on where it is, all of it, and moves when it can. Nothing is cut off, and nothing waits for long.
 
-use super::{Instance, World, within};
+use super::{Instance, LEASE, World, within};
 use crate::keys::Told;
 use crate::support::{call, calls, until};
 use std::future::IntoFuture;
@@ -162,6 +162,55 @@ async fn a_drain_that_is_taken_back_lets_a_shard_go_on() {
     }
 }
 
+/// Whether a run that takes no time begins within a second in every shard.
+async fn works_everywhere(instance: &Instance, name: &str, shards: u32) -> bool {
+    let ids: Vec<_> = (0..shards).map(|shard| in_shard(name, shard, shards)).collect();
+    for id in &ids {
+        instance.engine.start("carry", &0).id(id).await.unwrap();
+    }
+    tokio::time::sleep(SECOND).await;
+    ids.iter().all(|id| calls(id, "carry") == 1)
+}
+
+/// Ends when a shard has begun nothing for so long.
+async fn stands_still_for(instance: &Instance, name: &str, seconds: usize) {
+    let (mut round, mut still) = (0, 0);
+    while still < seconds {
+        let works = works_everywhere(instance, &format!("{name}-{round}"), 2).await;
+        (round, still) = (round + 1, if works { 0 } else { still + 1 });
+        assert!(round < 1000, "it comes to rest at some time");
+    }
+}
+
+/// Nobody waits until the time is over that a shard has to come to rest, if there is no reason for it any more.
+#[tokio::test(start_paused = true)]
+async fn a_drain_that_is_taken_back_late_lets_a_shard_go_on_at_once() {
+    let world = World::new(2);
+    let (a, b) = (world.start("a", all).await, world.start("b", all).await);
+    until("they share", async || a.has(1).await && b.has(1).await).await;
+    keep_busy(&a, "taken-back-late", 2).await;
+    assert!(b.engine.drain_instance("a", true).await.unwrap());
+    stands_still_for(&b, "drained", 12).await; // it is tried for the second time, for 20 s
+    assert!(b.engine.drain_instance("a", false).await.unwrap());
+    tokio::time::sleep(SECOND).await;
+    assert!(works_everywhere(&b, "after-all", 2).await);
+    assert!(a.has(1).await && b.has(1).await);
+}
+
+/// Whoever was to have the shard is dead.
+#[tokio::test(start_paused = true)]
+async fn a_shard_is_called_back_if_nobody_is_there_to_have_it() {
+    let world = World::new(2);
+    let a = world.start("a", all).await;
+    let busy = keep_busy(&a, "for-nobody", 2).await;
+    let b = world.start("b", all).await;
+    stands_still_for(&a, "shared", 21).await; // for the third time, for 40 s
+    b.crash();
+    tokio::time::sleep(LEASE + 4 * SECOND).await;
+    assert!(works_everywhere(&a, "alone", 2).await);
+    assert!(busy.iter().all(|id| calls(id, "carry") == 1), "nothing was cut off");
+}
+
 /// However long attempts take, one after the other: the longer it takes, the longer a shard is waited for, so that it moves in the end.
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_is_never_idle_is_drained_all_the_same() {
@@ -302,6 +351,35 @@ async fn deadlines_pass_while_a_shard_comes_to_rest() {
     assert!(a.has(2).await);
 }
 
+/// Sleeps for so long.
+#[workflow]
+async fn rests(ctx: Ctx, seconds: u64) -> Result<(), Failure> {
+    ctx.sleep(Duration::from_secs(seconds)).await
+}
+
+/// What is due and not to begin is in the way of nothing that is.
+#[tokio::test(start_paused = true)]
+async fn deadlines_pass_behind_more_timers_than_are_told_at_once() {
+    let with = |builder: EngineBuilder| all(builder).register(rests);
+    let world = World::new(1);
+    let (a, b) = (world.start("a", with).await, world.start("b", with).await);
+    let first = if a.has(1).await { &a } else { &b };
+    keep_busy(first, "busy-before-many", 1).await;
+    for number in 0..1500 {
+        first.engine.start("rests", &3).id(format!("rests-{number}")).await.unwrap();
+    }
+    let late = first.engine.start("carry", &7200).id("behind-many").deadline(7 * SECOND).await.unwrap();
+    let begun = Instant::now();
+    assert!(b.engine.drain_instance(&first.id, true).await.unwrap());
+    assert!(late.result::<u32>().await.unwrap_err().to_string().contains("deadline"));
+    assert!(begun.elapsed() < GRACE, "{:?}", begun.elapsed());
+    for number in 0..1500 {
+        let rested = first.engine.run(&format!("rests-{number}")).unwrap();
+        within(3 * GRACE, "it goes on when its shard does", async || rested.view().await.unwrap().status.is_final()).await;
+    }
+    assert!(first.has(1).await, "it has never come to rest");
+}
+
 /// A long step, one that fails the first time, and one that ends just before the other's next attempt.
 #[workflow]
 async fn flaky(ctx: Ctx, _: ()) -> Result<u32, Failure> {
@@ -371,6 +449,39 @@ async fn a_shard_whose_store_has_lost_commits_begins_anew_from_what_is_there() {
     assert!(heard.contains(&"three".into()) && !heard.contains(&"two".into()), "{heard:?}");
     let events: Vec<_> = run.journal().await.unwrap().into_iter().map(|entry| entry.seq).collect();
     assert_eq!(events, (1..=events.len() as u64).collect::<Vec<_>>(), "without a gap");
+}
+
+/// Tells another run, and waits for it.
+#[workflow]
+async fn tells(ctx: Ctx, to: String) -> Result<u32, Failure> {
+    ctx.start("carry", &0_u64).id(&to).await?.result().await
+}
+
+/// A standby that was behind has taken the place of the database, and does not know that a shard has moved: whoever had it before has it again, is heard, and does not go on with what the one
+/// after it may have done.
+#[tokio::test(start_paused = true)]
+async fn a_move_that_the_database_has_forgotten_counts_as_lost() {
+    const SHARDS: u32 = 4;
+    let with = |builder: EngineBuilder| all(builder).register(tells);
+    let world = World::new(SHARDS);
+    let a = world.start("a", with).await;
+    let b = world.start("b", with).await;
+    until("they share", async || a.has(2).await && b.has(2).await).await;
+
+    let moved = b.shards().await[0];
+    let run = b.engine.start("carry", &7200).id(in_shard("forgotten", moved, SHARDS)).await.unwrap();
+    until("it is under way", async || calls(&run.id().to_string(), "carry") == 1).await;
+    tokio::time::sleep(LEASE).await; // all have seen who has what
+    world.leases.forget_move(moved, "a");
+    within(LEASE, "it is interrupted", async || run.view().await.is_ok_and(|view| view.status == Status::Interrupted)).await;
+    run.retry().await.unwrap(); // so that the shard stays
+    tokio::time::sleep(LEASE).await;
+    assert!(a.has(2).await && b.has(2).await);
+    for shard in 0..SHARDS {
+        let (parent, child) = (in_shard(&format!("tells-{shard}"), moved, SHARDS), in_shard("told", shard, SHARDS));
+        let told = a.engine.start("tells", &child).id(&parent).await.unwrap();
+        assert_eq!(tokio::time::timeout(MINUTE, told.result::<u32>()).await.expect("it is heard").unwrap(), 1, "{shard}");
+    }
 }
 
 /// Whoever comes gets its share, but not all that is in the way of that stands still at once.
