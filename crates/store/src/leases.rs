@@ -23,8 +23,8 @@ pub trait Leases: Send + Sync + 'static {
     /// Says that an instance lives, and renews all leases that it has. Nothing if it has not joined, or was taken out: it has no shard then.
     async fn beat(&self, id: &str) -> Result<Option<Beat>, Error>;
 
-    /// Takes shards that nobody has, or whose lease is over, and no more than that. Whoever had them can write them no more. One that drains gets none.
-    async fn claim(&self, id: &str, most: usize) -> Result<Vec<Held>, Error>;
+    /// Takes shards that nobody has, or whose lease is over, and no more than that; none of the exceptions. Whoever had them can write them no more. One that drains gets none.
+    async fn claim(&self, id: &str, most: usize, except: &[ShardId]) -> Result<Vec<Held>, Error>;
 
     /// Gives a shard away at once, if it still has it as it took it: in good order if nothing of it was under way, as lost otherwise.
     async fn release(&self, id: &str, held: Held, in_good_order: bool) -> Result<(), Error>;

@@ -4,7 +4,7 @@ use super::Others;
 use crate::clock::Clock;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_store::{Beat, Error, Held};
+use steadfast_store::{Beat, Error, Held, ShardId};
 use tokio::time::Instant;
 
 /// What came of a beat.
@@ -64,17 +64,17 @@ pub(super) struct Looked {
     pub(super) failed: bool,
 }
 
-/// Looks who has what, and takes so many shards if they are free. One that ends says so first: what it gives away is taken while the rest is still under way here.
-pub(super) async fn look(others: Arc<Others>, clock: Arc<dyn Clock>, drain: bool, wants: Wants) -> Looked {
+/// Looks who has what, and takes so many shards if they are free, none of the exceptions. One that ends says so first: what it gives away is taken while the rest is still under way here.
+pub(super) async fn look(others: Arc<Others>, clock: Arc<dyn Clock>, drain: bool, wants: Wants, except: Vec<ShardId>) -> Looked {
     let mut looked = Looked { wants, ..Looked::default() };
-    if let Err(error) = follow(&others, &*clock, drain, &mut looked).await {
+    if let Err(error) = follow(&others, &*clock, drain, &except, &mut looked).await {
         tracing::warn!(%error, code = error.code(), "it could not be looked who has which shard; trying again");
         looked.failed = true;
     }
     looked
 }
 
-async fn follow(others: &Others, clock: &dyn Clock, drain: bool, looked: &mut Looked) -> Result<(), Error> {
+async fn follow(others: &Others, clock: &dyn Clock, drain: bool, except: &[ShardId], looked: &mut Looked) -> Result<(), Error> {
     let (leases, id) = (&others.leases, others.member.id.as_str());
     let limit = leases.lease() / 3;
     if drain {
@@ -87,7 +87,7 @@ async fn follow(others: &Others, clock: &dyn Clock, drain: bool, looked: &mut Lo
     if missing == 0 {
         return Ok(());
     }
-    looked.taken = within(clock, limit, leases.claim(id, missing)).await?;
+    looked.taken = within(clock, limit, leases.claim(id, missing, except)).await?;
     if !looked.taken.is_empty() {
         within(clock, limit, others.look()).await?;
     }

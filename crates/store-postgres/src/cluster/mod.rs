@@ -23,7 +23,7 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use steadfast_store::{Beat, Error, Heard, Held, Instance, Lease, Leases, Member};
+use steadfast_store::{Beat, Error, Heard, Held, Instance, Lease, Leases, Member, ShardId};
 use teller::Teller;
 use tokio::task::JoinHandle;
 use tokio_postgres::Row;
@@ -112,8 +112,9 @@ impl Leases for Cluster {
         Ok(Some(Beat { draining, held, instances: usize::try_from(instances).unwrap_or(usize::MAX) }))
     }
 
-    async fn claim(&self, id: &str, most: usize) -> Result<Vec<Held>, Error> {
-        let params: [&(dyn ToSql + Sync); 4] = [&id, &self.millis(), &limit(most), &self.shards()];
+    async fn claim(&self, id: &str, most: usize, except: &[ShardId]) -> Result<Vec<Held>, Error> {
+        let except: Vec<i32> = except.iter().map(|shard| shard.cast_signed()).collect();
+        let params: [&(dyn ToSql + Sync); 5] = [&id, &self.millis(), &limit(most), &self.shards(), &except];
         self.ask("claim leases", statements::CLAIM, &params, held).await
     }
 

@@ -44,7 +44,7 @@ FROM me CROSS JOIN others LEFT JOIN renewed r ON true ORDER BY r.shard";
 /// Whoever takes a shard raises its term with the lease: what its former holder still sends is refused from here on, whatever it believes.
 pub(super) const CLAIM: &str = "WITH free AS (
   SELECT shard, holder FROM steadfast.leases
-  WHERE (holder IS NULL OR until <= clock_timestamp()) AND shard < $4
+  WHERE (holder IS NULL OR until <= clock_timestamp()) AND shard < $4 AND shard <> ALL($5)
     AND EXISTS (SELECT FROM steadfast.instances WHERE id = $1 AND NOT draining)
   ORDER BY shard LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED
 ),

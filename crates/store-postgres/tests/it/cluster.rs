@@ -105,7 +105,7 @@ async fn a_paused_holder_is_fenced_with_the_lease() {
     let ((first, here), (second, there)) = (database.instance().await, database.instance().await);
     join_as(&first, "a").await;
     join_as(&second, "b").await;
-    assert_eq!(first.claim("a", 2).await.unwrap().len(), 2);
+    assert_eq!(first.claim("a", 2, &[]).await.unwrap().len(), 2);
     let (mut kept, mut lost) = (Holder::claim(&here, 0).await, Holder::claim(&here, 1).await);
     kept.send("kept").await.unwrap();
     lost.send("lost").await.unwrap();
@@ -113,7 +113,7 @@ async fn a_paused_holder_is_fenced_with_the_lease() {
     let beat = first.beat("a").await.unwrap().unwrap();
     assert!(beat.held.iter().map(|held| held.shard).eq([0]), "a lease that is over is not renewed");
     lost.send("lost").await.unwrap();
-    assert_eq!(shards(&second.claim("b", 1).await.unwrap()), [1]);
+    assert_eq!(shards(&second.claim("b", 1, &[]).await.unwrap()), [1]);
     let error = lost.fail("lost").await;
     assert!(matches!(error, Error::Fenced { shard: 1, .. }), "{error:?}");
     let mut taken = Holder::claim(&there, 1).await;
@@ -130,8 +130,8 @@ async fn a_lease_ends_without_anybody() {
     let (short, long) = (store.leases(Duration::from_millis(50)), store.leases(LONG));
     join_as(&short, "a").await;
     join_as(&long, "b").await;
-    assert_eq!(short.claim("a", 64).await.unwrap().len(), 64);
-    until("the leases are over", async || !long.claim("b", 64).await.unwrap().is_empty()).await;
+    assert_eq!(short.claim("a", 64, &[]).await.unwrap().len(), 64);
+    until("the leases are over", async || !long.claim("b", 64, &[]).await.unwrap().is_empty()).await;
     assert_eq!(short.beat("a").await.unwrap().unwrap().held, []);
 }
 
@@ -142,7 +142,7 @@ async fn shards_beyond_the_store_are_not_claimed() {
     let (cluster, _store) = database.instance().await;
     database.psql("INSERT INTO steadfast.shards (id) VALUES (64); INSERT INTO steadfast.leases (shard) VALUES (64)");
     join_as(&cluster, "a").await;
-    assert_eq!(shards(&cluster.claim("a", 99).await.unwrap()), (0..64).collect::<Vec<_>>());
+    assert_eq!(shards(&cluster.claim("a", 99, &[]).await.unwrap()), (0..64).collect::<Vec<_>>());
     assert_eq!(cluster.leases().await.unwrap().len(), 64);
 }
 
@@ -152,7 +152,7 @@ async fn a_store_without_an_instance_needs_no_lease() {
     let database = Database::new();
     let ((cluster, _store), other) = (database.instance().await, database.open().await);
     join_as(&cluster, "a").await;
-    cluster.claim("a", 1).await.unwrap();
+    cluster.claim("a", 1, &[]).await.unwrap();
     assert_eq!(other.claim(0).await.unwrap().term, 2);
 }
 
@@ -163,7 +163,7 @@ async fn changes_of_holders_are_told() {
     let (cluster, _store) = database.instance().await;
     let mut notes = notes(&database, &["steadfast_leases"]).await;
     join_as(&cluster, "a").await;
-    cluster.claim("a", 2).await.unwrap();
+    cluster.claim("a", 2, &[]).await.unwrap();
     cluster.beat("a").await.unwrap();
     cluster.release("a", Held { shard: 1, epoch: 1, was_lost: false }, true).await.unwrap();
     cluster.drain("a", true).await.unwrap();

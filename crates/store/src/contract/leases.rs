@@ -58,7 +58,7 @@ impl<H: LeaseHarness> Node<H> {
     }
 
     async fn claim(&self, most: usize) -> Vec<Held> {
-        self.leases.claim(self.id, most).await.unwrap()
+        self.leases.claim(self.id, most, &[]).await.unwrap()
     }
 
     /// Gives a shard away that it has taken as it was first taken by anybody.
@@ -210,6 +210,13 @@ pub async fn a_beat_renews<H: LeaseHarness>(harness: &H) {
     assert!(shards(&b.claim(SHARDS).await).iter().eq(&(3..64).collect::<Vec<_>>()));
 }
 
+/// What somebody does not want is left to others.
+pub async fn exceptions_are_not_taken<H: LeaseHarness>(harness: &H) {
+    let (a, b) = (Node::joined(harness, "a").await, Node::joined(harness, "b").await);
+    assert_eq!(shards(&a.leases.claim("a", 3, &[1, 2, 60]).await.unwrap()), [0, 3, 4]);
+    assert_eq!(shards(&b.claim(3).await), [1, 2, 5]);
+}
+
 /// One that drains keeps what it has until it gives it away, and gets no more until that is taken back.
 pub async fn one_that_drains_gets_none<H: LeaseHarness>(harness: &H) {
     let (a, b) = (Node::joined(harness, "a").await, Node::joined(harness, "b").await);
@@ -265,7 +272,7 @@ pub async fn a_next_life_has_what_the_former_one_had<H: LeaseHarness>(harness: &
     a.join(&member("a", "machine", "here")).await;
     for member in [&namesake, &neighbour] {
         other.join(member).await;
-        assert_eq!(other.leases.claim(&member.id, 2).await.unwrap().len(), 2);
+        assert_eq!(other.leases.claim(&member.id, 2, &[]).await.unwrap().len(), 2);
     }
     assert_eq!(shards(&a.claim(2).await), [4, 5]);
     b.join(&member("b", "machine", "here")).await;

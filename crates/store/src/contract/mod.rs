@@ -384,6 +384,7 @@ macro_rules! lease_contract_tests {
                 what_was_given_away_late_is_not_given_away_twice,
                 a_lease_that_is_over_is_lost,
                 a_beat_renews,
+                exceptions_are_not_taken,
                 one_that_drains_gets_none,
                 living_instances_are_counted,
                 one_that_leaves_loses_what_it_has,

@@ -216,7 +216,7 @@ impl Leases for MemoryLeases {
         Ok(Some(Beat { draining, held, instances: counted.count() }))
     }
 
-    async fn claim(&self, id: &str, most: usize) -> Result<Vec<Held>, Error> {
+    async fn claim(&self, id: &str, most: usize, except: &[ShardId]) -> Result<Vec<Held>, Error> {
         self.store.alive()?;
         let now = self.now();
         let mut cluster = self.shared.cluster.lock();
@@ -225,7 +225,8 @@ impl Leases for MemoryLeases {
             return Ok(Vec::new());
         }
         let mut claimed = Vec::new();
-        for (row, shard) in leases.iter_mut().zip(0..).filter(|(row, _)| row.is_over(now)).take(most) {
+        let is_free = |(row, shard): &(&mut Row, ShardId)| row.is_over(now) && !except.contains(shard);
+        for (row, shard) in leases.iter_mut().zip(0..).filter(is_free).take(most) {
             let was_lost = row.holder.is_some();
             *row = Row { holder: Some(id.to_owned()), epoch: row.epoch + 1, until: now.saturating_add(self.lease()), was_lost };
             self.store.tables.lock().claim(shard);

@@ -53,12 +53,12 @@ async fn one_that_has_crashed_says_nothing_and_the_others_go_on() {
     let member = |id: &str| Member { id: id.into(), name: id.into(), address: id.into(), version: "1.0.0".into() };
     first.join(&member("a")).await.unwrap();
     second.join(&member("b")).await.unwrap();
-    assert_eq!(first.claim("a", 64).await.unwrap().len(), 64);
+    assert_eq!(first.claim("a", 64, &[]).await.unwrap().len(), 64);
     crashed.crash();
-    assert!(first.beat("a").await.is_err() && first.claim("a", 1).await.is_err());
+    assert!(first.beat("a").await.is_err() && first.claim("a", 1, &[]).await.is_err());
     data.pass(first.lease()).await;
     assert_eq!(second.beat("b").await.unwrap().unwrap().instances, 1);
-    assert_eq!(second.claim("b", 64).await.unwrap().len(), 64);
+    assert_eq!(second.claim("b", 64, &[]).await.unwrap().len(), 64);
 }
 
 #[test]

@@ -87,14 +87,14 @@ pub(crate) struct LeaseKeeper {
     look_at: Instant,
     /// It was looked at least once, or tried.
     has_looked: bool,
-    /// Nothing is taken before that: a shard could not be opened here, and another instance may be able to.
-    takes_from: Instant,
+    /// Nobody else lives, as the last beat has it.
+    is_alone: bool,
+    /// Shards that could not be opened here, and until when they are left to others, who may be able to.
+    left_to_others: BTreeMap<ShardId, Instant>,
     /// Since when there are shards that nobody takes, though all have their share.
     free_since: Option<Instant>,
     /// Those that were taken for that reason: they stay.
     rescued: BTreeSet<ShardId>,
-    /// None is taken for that reason before that: this instance could not open one, either.
-    rescues_from: Instant,
     /// Shards that did not come to rest when they were to be given away.
     busy: BTreeMap<ShardId, Busy>,
     /// Why shards are given away now.
@@ -179,10 +179,10 @@ impl LeaseKeeper {
             looked: now,
             look_at: now,
             has_looked: false,
-            takes_from: now,
+            is_alone: false,
+            left_to_others: BTreeMap::new(),
             free_since: None,
             rescued: BTreeSet::new(),
-            rescues_from: now,
             busy: BTreeMap::new(),
             pace: watch::channel(Pace::Share).0,
             ends: false,
@@ -280,16 +280,17 @@ impl LeaseKeeper {
             return None;
         }
         (self.look, self.looked, self.look_at) = (false, now, now + self.parts.others.leases.lease());
-        let takes = !self.ends && self.takes_from <= now;
         let missing = share(self.opener.shards(), &beat).saturating_sub(beat.held.len());
         let is_left_over = self.free_since.is_some_and(|since| now >= since + self.parts.others.leases.lease() / 2);
         let wants = match missing {
-            _ if !takes || beat.draining => Wants::Nothing,
-            0 if is_left_over && self.rescues_from <= now => Wants::Rescue,
+            _ if self.ends || beat.draining => Wants::Nothing,
+            0 if is_left_over => Wants::Rescue,
             0 => Wants::Nothing,
             missing => Wants::Share(missing),
         };
-        Some(look(Arc::clone(&self.parts.others), Arc::clone(&self.parts.clock), drain, wants).boxed())
+        self.left_to_others.retain(|_, until| *until > now);
+        let except = self.left_to_others.keys().copied().collect();
+        Some(look(Arc::clone(&self.parts.others), Arc::clone(&self.parts.clock), drain, wants, except).boxed())
     }
 
     /// What was looked for is known, and what was free is taken. A shard that is free for long is one that somebody cannot open who should have it.
@@ -343,6 +344,7 @@ impl LeaseKeeper {
         for held in held.into_values().filter(|held| !self.left.contains(&held.shard)).collect::<Vec<_>>() {
             self.begin(held);
         }
+        self.is_alone = beat.as_ref().is_some_and(|beat| beat.instances == 1);
         let share = beat.as_ref().map_or(0, |beat| share(self.opener.shards(), beat));
         let due = if self.ends || share == 0 { 0 } else { share + self.rescued.len() };
         let mine = self.open.len() + self.opening.len();

@@ -75,17 +75,15 @@ impl LeaseKeeper {
             return tracing::warn!(shard, %error, "another instance has taken the shard before it was open here");
         }
         tracing::error!(shard, %error, code = error.code(), "a shard could not be opened");
-        let later = Instant::now() + self.parts.others.leases.lease();
-        match self.rescued.remove(&shard) {
-            true => self.rescues_from = later,
-            false => self.takes_from = later,
-        }
+        self.left_to_others.insert(shard, Instant::now() + self.parts.others.leases.lease());
+        self.rescued.remove(&shard);
         self.give_back(held, !self.was_cut_off(&held));
-        if self.open.is_empty()
+        if self.is_alone
+            && self.open.is_empty()
             && self.opening.is_empty()
             && let Some(ready) = self.ready.take()
         {
-            let _nobody_waits = ready.send(Err(error)); // else the others are worked on, and this one is tried again
+            let _nobody_waits = ready.send(Err(error)); // else the others are worked on, here or elsewhere, and this one is tried again
         }
     }
 

@@ -26,9 +26,9 @@ impl Leases for Slow {
         self.0.beat(id).await
     }
 
-    async fn claim(&self, id: &str, most: usize) -> Result<Vec<Held>, Error> {
+    async fn claim(&self, id: &str, most: usize, except: &[u32]) -> Result<Vec<Held>, Error> {
         tokio::time::sleep(LEASE / 4).await;
-        self.0.claim(id, most).await
+        self.0.claim(id, most, except).await
     }
 
     async fn release(&self, id: &str, held: Held, in_good_order: bool) -> Result<(), Error> {
@@ -175,4 +175,28 @@ async fn a_shard_that_cannot_be_opened_keeps_nobody_from_starting() {
     store.faults().unreadable(1);
     let a = world.start_on("a", store, |leases| Arc::new(leases), |builder| builder).await;
     until("it has the others", async || a.has(3).await).await;
+}
+
+/// Nor from taking over what another one had.
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_cannot_be_opened_holds_up_no_take_over() {
+    let world = World::new(8);
+    let start = async |id: &str| {
+        let store = world.store.another();
+        store.faults().unreadable(7);
+        world.start_on(id, store, |leases| Arc::new(leases), |builder| builder).await
+    };
+    let a = start("a").await;
+    for later in [0, 1_700, 3_300, 5_100, 7_700, 9_900] {
+        let b = start(&format!("b-{later}")).await;
+        within(5 * LEASE, "they share", async || a.shards().await.len() + b.shards().await.len() >= 7 && b.shards().await.len() >= 3).await;
+        tokio::time::sleep(2 * LEASE + Duration::from_millis(later)).await;
+        let of_b = b.shards().await;
+        b.crash();
+        let is_taken = async || {
+            let taken = a.shards().await;
+            of_b.iter().all(|shard| *shard == 7 || taken.contains(shard))
+        };
+        within(LEASE + Duration::from_secs(2), "its shards are taken over", is_taken).await;
+    }
 }
