@@ -91,7 +91,7 @@ impl<Answer> Sending<Answer> {
         self
     }
 
-    /// What follows a failed attempt. [`Policy::transient`] unless said otherwise; without an attempt timeout, an attempt has its share of the time. Who is asked by the other side to wait for
+    /// What follows a failed attempt. [`Policy::transient`] unless said otherwise; without an attempt timeout, an attempt has its share of the time, and the last one all that is left. Who is asked by the other side to wait for
     /// longer than the policy's longest delay waits for so long, if there is the time.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
@@ -190,7 +190,8 @@ impl<Answer> Sending<Answer> {
         let share = (timeout / self.policy.attempts_max().max(1)).max(SHARE_MIN.min(timeout / 3));
         let request = Request { number: registered.number, ..request };
         let mut errand = Errand {
-            attempt_timeout: self.policy.attempt_timeout_for().unwrap_or(share),
+            share,
+            attempt_timeout: share,
             body: if is_call { Body::Call(request) } else { Body::Tell(request) },
             registered,
             policy: self.policy,
@@ -283,6 +284,9 @@ struct Errand {
     body: Body,
     registered: Registered,
     policy: Policy,
+    /// What an attempt has of the time unless the policy says otherwise.
+    share: Duration,
+    /// How long the attempt has that is under way, or was the last.
     attempt_timeout: Duration,
     ends_at: Instant,
     /// The number of the attempt that is under way, or was the last.
@@ -431,8 +435,24 @@ impl Errand {
         }
     }
 
+    /// How long the attempt has that begins then. A share leaves some of the time to those that may follow; the last one has all that is left.
+    fn limit(&self, now: Instant) -> Duration {
+        match self.policy.attempt_timeout_for() {
+            Some(timeout) => timeout,
+            None if self.is_last() => self.ends_at.saturating_duration_since(now),
+            None => self.share,
+        }
+    }
+
+    /// Nothing would follow this attempt if nobody answered it in time.
+    fn is_last(&self) -> bool {
+        let late = Failure::new(Code::DeadlineExceeded, "");
+        matches!(self.policy.after(self.made(), &late, Timestamp::EPOCH, None, 0), Verdict::GiveUp(_))
+    }
+
     /// What waits for long is boxed: everybody who waits for an answer keeps room for all that may follow.
     async fn attempt_once(&mut self, now: Instant) -> Result<Bytes, Failed> {
+        self.attempt_timeout = self.limit(now);
         let attempt_ends_at = time::from(now, self.attempt_timeout).min(self.ends_at);
         let (connection, now) = match self.registered.connection.take().or_else(|| self.known().connected()) {
             Some(connection) => (connection, now),

@@ -109,6 +109,31 @@ async fn those_who_are_late_and_have_no_turn_are_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_last_attempt_has_all_the_time_that_is_left() {
+    let (_network, a, b) = two(1);
+    let ran = Count::default();
+    let runs = ran.clone();
+    b.route("slow", move |_| {
+        let is_busy = runs.add() <= 2;
+        async move {
+            pass(if is_busy { ms(0) } else { secs(12) }).await;
+            if is_busy { Err(Failure::transient("busy")) } else { Ok("done") }
+        }
+    });
+    assert_eq!(a.call("b", "slow", "").await.unwrap(), "done", "an attempt has 10 s, but nothing can follow this one");
+    assert_eq!((ran.get(), a.counts().totals.retries), (3, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_attempt_ends_in_time_where_the_policy_says_when() {
+    let (_network, a, b) = two(1);
+    slow(&b, "slow", secs(12), || Ok(Bytes::new()));
+    let at = Instant::now();
+    let failure = a.call("b", "slow", "").policy(Policy::once().attempt_timeout(secs(4))).await.unwrap_err();
+    assert_eq!((failure.code, at.elapsed()), (Code::DeadlineExceeded, secs(4)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn those_who_are_late_and_have_no_turn_hear_why_it_fails_and_come_again_after_a_cut() {
     let (network, a, b) = two(1);
     slow(&b, "fails", secs(12), || Err(Failure::permanent("never")));
