@@ -7,6 +7,7 @@ mod connection;
 mod http2;
 mod inner;
 mod outgoing;
+mod pauses;
 mod peer;
 mod seats;
 mod tally;
@@ -320,7 +321,7 @@ impl Node {
     /// Sends something of which only the newest matters, if there is a connection. It may be lost; the oldest goes if too many wait.
     ///
     /// # Errors
-    /// If it is too long. That there is no connection, or that it is lost on the way, is no error; a connection is made for the next one.
+    /// If it is too long. That there is no connection, or that it is lost on the way, is no error; a connection is made for the next one, with pauses if that fails.
     pub fn sample(&self, peer: impl Into<Peer>, route: impl Into<String>, payload: impl Into<Bytes>) -> Result<(), Failure> {
         let (route, payload) = (route.into(), payload.into());
         let peer = peer.into();
@@ -332,7 +333,7 @@ impl Node {
         let known = self.inner.know(&peer)?;
         match known.connected() {
             Some(connection) => drop(connection.outgoing.push_sample(Sample { route, payload })),
-            None => known.connect_if_need_be(),
+            None => known.connect_if_it_is_time(),
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::Inner;
 use super::connection::Connection;
+use super::pauses::Pauses;
 use crate::envelope::Reply;
 use crate::limits::Limits;
 use crate::sending::{Budget, Slot};
@@ -12,7 +13,7 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use steadfast_kernel::{Class, Code, Failure, Jitter, Policy};
+use steadfast_kernel::{Class, Code, Failure};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -113,15 +114,11 @@ struct State {
     /// Those that are there, the newest last: requests go over that one.
     connections: Vec<Arc<Connection>>,
     connecting: bool,
-    /// How many in a row were cut almost at once.
-    short: u32,
+    pauses: Pauses,
 }
 
 /// A connection that has lived for less is like one that could not be made: the next one is not made at once.
 const SHORT: Duration = Duration::from_secs(1);
-
-/// Who is asked to come later comes no later than that.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
 enum Tried {
@@ -172,7 +169,7 @@ impl Known {
                 budget: Budget::new(Instant::now()),
                 connections: Vec::new(),
                 connecting: false,
-                short: 0,
+                pauses: Pauses::default(),
             }),
             tried: watch::Sender::new(Tried::Well),
         }
@@ -294,10 +291,14 @@ impl Known {
 
     /// That connection is cut: whoever waits for an answer on it is told at once, and another one is made if somebody does.
     pub(super) fn lost(self: &Arc<Self>, connection: &Connection) {
+        let draw = self.node.upgrade().map_or(0, |node| node.draw());
         let open: Vec<_> = {
             let mut state = self.state.lock();
             state.connections.retain(|mine| mine.id != connection.id);
-            state.short = if connection.age() < SHORT { state.short.saturating_add(1) } else { 0 };
+            match connection.age() < SHORT {
+                true => state.pauses.failed(None, Instant::now(), draw),
+                false => state.pauses = Pauses::default(),
+            }
             state.open.values().cloned().collect()
         };
         for slot in &open {
@@ -308,16 +309,23 @@ impl Known {
         }
     }
 
+    /// Connects for something that does not wait for it: not before the pause after the last failure is over.
+    pub(super) fn connect_if_it_is_time(self: &Arc<Self>) {
+        let is_time = self.state.lock().pauses.are_over(Instant::now());
+        if is_time {
+            self.connect_if_need_be();
+        }
+    }
+
     /// Begins to connect, unless there is a connection or somebody does already.
-    pub(super) fn connect_if_need_be(self: &Arc<Self>) {
+    fn connect_if_need_be(self: &Arc<Self>) {
         let Peer::At(address) = &self.peer else { return };
         let Ok(runtime) = Handle::try_current() else { return }; // it ends, and this with it
         let mut state = self.state.lock();
         if state.connections.is_empty() && !state.connecting {
             state.connecting = true;
-            let short = state.short;
             drop(state);
-            runtime.spawn(Connecting { known: Arc::clone(self), over: false }.run(Arc::clone(address), short));
+            runtime.spawn(Connecting { known: Arc::clone(self), over: false }.run(Arc::clone(address)));
         }
     }
 }
@@ -342,35 +350,35 @@ impl Connecting {
         }
     }
 
-    /// Connects after so many connections in a row that were cut almost at once.
-    async fn run(mut self, address: Arc<str>, short: u32) {
-        let pauses = Policy::exponential(Duration::from_millis(50))
-            .max_delay(Duration::from_secs(1))
-            .jitter(Jitter::Full);
-        let mut not_before = Duration::ZERO;
-        for attempt in short.. {
-            let Some(node) = self.known.node.upgrade() else { return };
-            let draw = node.draw();
-            drop(node);
-            if attempt > 0 {
-                time::until(time::after(pauses.delay(attempt, draw).max(not_before))).await;
+    async fn run(mut self, address: Arc<str>) {
+        loop {
+            let not_before = self.known.state.lock().pauses.not_before();
+            if let Some(at) = not_before {
+                time::until(at).await;
             }
             let Some(node) = self.known.node.upgrade() else { return };
             let Err(failure) = node.dial(&self.known, &address).await else {
                 self.over = true; // the connection has said so
                 return;
             };
-            let over = failure.class != Class::Transient || node.is_closing() || self.known.state.lock().open.is_empty();
+            tracing::debug!(peer = %self.known.peer, %failure, "could not connect");
+            let over = self.failed(&node, &failure);
             drop(node);
-            tracing::debug!(peer = %self.known.peer, attempt, %failure, "could not connect");
             if over {
                 self.end();
             }
-            not_before = failure.retry_after.unwrap_or_default().min(LONGEST_PAUSE);
             self.known.tried.send_replace(Tried::Failed(failure));
             if over {
                 return;
             }
         }
+    }
+
+    /// A try has failed. True if it was the last: it would not help, or nobody waits.
+    fn failed(&self, node: &Inner, failure: &Failure) -> bool {
+        let draw = node.draw();
+        let mut state = self.known.state.lock();
+        state.pauses.failed(failure.retry_after, Instant::now(), draw);
+        failure.class != Class::Transient || node.is_closing() || state.open.is_empty()
     }
 }

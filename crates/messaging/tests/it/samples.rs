@@ -1,11 +1,14 @@
 //! Samples: the newest win, and nothing is sent again.
 
-use crate::network::{ms, pass, secs, two, until};
+use crate::network::{Count, echo, ms, node, pass, secs, two, until};
+use bytes::BytesMut;
 use parking_lot::Mutex;
+use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_messaging::wire::memory::Faults;
-use steadfast_messaging::{Code, Node};
+use steadfast_messaging::envelope::{self, Body, Hello};
+use steadfast_messaging::wire::memory::{Faults, Memory};
+use steadfast_messaging::{Code, Failure, Node};
 use tokio::time::Instant;
 
 /// What the handler of a route was given; it takes that long for each.
@@ -71,7 +74,7 @@ async fn a_lost_sample_is_not_sent_again_and_a_handler_that_panics_gets_the_next
     a.sample("b", "s", "2").unwrap();
     pass(secs(20)).await;
     assert_eq!(*first.lock(), [2]);
-    let runs = crate::network::Count::default();
+    let runs = Count::default();
     let run = runs.clone();
     b.route_samples("panics", move |_| {
         assert!(run.add() != 1, "the first one, on purpose");
@@ -102,4 +105,71 @@ async fn a_handler_that_does_not_end_is_dropped_after_a_minute_and_the_newest_fo
     until("the second has its turn", || seen.lock().len() == 2).await;
     assert!((secs(60)..secs(61)).contains(&at.elapsed()), "{:?}", at.elapsed());
     assert_eq!(*seen.lock(), [secs(60), secs(60)]);
+}
+
+/// A hundred samples a second for ten seconds.
+async fn a_thousand(from: &Node, to: &str) {
+    for number in 0..1000 {
+        from.sample(to, "s", number.to_string()).unwrap();
+        pass(ms(10)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn samples_to_a_peer_that_is_down_dial_it_with_pauses() {
+    let (network, a, b) = two(1);
+    let seen = seen(&b, "s", 0);
+    network.set("a", "b", Faults { refuse: true, ..Faults::default() });
+    a_thousand(&a, "b").await;
+    let dialled = network.counts().links;
+    assert!((10..=35).contains(&dialled), "{dialled} times in ten seconds");
+    network.heal();
+    a_thousand(&a, "b").await;
+    assert!(seen.lock().len() > 850, "the next dial is a second away at the most: {}", seen.lock().len());
+    assert!(network.counts().links <= dialled + 2);
+}
+
+/// A listener that asks everybody to come again after that time, and how many came.
+fn asks_to_wait(network: &Memory, name: &str, time: Duration) -> Count {
+    let (mut listener, came) = (network.listen(name), Count::default());
+    let (comes, node) = (came.clone(), name.to_owned());
+    tokio::spawn(async move {
+        while let Some(link) = listener.accept().await {
+            comes.add();
+            let full = Failure::new(Code::ResourceExhausted, "full").retry_after(time);
+            let mut packet = BytesMut::new();
+            let refused = Some((&full).into());
+            envelope::append(&mut packet, &Body::Hello(Hello { version: 1, node: node.clone(), frame_bytes_max: 1 << 20, refused }));
+            drop(link.outgoing.send(packet.freeze()).await);
+        }
+    });
+    came
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_asked_to_wait_does_not_dial_before_that_neither_for_samples_nor_for_streams() {
+    let network = Memory::new(1);
+    let a = node(&network, "a");
+    let came = asks_to_wait(&network, "full", secs(4));
+    a_thousand(&a, "full").await;
+    assert_eq!(came.get(), 3, "at once, after four seconds and after eight");
+    let at = Instant::now();
+    let failure = a.stream("full", "s", "").into_future().await.unwrap_err();
+    assert_eq!((failure.code, came.get()), (Code::ResourceExhausted, 4));
+    assert!((ms(1900)..ms(2100)).contains(&at.elapsed()), "{:?}", at.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_samples_found_out_does_not_hold_up_a_peer_that_is_back() {
+    let (network, a, b) = two(1);
+    echo(&b, "echo");
+    network.set("a", "b", Faults { refuse: true, ..Faults::default() });
+    a_thousand(&a, "b").await;
+    network.heal();
+    a.call("b", "echo", "").await.unwrap();
+    pass(secs(2)).await;
+    network.cut_all();
+    let at = Instant::now();
+    a.call("b", "echo", "").await.unwrap();
+    assert_eq!(at.elapsed(), ms(0), "there was a connection that lived, so the next is made at once");
 }
