@@ -17,7 +17,7 @@ pub struct Limits {
     pub requests_max: usize,
     /// Their payloads, in bytes.
     pub requests_bytes_max: usize,
-    /// Connections, from either side.
+    /// Connections, from either side. Those that this side has made and on which nothing is under way make room for others.
     pub connections_max: usize,
     /// Peers that are known.
     pub peers_max: usize,

@@ -27,6 +27,11 @@ impl<T> Newest<T> {
         self.waiting.push_back((one, bytes));
     }
 
+    /// Nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// The oldest of those that wait.
     pub(crate) fn pop(&mut self) -> Option<T> {
         let (one, bytes) = self.waiting.pop_front()?;

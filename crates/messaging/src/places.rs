@@ -1,4 +1,4 @@
-//! Places that those share who come from different addresses: nobody gets all of them.
+//! Places that those share who come from different addresses, and this side itself: nobody gets all of them.
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -18,8 +18,8 @@ pub(crate) struct Places<Host> {
 #[derive(Debug)]
 struct Taken<Host> {
     all: usize,
-    /// Those that others have, by where they come from.
-    hosts: HashMap<Host, usize>,
+    /// Those that others have, by where they come from, and those of this side itself.
+    hosts: HashMap<Option<Host>, usize>,
 }
 
 /// A place; free again when it is dropped.
@@ -32,9 +32,9 @@ pub(crate) struct Place<Host: Eq + Hash> {
 /// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// All are taken.
+    /// All are taken. Who was told so has a place as soon as one is free.
     All,
-    /// Those that are left are for others.
+    /// Those that are left, or will be, are for others.
     ForOthers,
 }
 
@@ -43,24 +43,29 @@ impl<Host: Clone + Eq + Hash> Places<Host> {
         Arc::new(Places { max, taken: Mutex::new(Taken { all: 0, hosts: HashMap::new() }) })
     }
 
-    /// A place for somebody from there, or for this side itself, which has no share.
+    /// A place for somebody from there, or for this side itself, which leaves a fifth to others as well, and one at the least.
     ///
     /// # Errors
     /// If there are too many, or too many from there.
     pub(crate) fn take(self: &Arc<Self>, host: Option<Host>) -> Result<Place<Host>, Full> {
         let mut taken = self.taken.lock();
         let free = self.max.saturating_sub(taken.all);
-        let mine = host.as_ref().and_then(|host| taken.hosts.get(host).copied()).unwrap_or(0);
+        let mine = taken.hosts.get(&host).copied().unwrap_or(0);
+        let most = if host.is_some() { SHARE * free.max(1) } else { self.own_max() };
         match free {
+            _ if mine >= most => return Err(Full::ForOthers),
             0 => return Err(Full::All),
-            _ if mine >= SHARE * free => return Err(Full::ForOthers),
             _ => {}
         }
         taken.all += 1;
-        if let Some(host) = &host {
-            *taken.hosts.entry(host.clone()).or_default() += 1;
-        }
+        *taken.hosts.entry(host.clone()).or_default() += 1;
         Ok(Place { places: Arc::clone(self), host })
+    }
+
+    /// How many this side may have itself, however many others there are: they cannot ask it to have fewer.
+    fn own_max(&self) -> usize {
+        let left = (self.max / (SHARE + 1)).max(1);
+        self.max.saturating_sub(left).max(1)
     }
 }
 
@@ -68,12 +73,10 @@ impl<Host: Eq + Hash> Drop for Place<Host> {
     fn drop(&mut self) {
         let mut taken = self.places.taken.lock();
         taken.all -= 1;
-        if let Some(host) = &self.host
-            && let Some(mine) = taken.hosts.get_mut(host)
-        {
+        if let Some(mine) = taken.hosts.get_mut(&self.host) {
             *mine -= 1;
             if *mine == 0 {
-                taken.hosts.remove(host);
+                taken.hosts.remove(&self.host);
             }
         }
     }
@@ -96,8 +99,18 @@ mod tests {
             let taken = places.taken.lock();
             (taken.all, taken.hosts.len())
         };
-        assert_eq!(counts(), (1, 0));
+        assert_eq!(counts(), (1, 1));
         drop(mine);
         assert_eq!(counts(), (0, 0));
+    }
+
+    #[test]
+    fn this_side_leaves_a_fifth_to_others_and_one_at_the_least() {
+        for (max, own) in [(10, 8), (4, 3), (2, 1), (1, 1)] {
+            let places = Places::<u8>::new(max);
+            let many: Vec<_> = (0..).map(|_| places.take(None)).take_while(Result::is_ok).collect();
+            assert_eq!(many.len(), own, "of {max}");
+            assert_eq!(places.take(Some(1)).is_ok(), max > 1);
+        }
     }
 }

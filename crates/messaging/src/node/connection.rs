@@ -66,6 +66,8 @@ pub(crate) struct Connection {
     seat: Mutex<Option<Arc<Seat>>>,
     /// When a packet came last, in microseconds since it began.
     heard: AtomicU64,
+    /// When it was last good for something, likewise.
+    used: AtomicU64,
     /// What moves though no packet is whole.
     pulse: Pulse,
     /// When nothing of its link is left.
@@ -141,12 +143,37 @@ impl Connection {
     }
 
     fn hear(&self, now: Instant) {
-        let since = now.saturating_duration_since(self.began_at).as_micros();
-        self.heard.store(u64::try_from(since).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.heard.store(self.since(now), Ordering::Relaxed);
     }
 
     fn heard_at(&self) -> Instant {
         self.began_at + Duration::from_micros(self.heard.load(Ordering::Relaxed))
+    }
+
+    /// Something is sent on it, or has come, that is more than a sign of life.
+    pub(crate) fn use_at(&self, now: Instant) {
+        self.used.store(self.since(now), Ordering::Relaxed);
+    }
+
+    pub(super) fn used_at(&self) -> Instant {
+        self.began_at + Duration::from_micros(self.used.load(Ordering::Relaxed))
+    }
+
+    /// Gives it up, and its place at once, if nothing is under way on it. What comes over it in just that moment is lost with it, as by every cut.
+    pub(super) fn give_up_if_unused(&self) -> bool {
+        let is_unused =
+            self.load.count() == 0 && self.calls.lock().is_empty() && self.streams.are_over() && self.outgoing.is_almost_empty();
+        if !is_unused || !self.known.let_go(self) {
+            return false;
+        }
+        tracing::debug!(peer = %self.known.peer, "a connection that nobody uses makes room");
+        drop(self.seat.lock().take());
+        self.outgoing.close(); // it is cut when the rest is written
+        true
+    }
+
+    fn since(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_duration_since(self.began_at).as_micros()).unwrap_or(u64::MAX)
     }
 }
 
@@ -260,6 +287,7 @@ pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>, seat
         began_at: Instant::now(),
         seat: Mutex::new(Some(Arc::new(seat))),
         heard: AtomicU64::new(0),
+        used: AtomicU64::new(0),
         pulse,
         gone,
     });
@@ -427,6 +455,9 @@ impl Reader {
             if read.is_empty() {
                 return Ok(());
             }
+            if read.iter().any(|(frame, _)| is_use(frame.as_ref().ok().and_then(Option::as_ref))) {
+                connection.use_at(now);
+            }
             node.expect(&connection, read.iter().filter_map(|(frame, _)| request(frame.as_ref().ok()?.as_ref()?)));
             for (frame, bytes) in read.drain(..) {
                 match frame {
@@ -470,6 +501,11 @@ impl Reader {
             tokio::task::yield_now().await; // what they have answered goes out while the next are read
         }
     }
+}
+
+/// Whether a frame is more than a sign of life.
+fn is_use(body: Option<&Body>) -> bool {
+    body.is_some_and(|body| !matches!(body, Body::Ping(_) | Body::Pong(_)))
 }
 
 /// The request of a frame, if it has one.

@@ -45,6 +45,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use steadfast_kernel::{Code, Failure};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// One end of conversations. Clones are the same node.
@@ -332,7 +333,10 @@ impl Node {
         }
         let known = self.inner.know(&peer)?;
         match known.connected() {
-            Some(connection) => drop(connection.outgoing.push_sample(Sample { route, payload })),
+            Some(connection) => {
+                connection.use_at(Instant::now());
+                let _it_is_cut = connection.outgoing.push_sample(Sample { route, payload });
+            }
             None => known.connect_if_it_is_time(),
         }
         Ok(())

@@ -160,6 +160,12 @@ impl Outgoing {
         Some(Some(packet.freeze()))
     }
 
+    /// Little waits to be written, such as a sign of life, and no sample.
+    pub(super) fn is_almost_empty(&self) -> bool {
+        let waiting = self.waiting.lock();
+        waiting.packets.is_empty() && waiting.samples.is_empty()
+    }
+
     /// How much waits to be written.
     pub(crate) fn bytes(&self) -> usize {
         self.waiting.lock().bytes

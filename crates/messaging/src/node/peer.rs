@@ -143,6 +143,13 @@ impl Drop for Registered {
 }
 
 impl State {
+    /// True if it was there.
+    fn remove(&mut self, connection: &Connection) -> bool {
+        let before = self.connections.len();
+        self.connections.retain(|mine| mine.id != connection.id);
+        self.connections.len() < before
+    }
+
     /// Takes out those who are connected by a name and have proved nothing, for somebody who has come by that name and has proved something. At an address it is the other side that has proved
     /// who it is, or need not.
     fn others(&mut self, peer: &Peer, remote: &Remote) -> Result<Vec<Arc<Connection>>, Failure> {
@@ -289,15 +296,21 @@ impl Known {
         Ok(others)
     }
 
+    /// Nothing is sent over that connection any more, if no request needs it.
+    pub(super) fn let_go(&self, connection: &Connection) -> bool {
+        let mut state = self.state.lock();
+        state.open.is_empty() && state.remove(connection)
+    }
+
     /// That connection is cut: whoever waits for an answer on it is told at once, and another one is made if somebody does.
     pub(super) fn lost(self: &Arc<Self>, connection: &Connection) {
         let draw = self.node.upgrade().map_or(0, |node| node.draw());
         let open: Vec<_> = {
             let mut state = self.state.lock();
-            state.connections.retain(|mine| mine.id != connection.id);
-            match connection.age() < SHORT {
-                true => state.pauses.failed(None, Instant::now(), draw),
-                false => state.pauses = Pauses::default(),
+            match state.remove(connection) {
+                false => {} // it was let go
+                true if connection.age() < SHORT => state.pauses.failed(None, Instant::now(), draw),
+                true => state.pauses = Pauses::default(),
             }
             state.open.values().cloned().collect()
         };

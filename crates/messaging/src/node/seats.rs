@@ -1,6 +1,6 @@
 //! Places among the connections of a node, from before the other side has said hello until the connection is over.
 
-use super::Inner;
+use super::{Connection, Inner, Peer};
 use crate::limits::RETRY_AFTER;
 use crate::places::{Full, Place, Places};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// A place for a connection that this side makes, or for one from that address.
+    /// A place for a connection that this side makes, or for one from that address. If there is none, a connection of its own that nobody uses makes room.
     ///
     /// # Errors
     /// If there are too many, or too many from there, or the node has ended.
@@ -23,13 +23,34 @@ impl Seat {
         if node.closed.is_cancelled() {
             return Err(node.is_ending());
         }
-        let too_many = |full: Full| {
-            let what = if full == Full::All { "" } else { " from where this one comes" };
-            let message = format!("there are too many connections to {}{what}", node.name);
-            Failure::new(Code::ResourceExhausted, message).retry_after(RETRY_AFTER)
-        };
-        let place = node.seats.take(from.map(|address| host(address).into())).map_err(too_many)?;
-        Ok(Seat { _place: place })
+        let host: Option<Arc<str>> = from.map(|address| host(address).into());
+        loop {
+            match node.seats.take(host.clone()) {
+                Ok(place) => return Ok(Seat { _place: place }),
+                Err(full) if (full == Full::All || from.is_none()) && node.give_up_unused() => {}
+                Err(full) => return Err(too_many(node, full, from)),
+            }
+        }
+    }
+}
+
+fn too_many(node: &Inner, full: Full, from: Option<&str>) -> Failure {
+    let name = &node.name;
+    let message = match (full, from) {
+        (_, None) => format!("{name} has too many connections, and those of its own are all in use"),
+        (Full::All, Some(_)) => format!("there are too many connections to {name}"),
+        (Full::ForOthers, Some(_)) => format!("there are too many connections to {name} from where this one comes"),
+    };
+    Failure::new(Code::ResourceExhausted, message).retry_after(RETRY_AFTER)
+}
+
+impl Inner {
+    /// Gives up the connection of its own that was not used for longest. False if all are in use.
+    fn give_up_unused(&self) -> bool {
+        let own = |connection: &&Arc<Connection>| matches!(connection.known.peer, Peer::At(_));
+        let mut connections: Vec<_> = self.connections.lock().values().filter(own).cloned().collect();
+        connections.sort_by_cached_key(|connection| connection.used_at());
+        connections.iter().any(|connection| connection.give_up_if_unused())
     }
 }
 

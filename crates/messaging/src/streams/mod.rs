@@ -27,6 +27,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use steadfast_kernel::{Code, Failure};
 use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::Instant;
 
 /// What one unit of credit is good for, in bytes.
 const UNIT: usize = 64 << 10;
@@ -153,8 +154,14 @@ impl Streams {
         self.open.lock().len()
     }
 
+    /// None is open, and no handler runs.
+    pub(crate) fn are_over(&self) -> bool {
+        self.count() == 0 && self.handlers.load(Ordering::Relaxed) == 0
+    }
+
     /// Begins a stream of this side.
     pub(crate) fn begin(&self, connection: &Arc<Connection>) -> Result<Stream, Failure> {
+        connection.use_at(Instant::now());
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         self.add(connection, StreamId { number, mine: true }, 0)
     }

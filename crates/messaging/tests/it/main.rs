@@ -18,6 +18,7 @@ mod proto;
 mod random;
 mod receiving;
 mod samples;
+mod seats;
 mod seed;
 mod sending;
 mod silence;
