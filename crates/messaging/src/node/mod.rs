@@ -17,7 +17,7 @@ use connection::Greeted;
 pub(crate) use connection::{Connection, reply};
 pub(crate) use outgoing::Untaken;
 pub use peer::Peer;
-pub(crate) use peer::{Known, Registered};
+pub(crate) use peer::{Known, Registered, Turn};
 pub(crate) use seats::Seat;
 use seats::Seats;
 use tally::Tally;

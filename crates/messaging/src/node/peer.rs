@@ -142,6 +142,32 @@ impl Drop for Registered {
     }
 }
 
+/// When a request may be sent again. Given back to the budget if that does not come to pass.
+pub(crate) struct Turn {
+    pub(crate) at: Instant,
+    of: Option<Arc<Known>>,
+}
+
+impl Turn {
+    /// One that the budget is not asked for.
+    pub(crate) fn for_nothing(at: Instant) -> Self {
+        Turn { at, of: None }
+    }
+
+    /// The request is sent.
+    pub(crate) fn used(mut self) {
+        self.of = None;
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(known) = &self.of {
+            known.state.lock().budget.give_back();
+        }
+    }
+}
+
 impl State {
     /// True if it was there.
     fn remove(&mut self, connection: &Connection) -> bool {
@@ -206,9 +232,10 @@ impl Known {
         Ok(Registered { known: Arc::clone(self), number, slot, connection })
     }
 
-    /// When there is a retry for a request whose time ends then; nothing if that would be too late.
-    pub(crate) fn reserve_retry(&self, now: Instant, ends_at: Instant) -> Option<Instant> {
-        self.state.lock().budget.reserve(now, ends_at)
+    /// A retry for a request whose time ends then; nothing if that would be too late.
+    pub(crate) fn reserve_retry(self: &Arc<Self>, now: Instant, ends_at: Instant) -> Option<Turn> {
+        let at = self.state.lock().budget.reserve(now, ends_at)?;
+        Some(Turn { at, of: Some(Arc::clone(self)) })
     }
 
     /// Answers of this peer have come, in one packet: all who wait for one are looked for at once. Nobody may wait for it any more.

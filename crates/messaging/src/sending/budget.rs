@@ -1,6 +1,6 @@
 //! How many retries a peer gets: a part of the traffic, so that retries never become the load that keeps a peer down.
 //!
-//! A retry that finds nothing left is not refused: it gets a time in the future, one after the other. Only if that is too late for it, it is given up.
+//! A retry that finds nothing left is not refused: it gets a time in the future, one after the other. Only if that is too late for it, it is given up. If it is not sent after all, it gives its turn back.
 //! What was never sent costs nothing, and neither does the first time that a request comes again because its connection was cut: those are as many as were
 //! under way, and the new connection takes them as fast as the other side reads.
 
@@ -51,6 +51,11 @@ impl Budget {
             self.saved -= RETRY;
             at
         })
+    }
+
+    /// A retry that was reserved is not sent.
+    pub(crate) fn give_back(&mut self) {
+        self.saved = (self.saved + RETRY).min(SAVED_MAX);
     }
 
     /// Adds what has come back by itself.
@@ -123,6 +128,17 @@ mod tests {
         assert_eq!(at_once(&mut budget, now + Duration::from_secs(985)), 0, "those before it are not done");
         assert_eq!(at_once(&mut budget, now + Duration::from_secs(995)), 50);
         assert_eq!(at_once(&mut budget, now + HOUR), 100);
+    }
+
+    #[test]
+    fn what_is_given_back_is_there_for_the_next_and_no_more_than_that() {
+        let now = Instant::now();
+        let mut budget = Budget::new(now);
+        at_once(&mut budget, now);
+        (0..7).for_each(|_| budget.give_back());
+        assert_eq!(at_once(&mut budget, now), 7);
+        (0..1000).for_each(|_| budget.give_back());
+        assert_eq!(at_once(&mut budget, now), 100, "what is saved up has a bound");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::envelope::{self, Body, Cancel, Request};
 use crate::letters::{Direction, Letter, LetterKind};
 use crate::limits::TRACE_MAX;
 use crate::names;
-use crate::node::{Connection, Known, Node, Peer, Registered, Untaken};
+use crate::node::{Connection, Known, Node, Peer, Registered, Turn, Untaken};
 use crate::time;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -334,7 +334,7 @@ impl Errand {
 
     async fn run(&mut self, node: &Node, began: Instant) -> Result<Bytes, Failure> {
         let mut earlier: Option<Failure> = None;
-        let mut outcome = self.next_attempt(began).await;
+        let mut outcome = self.next_attempt(began, Turn::for_nothing(began)).await;
         loop {
             let is_late = matches!(outcome, Err(Failed::Late(_)));
             self.over = !matches!(outcome, Err(Failed::Late(_) | Failed::Unreached(_)));
@@ -364,8 +364,8 @@ impl Errand {
             if now >= self.ends_at {
                 return Err(last);
             }
-            let turn = if costs { self.known().reserve_retry(now, self.ends_at) } else { Some(now) };
-            let Some(not_before) = turn else {
+            let turn = if costs { self.known().reserve_retry(now, self.ends_at) } else { Some(Turn::for_nothing(now)) };
+            let Some(turn) = turn else {
                 let heard = if is_late { Box::pin(self.wait_on()).await } else { None };
                 let Some(heard) = heard else { return Err(last.cause(NO_TURN)) };
                 earlier = Some(last);
@@ -375,7 +375,7 @@ impl Errand {
             // The policy caps its own delays, not what the other side asks for.
             let delay = delay.max(last.retry_after.unwrap_or_default());
             let until = time::from(now, delay);
-            let not_before = not_before.max(last.retry_after.map_or(now, |_| until));
+            let not_before = turn.at.max(last.retry_after.map_or(now, |_| until));
             if let Some(answer) = Box::pin(self.pause(until, not_before)).await {
                 earlier = Some(last);
                 outcome = answer.map_err(Failed::Said);
@@ -387,15 +387,15 @@ impl Errand {
             }
             earlier = Some(last);
             node.inner.tally.retried();
-            outcome = self.next_attempt(now).await;
+            outcome = self.next_attempt(now, turn).await;
         }
     }
 
-    async fn next_attempt(&mut self, now: Instant) -> Result<Bytes, Failed> {
+    async fn next_attempt(&mut self, now: Instant, turn: Turn) -> Result<Bytes, Failed> {
         self.attempt = self.attempt.saturating_add(1);
         self.registered.slot.begin(self.attempt);
         self.over = false;
-        self.attempt_once(now).await
+        self.attempt_once(now, turn).await
     }
 
     /// Waits for the other side for as long as there is time: it was asked, it may be at work, and there is no turn to ask it once more. Nothing if it says nothing.
@@ -451,7 +451,7 @@ impl Errand {
     }
 
     /// What waits for long is boxed: everybody who waits for an answer keeps room for all that may follow.
-    async fn attempt_once(&mut self, now: Instant) -> Result<Bytes, Failed> {
+    async fn attempt_once(&mut self, now: Instant, turn: Turn) -> Result<Bytes, Failed> {
         self.attempt_timeout = self.limit(now);
         let attempt_ends_at = time::from(now, self.attempt_timeout).min(self.ends_at);
         let (connection, now) = match self.registered.connection.take().or_else(|| self.known().connected()) {
@@ -481,6 +481,7 @@ impl Errand {
             }
         }
         drop(connection);
+        turn.used();
         match tokio::time::timeout_at(attempt_ends_at, self.registered.slot.news()).await {
             Ok(news) => self.heard(news),
             Err(_) => Err(Failed::Late(self.late("did not answer"))),

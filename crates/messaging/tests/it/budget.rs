@@ -212,3 +212,39 @@ async fn who_is_asked_to_wait_for_longer_than_the_policy_does_waits_for_so_long(
     let failure = a.call("b", "never", "").policy(policy).await.unwrap_err();
     assert_eq!((at.elapsed(), runs.get(), &*failure.message), (secs(12 + 30), 1, "full"), "there is no time for another attempt");
 }
+
+/// As many as the budget has turns for are late and wait for the next attempt; then `end` happens to them, and none of them is sent again.
+async fn turns_are_given_back(end: impl AsyncFnOnce(Calls)) {
+    let (_network, a, b) = two(1);
+    slow(&b, "slow", secs(2), || Ok(Bytes::new()));
+    let policy = Policy::constant(secs(5)).max_attempts(2).attempt_timeout(secs(1));
+    let late: Calls = (0..100)
+        .map(|_| tokio::spawn(a.call("b", "slow", "").policy(policy.clone()).into_future()))
+        .collect();
+    pass(ms(1500)).await;
+    end(late).await;
+    assert_eq!(a.counts().totals.retries, 0);
+    let busy = counted(&b, "busy", |run| if run <= 90 { Err(Failure::transient("busy")) } else { Ok(Bytes::new()) });
+    let at = Instant::now();
+    let again = Policy::constant(ms(1)).max_attempts(2);
+    let calls: Calls = (0..90).map(|_| tokio::spawn(a.call("b", "busy", "").policy(again.clone()).into_future())).collect();
+    for call in calls {
+        call.await.unwrap().unwrap();
+    }
+    assert_eq!(busy.get(), 180);
+    assert!(at.elapsed() < ms(100), "nobody waits for a turn that somebody else has and does not use: {:?}", at.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_answered_while_it_waits_gives_its_turn_back() {
+    turns_are_given_back(succeed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_dropped_while_it_waits_gives_its_turn_back() {
+    turns_are_given_back(async |calls: Calls| {
+        calls.iter().for_each(JoinHandle::abort);
+        pass(ms(1)).await;
+    })
+    .await;
+}
