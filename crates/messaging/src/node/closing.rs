@@ -38,6 +38,7 @@ impl Node {
     /// Takes nothing more, waits for what runs and for dead letters to be kept, but not for longer than that, and cuts all connections, streams with them. Tells that were taken and are not
     /// done by then are dead letters.
     /// What is answered is still written, if the other side reads it. Forgets the routes, and with them what their handlers hold.
+    /// Its own requests end then, with a failure that says so, and so do those that are sent later.
     pub async fn close(&self, patience: Duration) {
         let inner = &self.inner;
         inner.closing.store(true, Ordering::SeqCst);

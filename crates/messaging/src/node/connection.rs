@@ -299,7 +299,7 @@ pub(super) fn begin(node: &Arc<Inner>, greeted: Greeted, known: Arc<Known>, seat
         unproved.cut(); // when it comes again, it is told why it is not taken
     }
     node.connections.lock().insert(connection.id, Arc::clone(&connection));
-    if node.closed.is_cancelled() {
+    if node.is_closed() {
         connection.cut(); // whoever closed the node may have looked before it was there
     }
     node.sweep();

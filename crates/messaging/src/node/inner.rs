@@ -22,6 +22,11 @@ impl Inner {
         self.closing.load(Ordering::SeqCst)
     }
 
+    /// Nothing is sent any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.is_cancelled()
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.load.count() == 0 && self.postings.count() == 0
     }

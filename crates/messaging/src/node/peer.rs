@@ -274,11 +274,20 @@ impl Known {
     /// A connection, as soon as there is one.
     ///
     /// # Errors
-    /// If the try to connect that was under way, or was begun for this, has failed.
+    /// If the try to connect that was under way, or was begun for this, has failed, or the node is closed.
     pub(crate) async fn connection(self: &Arc<Self>) -> Result<Arc<Connection>, Failure> {
         if let Some(connection) = self.connected() {
             return Ok(connection);
         }
+        let ended = || Failure::transient("the node has ended");
+        let closed = self.node.upgrade().ok_or_else(ended)?.closed.clone();
+        match closed.run_until_cancelled(self.next_connection()).await {
+            Some(outcome) => outcome,
+            None => Err(self.node.upgrade().map_or_else(ended, |node| node.is_ending())),
+        }
+    }
+
+    async fn next_connection(self: &Arc<Self>) -> Result<Arc<Connection>, Failure> {
         let mut tried = self.tried.subscribe();
         loop {
             self.connect_if_need_be();

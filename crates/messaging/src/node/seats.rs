@@ -20,7 +20,7 @@ impl Seat {
     /// # Errors
     /// If there are too many, or too many from there, or the node has ended.
     pub(super) fn take(node: &Inner, from: Option<&str>) -> Result<Self, Failure> {
-        if node.closed.is_cancelled() {
+        if node.is_closed() {
             return Err(node.is_ending());
         }
         let host: Option<Arc<str>> = from.map(|address| host(address).into());

@@ -353,6 +353,9 @@ impl Errand {
                     return Err(with_attempts(failure.unwrap_or_else(|| late.code(Code::DeadlineExceeded)), self.made()));
                 }
             };
+            if node.inner.is_closed() && failure.class == Class::Transient {
+                return Err(self.ended(node, failure));
+            }
             let verdict = self.policy.after(self.made(), &failure, Timestamp::EPOCH, None, node.inner.draw());
             let delay = match verdict {
                 Verdict::RetryIn { delay, .. } => delay,
@@ -376,10 +379,13 @@ impl Errand {
             let delay = delay.max(last.retry_after.unwrap_or_default());
             let until = time::from(now, delay);
             let not_before = turn.at.max(last.retry_after.map_or(now, |_| until));
-            if let Some(answer) = Box::pin(self.pause(until, not_before)).await {
+            if let Some(answer) = Box::pin(self.pause(node, until, not_before)).await {
                 earlier = Some(last);
                 outcome = answer.map_err(Failed::Said);
                 continue;
+            }
+            if node.inner.is_closed() {
+                return Err(self.ended(node, last));
             }
             now = Instant::now();
             if now >= self.ends_at {
@@ -412,8 +418,8 @@ impl Errand {
     }
 
     /// Waits before the next attempt: until then, or until there is a new connection, but not for less than the budget and the other side say. An answer may
-    /// come all the same, also that it never will work.
-    async fn pause(&self, until: Instant, not_before: Instant) -> Option<Result<Bytes, Failure>> {
+    /// come all the same, also that it never will work. Ends early when the node is closed.
+    async fn pause(&self, node: &Node, until: Instant, not_before: Instant) -> Option<Result<Bytes, Failure>> {
         let until = until.max(not_before).min(self.ends_at);
         let answered = async {
             loop {
@@ -432,6 +438,7 @@ impl Errand {
                 self.known().ready_again(self.connection).await;
             } => None,
             () = time::until(until) => None,
+            () = node.closed() => None,
         }
     }
 
@@ -495,6 +502,13 @@ impl Errand {
             (request.attempt, request.left_us, request.queued_us) = (self.attempt, envelope::micros(left), connection.outgoing.clock(now));
         }
         connection.outgoing.try_push(&self.body)
+    }
+
+    /// There is no next attempt, because this node is closed.
+    fn ended(&self, node: &Node, last: Failure) -> Failure {
+        let ending = node.inner.is_ending();
+        let ending = if last.message == ending.message { ending } else { ending.cause(&last.message) };
+        with_attempts(ending, self.made())
     }
 
     fn late(&self, what: &str) -> Failure {

@@ -572,6 +572,59 @@ async fn a_node_that_is_dropped_ends_its_connections_and_tasks() {
     until("its link is gone", || network.links() == 0).await;
 }
 
+/// Whoever is asked, or cannot be reached, by an address or by a name.
+fn peers() -> [Peer; 4] {
+    [Peer::at("b"), Peer::named("raw"), Peer::at("nobody"), Peer::named("absent")]
+}
+
+/// A request with much time and many attempts.
+fn patient(node: &Node, peer: Peer) -> tokio::task::JoinHandle<Result<Bytes, Failure>> {
+    let policy = Policy::constant(secs(60)).max_attempts(100);
+    tokio::spawn(node.call(peer, "never", "").timeout(secs(3600)).policy(policy).into_future())
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_a_node_is_closed_its_own_requests_end_at_once_and_say_why() {
+    let (network, a, b) = two(1);
+    let (began, _ended) = endless(&b, "never");
+    let _raw = Raw::connect(&network, "a", "raw").await;
+    let pending: Vec<_> = peers().into_iter().map(|peer| patient(&a, peer)).collect();
+    let stream = tokio::spawn(a.stream(Peer::named("absent"), "never", "").into_future());
+    until("those who can be asked are", || began.get() == 1).await;
+    pass(secs(10)).await;
+    let at = Instant::now();
+    a.close(Duration::ZERO).await;
+    let new: Vec<_> = peers().into_iter().map(|peer| patient(&a, peer)).collect();
+    let (asked, opened) = (pending.into_iter().chain(new), [stream, tokio::spawn(a.stream("b", "never", "").into_future())]);
+    for call in asked {
+        let failure = call.await.unwrap().unwrap_err();
+        assert_eq!((&*failure.message, failure.class), ("a is ending", Class::Transient), "{failure:?}");
+    }
+    for stream in opened {
+        assert_eq!(stream.await.unwrap().unwrap_err().message, "a is ending");
+    }
+    assert!(at.elapsed() < secs(1), "{:?}", at.elapsed());
+    assert_eq!(a.counts().calls, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_node_waits_for_what_runs_its_handlers_may_call_others() {
+    let (_network, a, b) = two(1);
+    echo(&b, "echo");
+    let calls = a.clone();
+    a.route("relay", move |_| {
+        let node = calls.clone();
+        async move {
+            pass(secs(1)).await;
+            node.call("b", "echo", "through").await
+        }
+    });
+    let call = tokio::spawn(b.call("a", "relay", "").into_future());
+    until("it runs", || a.counts().requests == 1).await;
+    a.close(secs(5)).await;
+    assert_eq!(call.await.unwrap().unwrap(), "through");
+}
+
 /// It takes longer than its attempt had, and says during the pause before the next that it never will work.
 #[tokio::test(start_paused = true)]
 async fn a_failure_for_good_that_comes_late_ends_the_call_and_nothing_is_sent_again() {
