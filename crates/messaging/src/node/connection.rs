@@ -85,6 +85,18 @@ impl Connection {
         &self.caller.name
     }
 
+    /// Whether the other side takes a payload of that length.
+    ///
+    /// # Errors
+    /// If it is too long.
+    pub(crate) fn takes(&self, length: usize) -> Result<(), Failure> {
+        if length <= self.payload_bytes_max {
+            return Ok(());
+        }
+        let message = format!("{} takes payloads of at most {} bytes", self.known.peer, self.payload_bytes_max);
+        Err(Failure::new(Code::InvalidArgument, message))
+    }
+
     /// What is known of the other side, for people.
     pub(super) fn shown(&self) -> Connected {
         let Remote { address, fingerprint, vouched, principal } = self.remote.clone();

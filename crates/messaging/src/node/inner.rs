@@ -159,8 +159,11 @@ impl Inner {
         });
     }
 
-    /// A sample has come.
+    /// A sample has come. One that is too long is lost, as all that nobody takes.
     pub(crate) fn sampled(&self, connection: &Arc<Connection>, sample: Sample) {
+        if sample.payload.len() > self.limits.payload_bytes_max {
+            return;
+        }
         let routed = self.routes.read().get(&*sample.route).cloned();
         if let (Some(Routed::Samples(samples)), Ok(())) = (routed, self.lets(connection)) {
             samples.take(self.incoming(connection, sample.route, String::new(), sample.payload));

@@ -322,7 +322,7 @@ impl Node {
     /// Sends something of which only the newest matters, if there is a connection. It may be lost; the oldest goes if too many wait.
     ///
     /// # Errors
-    /// If it is too long. That there is no connection, or that it is lost on the way, is no error; a connection is made for the next one, with pauses if that fails.
+    /// If it is too long for this side or the other. That there is no connection, or that it is lost on the way, is no error; a connection is made for the next one, with pauses if that fails.
     pub fn sample(&self, peer: impl Into<Peer>, route: impl Into<String>, payload: impl Into<Bytes>) -> Result<(), Failure> {
         let (route, payload) = (route.into(), payload.into());
         let peer = peer.into();
@@ -334,6 +334,7 @@ impl Node {
         let known = self.inner.know(&peer)?;
         match known.connected() {
             Some(connection) => {
+                connection.takes(payload.len())?;
                 connection.use_at(Instant::now());
                 let _it_is_cut = connection.outgoing.push_sample(Sample { route, payload });
             }

@@ -470,10 +470,7 @@ impl Errand {
             },
         };
         self.connection = Some(connection.id);
-        if self.request().payload.len() > connection.payload_bytes_max {
-            let message = format!("{} takes payloads of at most {} bytes", self.known().peer, connection.payload_bytes_max);
-            return Err(Failed::Unsent(Failure::new(Code::InvalidArgument, message)));
-        }
+        connection.takes(self.request().payload.len()).map_err(Failed::Unsent)?;
         self.registered.slot.sent_on(connection.id);
         match self.push(&connection, now) {
             Ok(()) => {}

@@ -53,10 +53,7 @@ impl Opening {
         let Opening { node, peer, route, payload, trace } = self;
         let opening = async {
             let connection = node.inner.know(&peer)?.connection().await?;
-            if payload.len() > connection.payload_bytes_max {
-                let message = format!("{peer} takes payloads of at most {} bytes", connection.payload_bytes_max);
-                return Err(Failure::new(Code::InvalidArgument, message));
-            }
+            connection.takes(payload.len())?;
             let mut stream = connection.streams.begin(&connection)?;
             let (number, credit) = stream.number_and_credit();
             let open = Body::Open(Open { number, route, trace, credit, payload });

@@ -1,14 +1,14 @@
 //! Samples: the newest win, and nothing is sent again.
 
-use crate::network::{Count, echo, ms, node, pass, secs, two, until};
+use crate::network::{Count, Raw, echo, ms, node, node_by, pass, secs, two, until};
 use bytes::BytesMut;
 use parking_lot::Mutex;
 use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_messaging::envelope::{self, Body, Hello};
+use steadfast_messaging::envelope::{self, Body, Hello, Sample};
 use steadfast_messaging::wire::memory::{Faults, Memory};
-use steadfast_messaging::{Code, Failure, Node};
+use steadfast_messaging::{Code, Failure, Limits, Node};
 use tokio::time::Instant;
 
 /// What the handler of a route was given; it takes that long for each.
@@ -172,4 +172,36 @@ async fn what_samples_found_out_does_not_hold_up_a_peer_that_is_back() {
     let at = Instant::now();
     a.call("b", "echo", "").await.unwrap();
     assert_eq!(at.elapsed(), ms(0), "there was a connection that lived, so the next is made at once");
+}
+
+/// A node of that name that takes payloads of a thousand bytes.
+fn narrow(network: &Memory, name: &str) -> Node {
+    let mut limits = Limits::default();
+    limits.payload_bytes_max = 1000;
+    node_by(network, name, |builder| builder.limits(limits))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sample_that_is_longer_than_the_other_side_takes_is_refused_where_it_is_sent() {
+    let network = Memory::new(1);
+    let (a, b) = (node(&network, "a"), narrow(&network, "b"));
+    let seen = seen(&b, "s", 0);
+    a.sample("b", "s", "0").unwrap();
+    until("there is a connection", || a.counts().connections == 1).await;
+    let failure = a.sample("b", "s", "0".repeat(1001)).unwrap_err();
+    assert_eq!((failure.code, &*failure.message), (Code::InvalidArgument, "b takes payloads of at most 1000 bytes"));
+    a.sample("b", "s", "0".repeat(1000)).unwrap();
+    until("the one that is short enough has come", || seen.lock().len() == 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sample_that_is_too_long_is_dropped_where_it_comes_and_others_follow() {
+    let network = Memory::new(1);
+    let b = narrow(&network, "b");
+    let seen = seen(&b, "s", 0);
+    let mut raw = Raw::connect(&network, "b", "raw").await;
+    let sample = |payload: String| Body::Sample(Sample { route: "s".into(), payload: payload.into() });
+    raw.say(&[sample("0".repeat(1001)), sample("7".into())]).await;
+    until("the short one has come", || seen.lock().contains(&7)).await;
+    assert_eq!(*seen.lock(), [7]);
 }
