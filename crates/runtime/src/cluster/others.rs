@@ -53,11 +53,10 @@ pub(crate) struct Others {
     sure_until: Mutex<Option<Instant>>,
 }
 
-#[derive(Default)]
 struct Known {
     /// Who has which shard, those that are here among them.
     holders: BTreeMap<ShardId, Arc<Member>>,
-    /// The instances that live.
+    /// The instances that live; this one alone as long as nothing was seen.
     members: Vec<Arc<Member>>,
 }
 
@@ -78,12 +77,13 @@ pub(super) struct Seen {
 impl Others {
     pub(crate) fn new(cluster: Cluster, clock: Arc<dyn Clock>) -> Self {
         let Cluster { leases, member, carrier } = cluster;
+        let known = Known { holders: BTreeMap::new(), members: vec![Arc::new(member.clone())] };
         Others {
             member,
             leases,
             carrier,
             clock,
-            known: RwLock::default(),
+            known: RwLock::new(known),
             changed: watch::channel(()).0,
             out_of_date: Notify::new(),
             terms: Mutex::default(),
@@ -107,12 +107,16 @@ impl Others {
         let over_in = over_in.into_iter().chain(is_soon_free.then_some(SOON)).min();
         let held = leases.into_iter().filter(|lease| !lease.is_over);
         let holders = held.filter_map(|lease| Some((lease.shard, Arc::clone(members.get(&lease.holder?)?)))).collect();
-        *self.known.write() = Known { holders, members: members.into_values().collect() };
+        let mut members: Vec<_> = members.into_values().collect();
+        if members.is_empty() {
+            members.push(Arc::new(self.member.clone())); // it joins again, and whoever asks is not to take it for a server without others
+        }
+        *self.known.write() = Known { holders, members };
         self.has_changed();
         Ok(Seen { free, over_in: over_in.map(|time| time + A_MOMENT) })
     }
 
-    /// The instances that live, as was last seen.
+    /// The instances that live, as was last seen: at least one.
     pub(crate) fn members(&self) -> Vec<Arc<Member>> {
         self.known.read().members.clone()
     }

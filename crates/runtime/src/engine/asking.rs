@@ -268,7 +268,7 @@ impl Engine {
         }
     }
 
-    /// The instances that share the store and live, as was last seen; none if it is not shared.
+    /// The instances that share the store and live, as was last seen; this one alone as long as nothing was, and none if the store is not shared.
     pub fn instances(&self) -> Vec<Arc<Member>> {
         self.ways.others().map(|others| others.members()).unwrap_or_default()
     }

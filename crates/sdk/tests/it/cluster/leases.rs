@@ -4,13 +4,14 @@ use super::{LEASE, World, within};
 use crate::support::until;
 use async_trait::async_trait;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use steadfast::cluster::Member;
 use steadfast_store::memory::MemoryLeases;
 use steadfast_store::{Beat, Error, Heard, Held, Instance, Lease, Leases};
 
-/// Leases of a database that takes long to tell who has what.
-struct Slow(MemoryLeases);
+/// Leases of a database that takes long to tell who has what, and cannot tell it as long as that is so.
+pub(super) struct Slow(pub(super) MemoryLeases, pub(super) Arc<AtomicBool>);
 
 #[async_trait]
 impl Leases for Slow {
@@ -49,7 +50,10 @@ impl Leases for Slow {
 
     async fn leases(&self) -> Result<Vec<Lease>, Error> {
         tokio::time::sleep(LEASE / 4).await;
-        self.0.leases().await
+        match self.1.load(Ordering::SeqCst) {
+            false => self.0.leases().await,
+            true => Err(Error::Unavailable { what: "nobody knows".into(), source: None }),
+        }
     }
 
     fn committed(&self) {
@@ -65,7 +69,7 @@ impl Leases for Slow {
 #[tokio::test(start_paused = true)]
 async fn leases_are_renewed_while_it_is_looked_who_has_what() {
     let world = World::new(8);
-    let slow = world.start_by("slow", |leases| Arc::new(Slow(leases)), |builder| builder).await;
+    let slow = world.start_by("slow", |leases| Arc::new(Slow(leases, Arc::default())), |builder| builder).await;
     let mut others = Vec::new();
     for number in 0..3 {
         others.push(world.start(&format!("other-{number}"), |builder| builder).await);

@@ -1,9 +1,11 @@
 //! Workers of several instances: whichever instance has a run, a worker that was pointed at one of them hosts it.
 
-use super::{Instance, World};
+use super::leases::Slow;
+use super::{Instance, World, within};
 use crate::messages::node;
 use crate::support::{call, calls, until};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use steadfast::cluster::INSTANCES;
 use steadfast::messages::Incoming;
 use steadfast::messages::memory::Memory as Wires;
@@ -116,4 +118,22 @@ async fn what_a_worker_says_of_its_workflows_goes_where_it_is_not_known() {
     assert_eq!(run.view().await.unwrap().recovery, Recovery::Manual);
     assert!(b.engine.workers().is_empty());
     worker.drain().await;
+}
+
+/// An instance may be there before it could look for the others. It says that it is one of several all the same, so the worker asks again.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_comes_before_the_others_are_known_finds_them_later() {
+    let (world, wires, blind) = (World::new(8), Wires::new(47), Arc::new(AtomicBool::new(true)));
+    let a = start(&world, &wires, "a").await;
+    let with_node = |builder: steadfast::EngineBuilder| builder.messages(node(&wires, "server")).workers().brought_by_workers("lift");
+    let of_b = |leases| Arc::new(Slow(leases, Arc::clone(&blind))) as Arc<dyn steadfast_store::Leases>;
+    let b = world.start_by("b", of_b, with_node).await;
+    open(&wires, &b);
+    b.engine.answer_instances(b.engine.node().unwrap());
+    let worker = Worker::of("there:b").name("w3").wire(Arc::new(wires.wire_of("w3"))).clock(world.clock);
+    let worker = worker.register(lift).start().await.unwrap();
+    until("it has come", async || b.engine.workers().len() == 1).await;
+    blind.store(false, Ordering::SeqCst);
+    within(MINUTE, "it has found the other one", async || a.engine.workers().len() == 1).await;
+    assert_eq!(worker.drain().await, Parted::Drained);
 }
