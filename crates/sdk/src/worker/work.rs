@@ -119,7 +119,8 @@ impl Work {
                 biased;
                 ended = self.visits.join_next() => match ended {
                     Some(ended) => self.ended(ended),
-                    None => return self.parted.unwrap_or(Parted::Drained),
+                    None if self.is_ending() => return self.parted.unwrap_or(Parted::Drained),
+                    None => self.go_alone(None), // the last instance was let go of, and is not gone, or others are there by now
                 },
                 Some((address, stands)) = self.news.recv() => self.stands(&address, stands),
                 heard = answer(&mut self.asking) => self.learn(heard),
@@ -136,6 +137,7 @@ impl Work {
     fn go_alone(&mut self, first: Option<Result<Arrived, Failure>>) {
         let (let_go, is_let_go) = watch::channel(false);
         self.alone = Some(let_go);
+        self.asking = None; // it is asked on the way
         self.shown.set(&self.given, []);
         let whom = Whom::Server(self.given.clone());
         let visit = Visit { hosting: Arc::clone(&self.hosting), whom, let_go: is_let_go };

@@ -207,6 +207,22 @@ async fn an_instance_that_is_gone_from_the_list_is_let_go_of_in_good_order() {
     ships(&one, "gone-3").await;
 }
 
+/// The list forgets the only instance for so long that the worker drains there, and names it again before that is over.
+#[tokio::test(start_paused = true)]
+async fn a_worker_whose_last_instance_is_let_go_of_begins_again() {
+    let (network, list) = (Network::new(40), List::of(&["one"]));
+    let one = instance(&network, "one", &memory::Memory::new(), &list).await;
+    let _worker = worker(&network, ["one"]).start().await.unwrap();
+    let _run = one.start("stick", &()).id("last-1").await.unwrap();
+    until("it is in flight", async || calls("last-1", "stick") == 1).await;
+    list.set(&["two"]);
+    while !one.workers()[0].draining {
+        tokio::time::sleep(SECOND).await;
+    }
+    list.set(&["one"]);
+    ships(&one, "last-2").await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_instance_that_does_not_want_it_for_good_ends_it_after_the_others_were_left_in_good_order() {
     let (network, list) = (Network::new(36), List::of(&["one"]));
