@@ -113,10 +113,11 @@ pub(super) async fn run(route: &Route, job: Box<Job>) {
     let Some(mut ended) = held.again.as_mut().and_then(|again| again.ended.take()) else { return };
     let longest = held.node().limits.payload_bytes_max;
     let incoming = Incoming { ends_at: time::after(route.timeout), ..incoming }; // not less for having waited for its turn
+    let running = async { attempt(route, incoming, None).await }; // which begins only if somebody waits for it
     let outcome = tokio::select! {
         biased;
         () = ended.closed() => Err(Failure::transient("whoever redrives it does not wait any more").code(Code::Cancelled)),
-        outcome = attempt(route, incoming, None) => outcome.and_then(|answer| fits(answer, longest)),
+        outcome = running => outcome.and_then(|answer| fits(answer, longest)),
     };
     held.settle(outcome.clone());
     let _nobody_may_wait = ended.send(outcome.map(drop));

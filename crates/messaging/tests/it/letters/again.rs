@@ -176,3 +176,17 @@ async fn a_tell_on_behalf_of_somebody_is_sent_again_on_the_same_behalf() {
         bank.close(secs(0)).await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_letter_is_not_begun_if_whoever_redrives_it_has_gone_before_its_turn() {
+    let (_network, shop, bank, _letters) = both();
+    let (route, begun, open) = gated(|route| route.side_by_side(1));
+    bank.route_by("transfer", route);
+    shop.tell("bank", "transfer", "first").await.unwrap();
+    until("it runs", || begun.get() == 1).await;
+    let impatient = tokio::time::timeout(secs(1), bank.redrive(&letter_of(LetterKind::Tell, "shop", "x", "7"))).await;
+    assert!(impatient.is_err() && bank.counts().requests == 2);
+    open.send_replace(2);
+    until("both are over", || bank.counts().requests == 0).await;
+    assert_eq!(begun.get(), 1);
+}
