@@ -1,19 +1,17 @@
 //! Running a request once more that has run before, for whoever tries dead letters again: those who repeat it meanwhile wait for the new outcome.
 
 use super::entries::State;
-use super::{Inbox, Kind, Ticket};
-use bytes::Bytes;
+use super::{Finish, Inbox, Kind, Ticket};
 use std::time::Duration;
-use steadfast_kernel::Failure;
 use tokio::time::Instant;
 
 /// What to do with a request that is to be run once more.
 #[derive(Debug)]
 #[must_use]
 pub enum Again {
-    /// Run it. With what it came to before, if that is still known: to be kept if nothing new comes of it.
-    Run(Ticket, Option<Result<Bytes, Failure>>),
-    /// A call that has succeeded since.
+    /// Run it. With what it has left behind before, if that is still known: to be kept if nothing new comes of it.
+    Run(Ticket, Option<Finish>),
+    /// It has succeeded since.
     Done,
     /// It runs already.
     Running,
@@ -34,10 +32,10 @@ impl<W> Inbox<W> {
             Some(entry) if (entry.kind, entry.digest) != (kind, digest) => return Again::Different,
             Some(entry) => match &entry.state {
                 State::Running(_) => return Again::Running,
-                State::Finished(finished) => Some(self.entries.outcome(finished)),
+                State::Finished(finished) => Some(self.entries.left(finished)),
             },
         };
-        if let (Kind::Call, Some(Ok(_))) = (kind, &before) {
+        if let Some(Finish::Keep(Ok(_))) = before {
             return Again::Done;
         }
         if !self.leave_room(caller, id) {

@@ -1,11 +1,11 @@
 //! The entries of an inbox, how they are found, and the line of those that are finished.
 
-use super::Kind;
 use super::callers::Callers;
 use super::id::Id;
 use super::index::Index;
 use super::log::{LONGEST, Log, Logged};
 use super::slab::{NONE, Slab};
+use super::{Finish, Kind};
 use bytes::Bytes;
 use hashbrown::DefaultHashBuilder;
 use std::hash::{BuildHasher, Hasher};
@@ -61,6 +61,8 @@ enum Outcome {
     /// One that is too long for the log.
     Long(Box<Bytes>),
     Failure(Box<Failure>),
+    /// Of a tell, which is kept elsewhere.
+    GivenUp,
 }
 
 impl Finished {
@@ -73,6 +75,7 @@ impl Finished {
             Outcome::Answer(answer) => answer.len(),
             Outcome::Long(answer) => answer.len(),
             Outcome::Failure(failure) => bytes_of_failure(failure),
+            Outcome::GivenUp => 0,
         }
     }
 }
@@ -242,6 +245,15 @@ impl<S: BuildHasher> Entries<S> {
             Ok(answer) => Outcome::Long(Box::new(answer)),
             Err(failure) => Outcome::Failure(Box::new(failure)),
         };
+        self.stand_in_line(place, outcome, at);
+    }
+
+    /// A tell that runs was given up.
+    pub(super) fn give_up(&mut self, place: u32, at: Duration) {
+        self.stand_in_line(place, Outcome::GivenUp, at);
+    }
+
+    fn stand_in_line(&mut self, place: u32, outcome: Outcome, at: Duration) {
         let at_ns = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
         let finished = Finished { before: NONE, after: NONE, at_ns, outcome };
         let bytes = finished.bytes();
@@ -276,6 +288,15 @@ impl<S: BuildHasher> Entries<S> {
             Outcome::Answer(answer) => Ok(Bytes::copy_from_slice(self.answers.get(*answer))),
             Outcome::Long(answer) => Ok(Bytes::clone(answer)),
             Outcome::Failure(failure) => Err(Failure::clone(failure)),
+            Outcome::GivenUp => Ok(Bytes::new()), // whoever told it is not told more
+        }
+    }
+
+    /// What it has left behind.
+    pub(super) fn left(&self, finished: &Finished) -> Finish {
+        match &finished.outcome {
+            Outcome::GivenUp => Finish::GiveUp,
+            _ => Finish::Keep(self.outcome(finished)),
         }
     }
 

@@ -99,6 +99,8 @@ pub enum Verdict<W> {
 pub enum Finish {
     /// Its outcome: whoever delivers it again gets it. If they are many, the bytes are to be its own, not a part of something larger that would be kept with them.
     Keep(Result<Bytes, Failure>),
+    /// That it is a tell which has come to nothing, and is kept elsewhere: whoever delivers it again is told that it is known, and whoever tries it once more has it run.
+    GiveUp,
     /// Nothing: whoever delivers it again has it run again.
     Forget,
 }
@@ -224,7 +226,8 @@ impl<W> Inbox<W> {
         match outcome {
             Finish::Keep(outcome) if self.fits(&outcome) => self.keep(entry, outcome),
             Finish::Keep(_) => self.forget_early(entry),
-            Finish::Forget => self.entries.remove(entry),
+            Finish::GiveUp if self.entries[entry].kind == Kind::Tell => self.entries.give_up(entry, self.now),
+            Finish::GiveUp | Finish::Forget => self.entries.remove(entry),
         }
         waiters
     }
@@ -289,10 +292,13 @@ impl<W> Inbox<W> {
         }
     }
 
-    /// Nobody asks for the result of a tell, so that is not kept.
+    /// Nobody asks for the result of a tell, so that is not kept: only whether it is done.
     fn keep(&mut self, entry: u32, outcome: Result<Bytes, Failure>) {
-        let outcome = if self.entries[entry].kind == Kind::Tell { Ok(Bytes::new()) } else { outcome };
-        self.entries.finish(entry, outcome, self.now);
+        match (self.entries[entry].kind, outcome) {
+            (Kind::Call, outcome) => self.entries.finish(entry, outcome, self.now),
+            (Kind::Tell, Ok(_)) => self.entries.finish(entry, Ok(Bytes::new()), self.now),
+            (Kind::Tell, Err(_)) => self.entries.give_up(entry, self.now),
+        }
         while self.entries.bytes() > self.settings.bytes_max && self.forget_oldest() {}
     }
 

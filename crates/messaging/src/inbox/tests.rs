@@ -322,7 +322,7 @@ fn a_request_is_taken_up_again_whatever_is_known_of_it_unless_it_runs_or_is_done
     assert!(matches!(case.check("x", Call, 7), Verdict::Waits(_)), "who repeats it waits for it");
     assert_eq!(case.finish(ticket, failure()), [7]);
     assert!(matches!(again(&mut case, Call, 2), Again::Different) && matches!(again(&mut case, Tell, 1), Again::Different));
-    let Again::Run(ticket, Some(Err(before))) = again(&mut case, Call, 1) else { panic!("its failure is known") };
+    let Again::Run(ticket, Some(Finish::Keep(Err(before)))) = again(&mut case, Call, 1) else { panic!("its failure is known") };
     assert_eq!((before.message.as_str(), case.inbox.counts().finished), ("?", 0));
     assert_eq!(case.finish(ticket, ok("done")), [0_u32; 0]);
     assert!(matches!(again(&mut case, Call, 1), Again::Done), "a call that has succeeded");
@@ -331,7 +331,14 @@ fn a_request_is_taken_up_again_whatever_is_known_of_it_unless_it_runs_or_is_done
     case.finish(ticket, Finish::Forget);
     assert_eq!(case.inbox.counts(), Counts::default());
     case.run("x", Tell);
-    assert!(matches!(again(&mut case, Tell, 1), Again::Run(_, Some(Ok(_)))), "nobody knows whether a tell has succeeded");
+    assert!(matches!(again(&mut case, Tell, 1), Again::Done), "a tell that has succeeded");
+    case.pass(WINDOW);
+    for finish in [Finish::GiveUp, failure()] {
+        let Again::Run(ticket, None | Some(Finish::GiveUp)) = again(&mut case, Tell, 1) else { panic!("it is not done") };
+        case.finish(ticket, finish);
+        assert!(matches!(case.check("x", Tell, 9), Verdict::Dropped(9)), "it is known all the same");
+    }
+    assert!(matches!(again(&mut case, Tell, 1), Again::Run(_, Some(Finish::GiveUp))), "a tell that was given up");
     let mut full = Case::with(Settings { entries_max: 1, ..Settings::default() });
     let _it_runs = full.begin("y", Call, 0);
     assert!(matches!(again(&mut full, Call, 1), Again::Full(_)));

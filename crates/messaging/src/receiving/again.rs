@@ -3,12 +3,11 @@
 use super::held::{Held, Place, fits};
 use super::lane::{Job, Lane};
 use super::{Caller, Incoming, RETRY_AFTER, Route, Routed, attempt};
-use crate::inbox::{self, Kind, Ticket};
+use crate::inbox::{self, Finish, Kind, Ticket};
 use crate::letters::{Letter, LetterKind};
 use crate::node::{Inner, Peer};
 use crate::time;
 use crate::wire::Remote;
-use bytes::Bytes;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use steadfast_kernel::{Code, Failure};
@@ -17,8 +16,8 @@ use tokio::time::Instant;
 
 /// Of a request that runs once more.
 pub(super) struct Again {
-    /// What it came to before, if that is known: it stays if nothing new comes of it.
-    pub(super) before: Option<Result<Bytes, Failure>>,
+    /// What it has left behind before, if that is known: it stays if nothing new comes of it.
+    pub(super) before: Option<Finish>,
     /// Hears how it ends; who does not wait any more has it stopped.
     ended: Option<oneshot::Sender<Result<(), Failure>>>,
 }
@@ -69,14 +68,8 @@ impl Inner {
         }
     }
 
-    /// The right to run it, and what it came to before; nothing if it is done.
-    #[allow(clippy::type_complexity, reason = "what it came to is what it is everywhere")]
-    fn take_up_again(
-        &self,
-        caller: &Caller,
-        kind: Kind,
-        letter: &Letter,
-    ) -> Result<Option<(Ticket, Option<Result<Bytes, Failure>>)>, Failure> {
+    /// The right to run it, and what it has left behind before; nothing if it is done.
+    fn take_up_again(&self, caller: &Caller, kind: Kind, letter: &Letter) -> Result<Option<(Ticket, Option<Finish>)>, Failure> {
         let digest = self.hasher.hash_one((&letter.route, &letter.payload));
         match self.known.lock().inbox.take_up_again(&caller.scope, &letter.id, kind, digest, Instant::now()) {
             inbox::Again::Run(ticket, before) => Ok(Some((ticket, before))),

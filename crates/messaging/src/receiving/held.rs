@@ -211,13 +211,20 @@ impl Held {
         }
     }
 
+    /// It is a tell that has come to nothing and is kept elsewhere.
+    pub(super) fn give_up(mut self) {
+        for waiter in self.finish(Finish::GiveUp) {
+            waiter.answer(self.node(), Ok(Bytes::new()));
+        }
+    }
+
     /// It is over, however that came about: those who wait are to be told.
     fn finish(&mut self, finish: Finish) -> impl Iterator<Item = Waiter> + use<> {
         let waits = self.waiter.take().map(|waiter| self.newest(waiter));
         let waiters = self.ticket.take().map(|ticket| {
             let before = self.again.take().and_then(|again| again.before);
             let finish = match (finish, before) {
-                (Finish::Forget, Some(before)) => Finish::Keep(before), // what is known of it stays if nothing new comes of it
+                (Finish::Forget, Some(before)) => before, // what is known of it stays if nothing new comes of it
                 (finish, _) => finish,
             };
             let now = Instant::now();

@@ -78,12 +78,12 @@ pub(super) fn give_up(lane: &Lane, job: Box<Job>) {
     keep(lane, job, failure);
 }
 
-/// Over for those who told it, when it is dropped.
-struct Settled(Option<Held>);
+/// Over for those who told it, when it is dropped; a redrive finds that it is not done.
+struct GivenUp(Option<Held>);
 
-impl Drop for Settled {
+impl Drop for GivenUp {
     fn drop(&mut self) {
-        self.0.take().into_iter().for_each(|held| held.settle(Ok(Bytes::new())));
+        self.0.take().into_iter().for_each(Held::give_up);
     }
 }
 
@@ -91,5 +91,5 @@ impl Drop for Settled {
 fn keep(lane: &Lane, job: Box<Job>, failure: Failure) {
     let Job { incoming, held, .. } = *job;
     let (node, letter) = (Arc::clone(held.node()), letter(LetterKind::Tell, lane, &held, incoming.payload, failure));
-    node.post_owed(letter, Settled(Some(held)));
+    node.post_owed(letter, GivenUp(Some(held)));
 }

@@ -190,3 +190,39 @@ async fn a_letter_is_not_begun_if_whoever_redrives_it_has_gone_before_its_turn()
     until("both are over", || bank.counts().requests == 0).await;
     assert_eq!(begun.get(), 1);
 }
+
+/// Whoever keeps letters may not be able to note that one is done, and has it tried again.
+#[tokio::test(start_paused = true)]
+async fn a_tell_that_was_redriven_with_success_is_not_run_by_the_next_redrive() {
+    let (_network, shop, bank, letters) = both();
+    let runs = counted(&bank, "transfer", |n| if n < 3 { Err(Failure::permanent("bad")) } else { Ok(Bytes::new()) });
+    shop.tell("bank", "transfer", "7").id("x").await.unwrap();
+    let letter = one(&letters).await;
+    assert_eq!(bank.redrive(&letter).await.unwrap_err().message, "bad");
+    for _ in 0..2 {
+        bank.redrive(&letter).await.unwrap();
+        assert_eq!(runs.get(), 3, "given up it is run again, and done it is not");
+    }
+    pass(secs(120)).await;
+    bank.redrive(&letter).await.unwrap();
+    assert_eq!(runs.get(), 4, "nobody knows any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tell_that_was_given_up_stays_so_if_redriving_it_comes_to_nothing() {
+    let (_network, shop, bank, letters) = both();
+    let runs = counted(&bank, "transfer", |n| match n {
+        1 => Err(Failure::permanent("bad")),
+        2 => Err(Failure::transient("busy")),
+        _ => Ok(Bytes::new()),
+    });
+    let tell = || shop.tell("bank", "transfer", "7").id("x");
+    tell().await.unwrap();
+    let letter = one(&letters).await;
+    assert_eq!(bank.redrive(&letter).await.unwrap_err().message, "busy");
+    tell().await.unwrap();
+    pass(secs(1)).await;
+    assert_eq!(runs.get(), 2, "who tells it again is told that it is known");
+    bank.redrive(&letter).await.unwrap();
+    assert_eq!(runs.get(), 3);
+}
