@@ -1,8 +1,8 @@
 //! A dead letter that came here is given to its handler again: in its turn, by the rules of its route, and known to the inbox meanwhile and afterwards.
 
-use super::held::{Held, Place, fits};
+use super::held::{Held, fits};
 use super::lane::{Job, Lane};
-use super::{Caller, Incoming, RETRY_AFTER, Route, Routed, attempt};
+use super::{Caller, Incoming, Route, Routed, attempt};
 use crate::inbox::{self, Finish, Kind, Ticket};
 use crate::letters::{Letter, LetterKind};
 use crate::node::{Inner, Peer};
@@ -36,8 +36,7 @@ impl Inner {
         if !lane.has_room(&key, 0, Instant::now()) {
             return Err(lane.is_full());
         }
-        let place = Place::take(self, None, letter.payload.len())
-            .ok_or_else(|| Failure::new(Code::ResourceExhausted, "too many requests run or wait here").retry_after(RETRY_AFTER))?;
+        let place = self.place(None, letter.payload.len(), Instant::now())?;
         let (ticket, before) = match lane.route.once {
             false => (None, None),
             true => match self.take_up_again(&incoming.caller, kind, letter)? {

@@ -7,6 +7,7 @@ use crate::inbox::{Finish, Inbox, Kind, Settings, Ticket};
 use crate::node::{Connection, Inner, Untaken};
 use bytes::Bytes;
 use hashbrown::HashMap;
+use parking_lot::Mutex;
 use prost::Message;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -89,7 +90,11 @@ impl Drop for Place {
 
 /// Requests that run or wait, and their bytes: both in one number, because every request of every thread changes them.
 #[derive(Default)]
-pub(crate) struct Load(AtomicU64);
+pub(crate) struct Load {
+    both: AtomicU64,
+    /// When those were last let go whose time is over, because there was no place.
+    looked_at: Mutex<Option<Instant>>,
+}
 
 /// How many bits of it the bytes have.
 const BYTES: u32 = 40;
@@ -108,15 +113,25 @@ impl Before {
 
 impl Load {
     pub(crate) fn count(&self) -> usize {
-        (self.0.load(Ordering::SeqCst) >> BYTES) as usize
+        (self.both.load(Ordering::SeqCst) >> BYTES) as usize
+    }
+
+    /// Whether it is worth looking for those whose time is over: it was not done just now.
+    pub(super) fn is_to_look(&self, now: Instant) -> bool {
+        let mut looked_at = self.looked_at.lock();
+        let is_to = looked_at.is_none_or(|at| now >= at + RETRY_AFTER);
+        if is_to {
+            *looked_at = Some(now);
+        }
+        is_to
     }
 
     fn add(&self, bytes: usize) -> Before {
-        Before::of(self.0.fetch_add((1 << BYTES) + bytes as u64, Ordering::SeqCst))
+        Before::of(self.both.fetch_add((1 << BYTES) + bytes as u64, Ordering::SeqCst))
     }
 
     fn sub(&self, bytes: usize) -> Before {
-        Before::of(self.0.fetch_sub((1 << BYTES) + bytes as u64, Ordering::SeqCst))
+        Before::of(self.both.fetch_sub((1 << BYTES) + bytes as u64, Ordering::SeqCst))
     }
 }
 

@@ -115,7 +115,7 @@ impl Lane {
     }
 
     /// Lets those go whose time is over. All who wait are looked at, so it is not done for everybody who comes.
-    fn let_go_of_the_late(&self, now: Instant) {
+    pub(super) fn let_go_of_the_late(&self, now: Instant) {
         {
             let mut looked_at = self.looked_at.lock();
             if looked_at.is_some_and(|at| now < at + RETRY_AFTER) {

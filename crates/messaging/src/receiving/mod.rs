@@ -122,9 +122,9 @@ impl Inner {
         if ending && !lane.route.once {
             return Err((waiter, self.is_ending()));
         }
-        let Some(place) = Place::take(self, Some(connection), request.payload.len()) else {
-            let failure = Failure::new(Code::ResourceExhausted, "too many requests run or wait here");
-            return Err((waiter, failure.retry_after(RETRY_AFTER)));
+        let place = match self.place(Some(connection), request.payload.len(), now) {
+            Ok(place) => place,
+            Err(failure) => return Err((waiter, failure)),
         };
         let ends_at = match kind {
             Kind::Tell if !lane.route.taken_when_done => time::from(now, lane.route.timeout),
@@ -175,6 +175,28 @@ impl Inner {
             Err(failure) => held.refuse(&failure),
         }
         Ok(false)
+    }
+
+    /// A place for a request. Those who wait for their turn, and whose time is over, keep none from it.
+    fn place(self: &Arc<Self>, connection: Option<&Arc<Connection>>, bytes: usize, now: Instant) -> Result<Place, Failure> {
+        let place = Place::take(self, connection, bytes).or_else(|| {
+            self.let_go_of_the_late(now);
+            Place::take(self, connection, bytes)
+        });
+        place.ok_or_else(|| Failure::new(Code::ResourceExhausted, "too many requests run or wait here").retry_after(RETRY_AFTER))
+    }
+
+    /// Lets those go whose time is over, of all routes; not for everybody who finds no place.
+    fn let_go_of_the_late(&self, now: Instant) {
+        if !self.load.is_to_look(now) {
+            return;
+        }
+        let lane_of = |routed: &Routed| match routed {
+            Routed::Requests(lane) => Some(Arc::clone(lane)),
+            Routed::Streams(_) | Routed::Samples(_) => None,
+        };
+        let lanes: Vec<_> = self.routes.read().values().filter_map(lane_of).collect();
+        lanes.iter().for_each(|lane| lane.let_go_of_the_late(now));
     }
 
     pub(crate) fn is_ending(&self) -> Failure {

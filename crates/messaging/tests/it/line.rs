@@ -1,10 +1,11 @@
 //! The line of a route: bounded, and nobody keeps a place in it who does not wait any more.
 
-use crate::network::{Count, Raw, ms, pass, request, secs, two, until};
+use crate::network::{Count, Raw, ms, node, node_by, pass, request, secs, two, until};
 use bytes::Bytes;
 use std::future::IntoFuture;
-use steadfast_messaging::envelope::Body;
-use steadfast_messaging::{Code, Failure, Node, Policy, Route};
+use steadfast_messaging::envelope::{Body, Request};
+use steadfast_messaging::wire::memory::Memory;
+use steadfast_messaging::{Code, Failure, Limits, Node, Policy, Route};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -144,4 +145,23 @@ async fn who_fills_the_line_of_a_route_leaves_a_fifth_of_it_to_others() {
         call.await.unwrap().unwrap();
     }
     assert_eq!(called.get(), 1 + 41 + 8);
+}
+
+/// Their line has room, but the node has none: whoever comes to any of its routes takes the places of those whose time is over.
+#[tokio::test(start_paused = true)]
+async fn those_whose_time_is_over_keep_no_places_of_the_node() {
+    let (network, mut limits) = (Memory::new(1), Limits::default());
+    limits.requests_max = 4;
+    let (a, b) = (node(&network, "a"), node_by(&network, "b", |builder| builder.limits(limits)));
+    let (called, _open) = gate(&b, |route| route.in_line(50).timeout(secs(3600)));
+    b.route("other", |_| async { Ok("other") });
+    let mut raw = Raw::connect(&network, "b", "raw").await;
+    let call = |number, left_us| Body::Call(Request { left_us, ..request(number, &number.to_string(), "gate", "") });
+    raw.say(&[call(1, 3_600_000_000), call(2, 1_000_000), call(3, 1_000_000), call(4, 1_000_000)]).await;
+    until("three wait", || (called.get(), b.counts().requests) == (1, 4)).await;
+    let other = || a.call("b", "other", "").policy(Policy::once());
+    assert_eq!(other().await.unwrap_err().code, Code::ResourceExhausted);
+    pass(secs(2)).await;
+    assert_eq!(other().await.unwrap(), "other");
+    assert_eq!(b.counts().requests, 1, "the one that runs has its time");
 }
