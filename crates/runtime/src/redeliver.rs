@@ -73,7 +73,7 @@ impl MessageLetter {
 /// Sends and handles messages again.
 pub trait Redeliver: Send + Sync + 'static {
     /// Sends a message that went again, or hands one that came to its handler again, under the request id that it has: whoever has had it knows it by that.
-    /// Success means that nobody has to keep it any longer. It is dropped when it takes longer than a minute.
+    /// Success means that nobody has to keep it any longer. How long that may take is for whoever implements this to say: until it ends, nobody else can do anything about the letter.
     fn deliver(&self, letter: LetterId, message: MessageLetter) -> BoxFuture<'static, Result<(), Failure>>;
 }
 

@@ -1,18 +1,13 @@
 //! Dead letters: looked at, tried again, thrown away; and messages that become some.
 
-use super::Engine;
+use super::{Engine, WeakEngine};
 use crate::error::Error;
-use crate::redeliver::{Claim, MessageLetter, Redeliver};
-use std::sync::Arc;
-use std::time::Duration;
+use crate::redeliver::{Claim, MessageLetter};
 use steadfast_kernel::{
     Answer, Code, Command, DropLetter, EntityId, Entry, Event, FailLetter, Failure, Letter, LetterAbout, LetterHome, LetterId, Origin,
     RedriveLetter, Refusal, RetryFrom, RetryRun,
 };
 use steadfast_store::{LetterCursor, LetterFilter, LetterRow};
-
-/// How long a message may take to be delivered again: twice what a tell has by default.
-const DELIVERED_WITHIN: Duration = Duration::from_secs(60);
 
 impl Engine {
     /// The dead letters that the filter lets through, newest first, from the one after `after`.
@@ -71,7 +66,7 @@ impl Engine {
     }
 
     /// Has a dead letter tried again: its run is retried from its step, the end of its key is told from its first attempt on, or its message is sent or handled
-    /// again.
+    /// again. A message takes as long as whoever delivers it needs.
     ///
     /// # Errors
     /// If there is no such letter, its run cannot be retried now, or has continued as new since, or its message failed again; the letter stays then.
@@ -108,29 +103,19 @@ impl Engine {
         let no_redelivery = || Error::NoRedelivery { letter: letter.clone() };
         let redeliver = self.parts.post.redeliver.clone().ok_or_else(no_redelivery)?;
         let message = MessageLetter::of(self.letter(letter).await?.1).ok_or_else(|| not_found(letter))?;
-        let delivery = self.clone().delivery(claim, redeliver, letter.clone(), message, origin);
-        tokio::spawn(delivery).await.unwrap_or_else(|_| {
-            let failure = Failure::new(Code::Internal, "what delivers messages again has broken down");
-            Err(Error::NotDelivered { letter: letter.clone(), failure })
-        })
+        let (engine, of) = (WeakEngine::of(self), letter.clone());
+        let delivery = async move {
+            let delivered = redeliver.deliver(of.clone(), message).await;
+            let engine = engine.upgrade().ok_or(Error::Stopped)?; // what takes long does not keep it running
+            engine.delivered(claim, of, delivered, origin).await
+        };
+        let broken = |_| Failure::new(Code::Internal, "what delivers messages again has broken down");
+        let ended = tokio::spawn(delivery).await.map_err(broken);
+        ended.unwrap_or_else(|failure| Err(Error::NotDelivered { letter: letter.clone(), failure }))
     }
 
-    /// Delivers, and has it on record what came of it. If the record cannot be made, the letter stays, and its message may be delivered once more under the same id.
-    async fn delivery(
-        self,
-        _claim: Claim,
-        redeliver: Arc<dyn Redeliver>,
-        letter: LetterId,
-        message: MessageLetter,
-        origin: Origin,
-    ) -> Result<(), Error> {
-        let delivered = tokio::select! {
-            biased;
-            delivered = redeliver.deliver(letter.clone(), message) => delivered,
-            () = self.parts.clock.sleep(DELIVERED_WITHIN) => {
-                Err(Failure::new(Code::DeadlineExceeded, format!("it was not delivered within {DELIVERED_WITHIN:?}")))
-            }
-        };
+    /// Has it on record what came of a delivery. If the record cannot be made, the letter stays, and its message may be delivered once more under the same id.
+    async fn delivered(self, _claim: Claim, letter: LetterId, delivered: Result<(), Failure>, origin: Origin) -> Result<(), Error> {
         let home = letter.home.entity();
         let Err(failure) = delivered else {
             return self.tell_home(home, Command::RedriveLetter(RedriveLetter { letter: letter.seq, origin })).await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use steadfast::messages::memory::Memory as Network;
 use steadfast::messages::{Caller, Incoming, Route};
-use steadfast::{Code, Failure, memory};
+use steadfast::{Code, Failure, MINUTE, memory};
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_cannot_be_read_is_a_dead_letter_and_can_be_tried_again_when_the_handler_is_mended() {
@@ -129,4 +129,29 @@ async fn who_sent_a_dead_letter_is_let_in_and_known_again_whatever_its_token_cal
     bank.redrive(&letter).await.unwrap();
     assert_eq!(shop.call("bank", "book", "7").id("b-1").await.unwrap(), "booked");
     assert_eq!(handled.load(Ordering::Relaxed), 1, "it is known again");
+}
+
+/// In line and at work, as every other one.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_is_redriven_has_the_time_of_its_route() {
+    let (network, store) = (Network::new(5), memory::Memory::new());
+    let bank = start(&network, engine(&store).messages(node(&network, "bank"))).await;
+    bank.node()
+        .unwrap()
+        .route("audit", |_: Incoming| async { Err::<String, _>(Failure::permanent("not yet")) });
+    let shop = node(&network, "shop").build().unwrap();
+    shop.tell("bank", "audit", "7").id("a-1").await.unwrap();
+    until("it is kept", async || bank.letters(None, 10).await.unwrap().items.len() == 1).await;
+    let letter = bank.letters(None, 10).await.unwrap().items.remove(0).letter.to_string();
+
+    let slow = |_: Incoming| async {
+        tokio::time::sleep(5 * MINUTE).await;
+        Ok("")
+    };
+    bank.node().unwrap().route_by("audit", Route::new(slow).side_by_side(1).timeout(10 * MINUTE));
+    shop.tell("bank", "audit", "8").id("a-2").await.unwrap();
+    let began = tokio::time::Instant::now();
+    bank.redrive(&letter).await.unwrap();
+    assert!(began.elapsed() >= 9 * MINUTE, "after the other one: {:?}", began.elapsed());
+    assert!(bank.letters(None, 10).await.unwrap().items.is_empty());
 }
