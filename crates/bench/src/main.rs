@@ -46,6 +46,7 @@ cargo xtask bench messages [SCENARIO] [--json] [--quick]
     inbox                                  how many messages the memory inbox takes with little and with much in it, and what each leaves behind
     echo                                   packets of 250 bytes there and back over a bare link, and as a call of gRPC each
     call-http2                             calls of 200 bytes over HTTP/2; the limit is the bare link, and unary gRPC is beside it
+    unary-grpc                             the unary calls of gRPC alone
     loss-1, loss-3                         calls over a network of 5 ms that loses 1 or 3 packets of a hundred
     remote-worker                          runs of one step that a worker hosts; the limit is the same workflow in the process with the store
 cargo xtask bench postgres [SCENARIO] [--json] [--quick]
@@ -96,6 +97,7 @@ async fn bench() -> Result<()> {
         ["messages", scenario] if messages::SCENARIOS.contains(&scenario) => {
             messages::run(&Report::new("messages", json), Some(scenario), quick).await
         }
+        ["messages", "call-quic"] => bail!("{}", messages::NO_QUIC),
         ["postgres"] => postgres::run(&Report::new("postgres", json), None, quick).await,
         ["postgres", scenario] if postgres::SCENARIOS.contains(&scenario) => {
             postgres::run(&Report::new("postgres", json), Some(scenario), quick).await

@@ -53,6 +53,16 @@ pub(super) async fn measure(report: &Report, quick: bool) -> Result<()> {
     Ok(())
 }
 
+/// What a call of gRPC for each of them gives, alone.
+pub(super) async fn unary(report: &Report, quick: bool) -> Result<()> {
+    let (slices, span) = (if quick { 1 } else { 5 }, span(quick));
+    let mut unaries = Vec::new();
+    for _ in 0..slices {
+        unaries.push(unary::echo(Bytes::from(vec![7; BYTES]), IN_FLIGHT, span).await?);
+    }
+    report.say(&Measured::rate("unary-grpc", middle(unaries)).concurrency(IN_FLIGHT))
+}
+
 /// Calls over a network in memory that loses so many packets of a hundred.
 pub(super) async fn lossy(report: &Report, scenario: &'static str, percent: u32, quick: bool) -> Result<()> {
     let network = Memory::new(7);

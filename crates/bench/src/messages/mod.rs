@@ -10,7 +10,11 @@ use crate::report::Report;
 use anyhow::Result;
 
 /// What there is to measure.
-pub(crate) const SCENARIOS: [&str; 6] = ["inbox", "echo", "call-http2", "loss-1", "loss-3", "remote-worker"];
+pub(crate) const SCENARIOS: [&str; 7] = ["inbox", "echo", "call-http2", "unary-grpc", "loss-1", "loss-3", "remote-worker"];
+
+/// Why the same is not measured over QUIC.
+pub(crate) const NO_QUIC: &str =
+    "there is no QUIC yet: messages go over HTTP/2, which call-http2 measures, and QUIC is to follow behind the same trait, Wire";
 
 pub(crate) async fn run(report: &Report, only: Option<&str>, quick: bool) -> Result<()> {
     let wanted = |scenario: &str| only.is_none_or(|only| only == scenario);
@@ -22,6 +26,9 @@ pub(crate) async fn run(report: &Report, only: Option<&str>, quick: bool) -> Res
     }
     if wanted("call-http2") {
         calls::measure(report, quick).await?;
+    }
+    if only == Some("unary-grpc") {
+        calls::unary(report, quick).await?; // else it is measured beside call-http2
     }
     for (scenario, percent) in [("loss-1", 1), ("loss-3", 3)] {
         if wanted(scenario) {
