@@ -3,6 +3,7 @@
 use super::{Engine, WeakEngine};
 use crate::error::Error;
 use crate::redeliver::{Claim, MessageLetter};
+use std::time::Duration;
 use steadfast_kernel::{
     Answer, Code, Command, DropLetter, EntityId, Entry, Event, FailLetter, Failure, Letter, LetterAbout, LetterHome, LetterId, Origin,
     RedriveLetter, Refusal, RetryFrom, RetryRun,
@@ -74,13 +75,25 @@ impl Engine {
     /// # Cancellation
     /// Dropping the future does not take the request back.
     pub async fn redrive(&self, letter: &LetterId, origin: Origin) -> Result<(), Error> {
+        self.try_again(letter, origin, None).await
+    }
+
+    /// The same, for somebody who does not wait for a message for longer than that.
+    ///
+    /// # Errors
+    /// As [`redrive`](Self::redrive). [`LetterBusy`](Error::LetterBusy) if the message is still on its way then: that goes on by itself, and the letter is gone when it has worked.
+    pub async fn redrive_within(&self, letter: &LetterId, origin: Origin, time: Duration) -> Result<(), Error> {
+        self.try_again(letter, origin, Some(time)).await
+    }
+
+    pub(super) async fn try_again(&self, letter: &LetterId, origin: Origin, within: Option<Duration>) -> Result<(), Error> {
         Self::check(&origin)?;
         match &letter.home {
             LetterHome::Key(_) => {
                 let command = Command::RedriveLetter(RedriveLetter { letter: letter.seq, origin });
                 self.tell_home(letter.home.entity(), command).await
             }
-            LetterHome::Route(_) => self.deliver_again(letter, origin).await,
+            LetterHome::Route(_) => self.deliver_again(letter, origin, within).await,
             LetterHome::Workflow(_) => self.retry_step(letter, origin).await,
         }
     }
@@ -94,7 +107,7 @@ impl Engine {
     }
 
     /// Only one at a time: two who want the same letter redriven of this instance have its message delivered once.
-    async fn deliver_again(&self, letter: &LetterId, origin: Origin) -> Result<(), Error> {
+    async fn deliver_again(&self, letter: &LetterId, origin: Origin, within: Option<Duration>) -> Result<(), Error> {
         let claim = self.claim(letter)?;
         if self.letter_row(letter).await?.is_none() {
             let command = Command::RedriveLetter(RedriveLetter { letter: letter.seq, origin });
@@ -109,9 +122,18 @@ impl Engine {
             let engine = engine.upgrade().ok_or(Error::Stopped)?; // what takes long does not keep it running
             engine.delivered(claim, of, delivered, origin).await
         };
+        let patience = async {
+            match within {
+                Some(time) => self.parts.clock.sleep(time).await,
+                None => std::future::pending().await,
+            }
+        };
         let broken = |_| Failure::new(Code::Internal, "what delivers messages again has broken down");
-        let ended = tokio::spawn(delivery).await.map_err(broken);
-        ended.unwrap_or_else(|failure| Err(Error::NotDelivered { letter: letter.clone(), failure }))
+        tokio::select! {
+            biased;
+            ended = tokio::spawn(delivery) => ended.map_err(broken).unwrap_or_else(|failure| Err(Error::NotDelivered { letter: letter.clone(), failure })),
+            () = patience => Err(Error::LetterBusy { letter: letter.clone() }),
+        }
     }
 
     /// Has it on record what came of a delivery. If the record cannot be made, the letter stays, and its message may be delivered once more under the same id.

@@ -13,6 +13,9 @@ const REASONS_MAX: usize = 10;
 /// How many letters a second may be asked for.
 const PER_SECOND_MAX: u32 = 100_000;
 
+/// So much longer it is waited for a message, because the last one may begin when the time is nearly over.
+const LAST_ONE: Duration = Duration::from_secs(1);
+
 /// Which dead letters are to be tried again, and how.
 #[derive(Clone, Debug)]
 pub struct RedriveLetters {
@@ -22,7 +25,7 @@ pub struct RedriveLetters {
     pub per_second: Option<u32>,
     /// At most so many in all.
     pub limit: usize,
-    /// Begins no other one after that long.
+    /// Begins no other one after that long. A message that is on its way then goes on by itself, and is among those that were not tried again.
     pub within: Option<Duration>,
     /// Goes on after that letter: where another one stopped.
     pub after: Option<LetterCursor>,
@@ -90,6 +93,7 @@ impl Engine {
         let after_now = began.saturating_add(Duration::from_micros(1));
         let until = wanted.filter.until.map_or(after_now, |until| until.min(after_now));
         let filter = LetterFilter { until: Some(until), ..wanted.filter.clone() };
+        let end = wanted.within.map(|within| began.saturating_add(within));
         let (mut next_at, mut tried, mut seen) = (began, 0, HashSet::new());
         let mut answer = RedrivenLetters { redriven: 0, refused: 0, reasons: Vec::new(), more: false, last: wanted.after.clone(), until };
         loop {
@@ -105,7 +109,7 @@ impl Engine {
                     answer.last = Some(LetterCursor::from(&row)); // it has failed again within that moment
                     continue;
                 }
-                let over = wanted.within.is_some_and(|within| next_at.max(clock.now()) > began.saturating_add(within));
+                let over = end.is_some_and(|end| next_at.max(clock.now()) > end);
                 if tried >= wanted.limit || over {
                     return Ok(RedrivenLetters { more: true, ..answer });
                 }
@@ -116,7 +120,7 @@ impl Engine {
                 next_at = next_at.max(clock.now()).saturating_add(between);
                 tried += 1;
                 seen.insert(row.about.to_string());
-                match self.redrive_one(&row.letter, &wanted.origin).await {
+                match self.redrive_one(&row.letter, &wanted.origin, end).await {
                     Ok(()) => answer.redriven += 1,
                     Err(Error::Refused(Refusal::LetterNotFound { .. })) => {} // somebody else has seen to it
                     Err(error) => {
@@ -142,13 +146,14 @@ impl Engine {
     }
 
     /// Tries until the engine takes it: there may be more to do than it takes at once.
-    async fn redrive_one(&self, letter: &LetterId, origin: &Origin) -> Result<(), Error> {
+    async fn redrive_one(&self, letter: &LetterId, origin: &Origin, end: Option<Timestamp>) -> Result<(), Error> {
         let command = origin
             .command
             .as_ref()
             .map(|command| format!("each-{}", random::digest(&format!("{letter} {command}"))));
         loop {
-            match self.redrive(letter, Origin { command: command.clone(), ..origin.clone() }).await {
+            let within = end.map(|end| end.saturating_since(self.parts.clock.now()) + LAST_ONE);
+            match self.try_again(letter, Origin { command: command.clone(), ..origin.clone() }, within).await {
                 Err(Error::Busy { retry_after, .. }) => self.parts.clock.sleep(retry_after).await,
                 answer => return answer,
             }

@@ -92,6 +92,25 @@ async fn it_ends_in_time_and_says_that_there_is_more() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_that_takes_too_long_is_left_to_end_by_itself_and_does_not_stop_the_next_time() {
+    let fake = Fake::behind_a_door();
+    let engine = engine(&Memory::new()).redeliver(fake.clone()).start().await.unwrap();
+    posted(&engine, 1..=3).await;
+    for left in 1..=2 {
+        let began = tokio::time::Instant::now();
+        let done = engine.redrive_all(messages()).within(10 * SECOND).await.unwrap();
+        assert!((10 * SECOND..12 * SECOND).contains(&began.elapsed()), "{:?}", began.elapsed());
+        assert_eq!((done.redriven, done.refused, done.more), (0, left, true), "those that are on their way are passed over");
+        assert!(done.reasons.iter().all(|(_, why)| why.code() == "SF0137"), "{:?}", done.reasons);
+    }
+    fake.open(2);
+    until("they are gone by themselves", async || count(&engine).await == 1).await;
+    fake.open(1);
+    assert_eq!(engine.redrive_all(messages()).await.unwrap().redriven, 1);
+    assert_eq!(fake.requests(), ["r-1", "r-2", "r-3"], "each of them once");
+}
+
+#[tokio::test(start_paused = true)]
 async fn called_off_it_stops_after_the_letter_that_it_is_at() {
     let fake = Fake::failing([]);
     let engine = engine(&Memory::new()).redeliver(fake.clone()).start().await.unwrap();

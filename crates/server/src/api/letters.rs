@@ -10,10 +10,14 @@ use axum::extract::State;
 use http::StatusCode;
 use serde::Deserialize;
 use std::sync::Arc;
+use std::time::Duration;
 use steadfast_kernel::LetterId;
 use steadfast_runtime as runtime;
 use steadfast_store::LetterCursor;
 use utoipa::IntoParams;
+
+/// For so long a request waits for messages to be delivered, or for half of its time if that is less: clients give up after 30 s, as the command line does.
+const DELIVERED_WITHIN: Duration = Duration::from_secs(15);
 
 /// Which letters.
 #[derive(Deserialize, IntoParams)]
@@ -91,7 +95,7 @@ pub(super) async fn show(State(app): State<Arc<App>>, LetterPath(letter): Letter
 ), responses(
     (status = 204, description = "It is tried again."),
     (status = 404, description = "There is no such letter."),
-    (status = 409, description = "Its run cannot be retried now, or its message was not delivered."),
+    (status = 409, description = "Its run cannot be retried now, its message was not delivered, or is still on its way: that goes on by itself."),
 ))]
 pub(super) async fn redrive(
     State(app): State<Arc<App>>,
@@ -100,8 +104,12 @@ pub(super) async fn redrive(
     command: Command,
     Optional(Reason { reason }): Optional<Reason>,
 ) -> Result<StatusCode, Problem> {
-    app.engine.redrive(&letter, command.because(reason)?).await?;
+    app.engine.redrive_within(&letter, command.because(reason)?, time_for_messages(&app)).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+fn time_for_messages(app: &App) -> Duration {
+    DELIVERED_WITHIN.min(app.config.request_time / 2)
 }
 
 /// How many are tried at the most if nobody says so.
@@ -134,7 +142,7 @@ pub(super) async fn redrive_many(
         filter,
         per_second: per_second.map(|rate| rate as u32),
         limit,
-        within: Some(app.config.request_time / 2),
+        within: Some(time_for_messages(&app)),
         after,
         origin,
     };

@@ -1,11 +1,13 @@
 //! Dead letters of all kinds: listed by what is asked for, shown with their bytes, and tried again together.
 
 use crate::feed::Reader;
-use crate::support::{Got, Site, until};
+use crate::support::{Got, Site, config, until};
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::time::Duration;
 use steadfast_kernel::{Direction, Failure, MessageKind, Payload};
 use steadfast_runtime::MessageLetter;
+use steadfast_server::{Config, Parts};
 
 async fn post(site: &Site, request: &str, bytes: &'static [u8]) -> String {
     let message = MessageLetter {
@@ -112,6 +114,19 @@ async fn a_message_that_fails_again_is_told_and_stays() {
     let (_, change) = feed.next().await.unwrap();
     assert_eq!((&change["id"], &change["event"]["payload"]["letter"]), (&json!("route:mail/send.2"), &json!(2)));
     assert_eq!(change["event"]["failureReason"], "the peer is still away");
+}
+
+/// It is not cut off when nobody waits any more, and those behind it have their turn.
+#[tokio::test]
+async fn a_message_that_takes_long_is_said_to_be_on_its_way_before_its_request_is_over() {
+    let site = Site::with(Config { request_time: Duration::from_secs(2), ..config() }, Parts::default()).await;
+    let id = post(&site, "slow-1", b"1").await;
+    let got = site.post(&format!("/v1/letters/{id}/redrive"), json!({})).await;
+    assert_eq!(got.problem(409), "SF0137");
+    post(&site, "r-2", b"2").await;
+    let done = redrive(&site, "all", json!({"kind": "message"})).await.json();
+    assert_eq!((&done["redriven"], &done["refused"], &done["reasons"][0]["code"]), (&json!(1), &json!(1), &json!("SF0137")));
+    until("it is delivered by itself", async || ids(&site, "").await.is_empty()).await;
 }
 
 #[tokio::test]

@@ -18,13 +18,18 @@ use steadfast_store::memory::Memory;
 /// What a hostile service answers.
 pub(crate) const HOSTILE: &str = "card declined <script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">";
 
-/// Delivers every message but those whose request begins with `bad`.
+/// Delivers every message but those whose request begins with `bad`, and takes three seconds for those that begin with `slow`.
 pub(crate) struct Post;
 
 impl Redeliver for Post {
     fn deliver(&self, _: LetterId, message: MessageLetter) -> BoxFuture<'static, Result<(), Failure>> {
         let outcome = if message.request.starts_with("bad") { Err(Failure::transient("the peer is still away")) } else { Ok(()) };
-        async move { outcome }.boxed()
+        let takes = Duration::from_secs(if message.request.starts_with("slow") { 3 } else { 0 });
+        async move {
+            SystemClock.sleep(takes).await;
+            outcome
+        }
+        .boxed()
     }
 }
 
