@@ -125,6 +125,9 @@ impl Settings {
             return wrong("url", "it begins with postgresql://");
         }
         let (base, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
+        if !has_one_meaning(base, query) {
+            return wrong("url", "encode an @ in the user, the password or the database as %40, and a ? as %3F");
+        }
         let (mut mode, mut rest) = ("prefer".to_owned(), Vec::new());
         let mut files = (self.ca_file.clone(), self.certificate_file.clone(), self.key_file.clone());
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -153,6 +156,15 @@ impl Settings {
         }
         config.ssl_mode(ssl);
         Ok(Address { config, verify, ca_file: files.0, certificate_file: files.1, key_file: files.2 })
+    }
+}
+
+/// What follows the first `@` is the host, and what follows the first `?` are parameters: in a password that has them as they are it would be a part of the
+/// password, which is shown then, or decides about TLS.
+fn has_one_meaning(base: &str, query: &str) -> bool {
+    match base.matches('@').count() {
+        0 => !query.contains('@'),
+        signs => signs == 1,
     }
 }
 
@@ -228,6 +240,25 @@ mod tests {
             assert!(!error.to_string().contains("hush"), "{error}");
             assert!(!format!("{:?}", Settings::new(url)).contains("hush"));
         }
+    }
+
+    /// What is meant to be a part of a password would be the name of a host, or a parameter.
+    #[test]
+    fn a_password_whose_signs_are_not_encoded_is_refused_and_not_shown() {
+        for url in [
+            "postgresql://ann:x@hush@db/work",
+            "postgresql://ann:x@hush/@db/work?sslmode=require",
+            "postgresql://ann:x?hush@db/work?sslmode=require",
+            "postgresql://ann:x?hush@db/work",
+            "postgresql://ann:x?hush@hush@db/work",
+        ] {
+            let error = Settings::new(url).check().unwrap_err();
+            assert!(error.why.contains("%40") && error.why.contains("%3F") && !error.to_string().contains("hush"), "{url}: {error}");
+            assert!(!format!("{:?}", Settings::new(url)).contains("hush"), "{url}");
+        }
+        let encoded = Settings::new("postgresql://ann:x%40hu%3Fsh@db/work?sslmode=require&options=-c%20a.b=c@d").address().unwrap();
+        assert_eq!(encoded.config.get_password(), Some(&b"x@hu?sh"[..]));
+        assert_eq!((encoded.to_string().as_str(), encoded.config.get_ssl_mode()), ("db:5432/work", SslMode::Require));
     }
 
     #[test]
