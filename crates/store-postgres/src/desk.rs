@@ -251,6 +251,7 @@ impl Desk {
         match self.settle(what, outcome) {
             Ok(Ok(swept)) => Ok(swept),
             Ok(Err(Stopped::Fenced)) => Err(Error::Fenced { shard, term }),
+            Ok(Err(Stopped::Newer(found))) => Err(self.connector.database.newer(found)),
             Ok(Err(Stopped::Wrong(wrong))) => Err(self.connector.database.corrupt(wrong.0)),
             Err(Failed::Unknown(error)) => Err(error),
             Err(Failed::Refused(error)) => Err(self.connector.database.trouble(what, error)),

@@ -1,5 +1,6 @@
 //! What PostgreSQL says, in the words of the store.
 
+use crate::migrate;
 use std::path::PathBuf;
 use steadfast_store::Error;
 use tokio_postgres::error::SqlState;
@@ -55,6 +56,11 @@ impl Database {
             OUTDATED => Some(Error::Newer { path: PathBuf::from(&self.0), found: first, known: number.try_into().ok()? }),
             _ => None,
         }
+    }
+
+    /// A newer program has brought the schema to that version, with which this one cannot go on.
+    pub(crate) fn newer(&self, found: u32) -> Error {
+        Error::Newer { path: PathBuf::from(&self.0), found, known: migrate::known().cast_unsigned() }
     }
 
     /// Something is stored that cannot be.

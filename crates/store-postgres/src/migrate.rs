@@ -259,7 +259,7 @@ impl Work<'_> {
             }
             if found.compatible_from > known {
                 let newest = applied.last().map_or(known, |last| last.version);
-                return Err(Error::Newer { path: database.0.clone().into(), found: newest, known });
+                return Err(database.newer(newest));
             }
         }
         Ok(())

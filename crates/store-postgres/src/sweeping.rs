@@ -3,11 +3,14 @@
 use crate::session::Session;
 use crate::tables::{Wrong, limit, shards, sweep};
 use steadfast_store::{ShardId, Sweep, Swept};
+use tokio_postgres::Row;
 
 /// Why nothing was removed though the database answers.
 pub(crate) enum Stopped {
     /// Another claim has the shard.
     Fenced,
+    /// A newer program has changed the schema to that version, so that this one cannot go on.
+    Newer(u32),
     /// Something is stored that cannot be.
     Wrong(Wrong),
 }
@@ -33,12 +36,20 @@ pub(crate) async fn step(session: &Session, shard: ShardId, term: u64, ended: &[
     outcome
 }
 
+/// Whether the shard is still ours, and the schema one that is known, once its row is locked.
+fn may_go_on(row: Option<&Row>, term: u64) -> Result<(), Stopped> {
+    let row = row.ok_or(Stopped::Fenced)?;
+    match sweep::too_new(row)? {
+        Some(found) => Err(Stopped::Newer(found)),
+        None if shards::head(row)?.term == term => Ok(()),
+        None => Err(Stopped::Fenced),
+    }
+}
+
 async fn removed(session: &Session, shard: ShardId, term: u64, ended: &[Sweep]) -> Outcome {
     let rows = session.connection.query(sweep::LOCK, &[&shard.cast_signed()]).await?;
-    match rows.first().map(shards::head).transpose() {
-        Ok(Some(head)) if head.term == term => {}
-        Ok(_) => return Ok(Err(Stopped::Fenced)),
-        Err(wrong) => return Ok(Err(wrong.into())),
+    if let Err(stopped) = may_go_on(rows.first(), term) {
+        return Ok(Err(stopped));
     }
     let (ids, runs, plans) = sweep::asked(ended);
     let (tasks, entries) = (limit(ended.len() + 1), limit(sweep::ROWS + 1));

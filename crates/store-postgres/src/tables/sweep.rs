@@ -3,7 +3,8 @@
 //! A step removes so many rows and bytes, and then lets commits through. It takes away the row first, so that nobody finds the run or the plan; the table here has those
 //! whose journal was too long for one step, so that nobody reads the rest of it and a restart finds it.
 
-use super::{Read, Steps, get, parsed, parsed_if, time_if};
+use super::{Read, Steps, get, parsed, parsed_if, small, time_if};
+use crate::migrate;
 use crate::session::param;
 use std::collections::{BTreeMap, BTreeSet};
 use steadfast_kernel::{EntityId, PlanId, PlanStatus, RunId, Status, Timestamp};
@@ -20,7 +21,10 @@ const ROWS_BESIDE: usize = 5;
 /// How many are looked at in one step.
 pub(crate) const MOST: usize = ROWS / ROWS_BESIDE;
 
-pub(crate) const LOCK: &str = "SELECT term, seq FROM steadfast.shards WHERE id = $1 FOR NO KEY UPDATE";
+/// With the schema as it is now: a newer program may keep more of a run than is removed here.
+pub(crate) const LOCK: &str = "SELECT s.term, s.seq, newest.version, newest.compatible_from FROM steadfast.shards s
+CROSS JOIN (SELECT max(version) AS version, max(compatible_from) AS compatible_from FROM steadfast.migrations) AS newest
+WHERE s.id = $1 FOR NO KEY UPDATE OF s";
 
 /// The sizes are known without reading the payloads.
 pub(crate) const LOOK: &str =
@@ -60,6 +64,12 @@ pub(crate) struct Found {
     is_half: bool,
     sequences: Vec<i64>,
     sizes: Vec<i32>,
+}
+
+/// The version of the schema, if it is one that this program must not remove anything from.
+pub(crate) fn too_new(row: &Row) -> Read<Option<u32>> {
+    let is_too_new = get::<i32>(row, "compatible_from")? > migrate::known();
+    Ok(Some(small(row, "version")?).filter(|_| is_too_new))
 }
 
 /// What is asked about each: its id, and that of the run or plan that it is.

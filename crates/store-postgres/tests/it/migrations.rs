@@ -1,8 +1,9 @@
 //! The schema is made once, and what it must not be is refused.
 
-use crate::fixture::{Database, Holder, batch, row, seqs, until};
+use crate::fixture::{Database, Holder, batch, entity, new_year, row, seqs, until};
 use futures_util::future::join_all;
-use steadfast_store::{Batch, Error, Store};
+use steadfast_kernel::Status;
+use steadfast_store::{Batch, Error, RunRow, Store, Sweep, Swept};
 use steadfast_store_postgres::{Postgres, Settings};
 
 #[tokio::test]
@@ -67,6 +68,25 @@ async fn an_instance_that_has_become_too_old_is_stopped() {
     database.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'steadfast writer%' AND datname = current_database()");
     until("it finds out when it connects, too", async || matches!(store.claim(0).await, Err(Error::Newer { .. }))).await;
     assert_eq!(database.psql("SELECT count(*) FROM steadfast.workflow_events"), "2");
+}
+
+/// It may not know what else has to go with a run.
+#[tokio::test]
+async fn an_instance_that_has_become_too_old_removes_nothing() {
+    let database = Database::new();
+    let store = database.open().await;
+    let ended = RunRow { status: Status::Completed, ended_at: Some(new_year()), recover: None, ..row("a") };
+    let put = batch(&store, Batch { runs: vec![ended], ..Batch::default() }).await;
+    let term = put.fences[0].term;
+    store.commit(put).await.unwrap();
+    let ours = known(&database);
+    apply(&database, ours + 1, ours + 1);
+    let over = [Sweep { entity: entity("a"), ended_at: new_year() }];
+    let error = store.sweep(0, term, &over).await.unwrap_err();
+    assert!(matches!(error, Error::Newer { found, known, .. } if (found, known) == (ours + 1, ours)), "{error:?}");
+    assert_eq!(database.psql("SELECT count(*) FROM steadfast.workflow_state"), "1");
+    database.psql(&format!("UPDATE steadfast.migrations SET compatible_from = {ours} WHERE version > {ours}"));
+    assert_eq!(store.sweep(0, term, &over).await.unwrap(), [Swept::Gone]);
 }
 
 /// A newer program adds columns while this one goes on.
