@@ -6,8 +6,10 @@ use crate::tls;
 use futures_util::future::poll_fn;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use steadfast_store::Error;
+use tokio::sync::watch;
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Config, Notification, Row, Statement};
@@ -27,6 +29,8 @@ pub(crate) struct Connector {
     settings: Settings,
     address: Address,
     pub(crate) database: Database,
+    /// Rises when the database may have another place: connections that were made before are not used any more.
+    generation: Arc<watch::Sender<u64>>,
 }
 
 impl Connector {
@@ -35,7 +39,31 @@ impl Connector {
             .address()
             .map_err(|error| Error::unavailable("a setting of PostgreSQL cannot be used", error))?;
         let database = Database(format!("PostgreSQL at {address}"));
-        Ok(Connector { settings, address, database })
+        Ok(Connector { settings, address, database, generation: Arc::default() })
+    }
+
+    /// Those connections that were made up to now are not used any more.
+    pub(crate) fn leave_all(&self) {
+        self.generation.send_modify(|generation| *generation += 1);
+    }
+
+    /// The server of that connection may not be written any more: others are at the same one. If they have left it already, those that they have now stay.
+    pub(crate) fn leave(&self, connection: &Connection) {
+        self.generation.send_if_modified(|generation| {
+            let is_first = *generation == connection.generation;
+            *generation += u64::from(is_first);
+            is_first
+        });
+    }
+
+    /// Whether that connection may still be used.
+    pub(crate) fn is_current(&self, connection: &Connection) -> bool {
+        *self.generation.borrow() == connection.generation
+    }
+
+    /// Changes when connections that were made before are not used any more.
+    pub(crate) fn generations(&self) -> watch::Receiver<u64> {
+        self.generation.subscribe()
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -66,7 +94,7 @@ impl Connector {
     }
 
     async fn dial(&self, name: &str, mut hear: impl FnMut(Notification) + Send + 'static) -> Result<Connection, Error> {
-        let trouble = |error| self.database.trouble(CONNECT, error);
+        let (trouble, generation) = (|error| self.database.trouble(CONNECT, error), *self.generation.borrow());
         // Files are read at each connect, because they change; that may take a while.
         let connector = self.clone();
         let read = tokio::task::spawn_blocking(move || connector.read_files()).await;
@@ -86,7 +114,7 @@ impl Connector {
         let about = "SELECT pg_is_in_recovery(), current_setting('server_encoding')";
         let row = client.query_one(about, &[]).await.map_err(trouble)?;
         self.admit(row.try_get(0).map_err(trouble)?, row.try_get(1).map_err(trouble)?)?;
-        Ok(Connection { client, tls, statements: Mutex::default() })
+        Ok(Connection { client, tls, generation, statements: Mutex::default() })
     }
 
     fn read_files(&self) -> Result<(Config, MakeRustlsConnect), Error> {
@@ -140,6 +168,7 @@ SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('sync
 pub(crate) struct Connection {
     pub(crate) client: Client,
     tls: MakeRustlsConnect,
+    generation: u64,
     statements: Mutex<BTreeMap<String, Statement>>,
 }
 

@@ -292,7 +292,8 @@ impl Desk {
         self.session.as_ref().ok_or_else(stopped)
     }
 
-    /// Makes a connection, which takes the place of all former ones. Meanwhile a newer program may have changed the tables.
+    /// Makes a connection, which takes the place of all former ones. Meanwhile a newer program may have changed the tables, and another server may be the one to be
+    /// written: those who read follow.
     async fn connect(&mut self) -> Result<(), Error> {
         self.opened += 1;
         let session = Session::open(&self.connector, &self.name, self.opened).await?;
@@ -302,6 +303,7 @@ impl Desk {
             taken
                 .map_err(|_| self.connector.database.too_slow("begin to write again"))?
                 .map_err(|error| self.connector.database.trouble("begin to write again", error))?;
+            self.connector.leave_all();
         }
         self.session = Some(session);
         Ok(())

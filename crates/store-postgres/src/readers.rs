@@ -1,7 +1,7 @@
 //! Those who read: a few connections beside the one that writes.
 
 use crate::connect::{Connection, Connector};
-use crate::error::{is_broken, is_outdated};
+use crate::error::{is_broken, is_outdated, is_read_only};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,10 +84,11 @@ impl Readers {
         let places = Some((place, of_people));
         let (patience, free, abandoned) = (self.connector.patience(), Arc::clone(&self.free), self.abandoned);
         let mut used = Used { connection: None, places, patience, free, abandoned };
-        // One that was not used for a while may have been closed by the server meanwhile, or prepared its statements before a newer program changed the tables.
+        // One that was not used for a while may have been closed by the server meanwhile, or prepared its statements before a newer program changed the tables, or
+        // another server may be the one to be written by now.
         while let Some(connection) = self.take() {
             match used.ask(connection, sql, params).await {
-                (connection, Err(error)) if is_broken(&error) || is_outdated(&error) => drop(connection),
+                (connection, Err(error)) if self.is_spent(connection.as_ref(), &error) => drop(connection),
                 (connection, outcome) => return self.give_back(what, connection, outcome),
             }
         }
@@ -97,7 +98,17 @@ impl Readers {
     }
 
     fn take(&self) -> Option<Connection> {
-        self.free.lock().pop()
+        let mut free = self.free.lock();
+        free.retain(|connection| self.connector.is_current(connection));
+        free.pop()
+    }
+
+    /// Whether a connection is of no use after that error. If its server may not be written any more, everybody leaves it: who only reads there would not notice.
+    fn is_spent(&self, connection: Option<&Connection>, error: &tokio_postgres::Error) -> bool {
+        if let Some(connection) = connection.filter(|_| is_read_only(error)) {
+            self.connector.leave(connection);
+        }
+        is_broken(error) || is_outdated(error) || is_read_only(error)
     }
 
     fn give_back(
@@ -106,7 +117,9 @@ impl Readers {
         connection: Option<Connection>,
         outcome: Result<Vec<Row>, tokio_postgres::Error>,
     ) -> Result<Vec<Row>, Error> {
-        self.free.lock().extend(connection.filter(|connection| !connection.is_closed()));
+        let is_spent = outcome.as_ref().is_err_and(|error| self.is_spent(connection.as_ref(), error));
+        let is_of_use = |connection: &Connection| !is_spent && !connection.is_closed() && self.connector.is_current(connection);
+        self.free.lock().extend(connection.filter(is_of_use));
         outcome.map_err(|error| self.connector.database.trouble(what, error))
     }
 }

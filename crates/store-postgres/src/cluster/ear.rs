@@ -3,11 +3,13 @@
 use super::{Task, statements};
 use crate::connect::{Connection, Connector};
 use crate::desk::pause;
-use futures_util::future::join;
+use futures_util::future::{Either, join, select};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_store::{Error, Heard, Hearing};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::watch;
 use tokio_postgres::Notification;
 
 const LEASES: &str = "steadfast_leases";
@@ -45,10 +47,11 @@ impl Ear {
 async fn listen(connector: &Connector, process: &str, hearing: &Hearing) {
     let mut tries = 0_u32;
     loop {
+        let mut generations = connector.generations();
         match connect(connector).await {
             Ok((_connection, mut notes)) => {
                 hearing.hear_all();
-                while let Some(note) = notes.recv().await {
+                while let Some(note) = next(&mut notes, &mut generations).await {
                     tries = 0;
                     hear(&note, process, hearing);
                 }
@@ -57,6 +60,14 @@ async fn listen(connector: &Connector, process: &str, hearing: &Hearing) {
         }
         pause(BACKOFF.saturating_mul(1 << tries.min(10)).min(BACKOFF_MAX)).await;
         tries = tries.saturating_add(1);
+    }
+}
+
+/// What is heard next; nothing if the connection has ended, or is not to be used any more.
+async fn next(notes: &mut UnboundedReceiver<Notification>, generations: &mut watch::Receiver<u64>) -> Option<Notification> {
+    match select(pin!(notes.recv()), pin!(generations.changed())).await {
+        Either::Left((note, _)) => note,
+        Either::Right(_) => None,
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::fixture::{Database, Holder, behind, seqs, settings, until};
 use futures_util::FutureExt;
 use std::time::Duration;
-use steadfast_store::{Error, Store};
+use steadfast_store::{Error, Heard, Leases, Store};
 use steadfast_store_postgres::{Postgres, Settings};
 use steadfast_test_servers::{PostgresOptions, PostgresServer, Proxy};
 
@@ -189,6 +189,54 @@ async fn a_standby_is_refused() {
     server.psql("postgres", "SELECT pg_promote()");
     until("the store is back", async || store.head(0).await.is_ok()).await;
     assert_eq!(seqs(&store, "a").await, 1);
+}
+
+/// A server of two that may not be written any more, and whose connections stay.
+fn make_read_only(server: &PostgresServer) {
+    server.psql("postgres", "ALTER SYSTEM SET default_transaction_read_only = on");
+    server.psql("postgres", "SELECT pg_reload_conf()");
+}
+
+/// Two servers that know nothing of each other, and a store that has both. It is at the first one, where there is something.
+async fn at_the_first_of_two() -> (PostgresServer, PostgresServer, Postgres) {
+    let start = || PostgresServer::start_with(PostgresOptions { fsync: false, ..PostgresOptions::default() });
+    let (first, second) = (start(), start());
+    drop(Postgres::open(settings(second.url("postgres"))).await.unwrap());
+    let both = format!("postgresql://postgres@127.0.0.1:{},127.0.0.1:{}/postgres", first.port(), second.port());
+    let store = Postgres::open(settings(both)).await.unwrap();
+    Holder::claim(&store, 0).await.send("a").await.unwrap();
+    assert_eq!(seqs(&store, "a").await, 1);
+    (first, second, store)
+}
+
+/// Leases are renewed by connections of their own, which find out by themselves; who only reads or listens hears it from them.
+#[tokio::test]
+async fn leases_leave_a_server_that_may_not_be_written_any_more() {
+    let (first, second, store) = at_the_first_of_two().await;
+    let leases = store.leases(Duration::from_secs(900));
+    assert_eq!(leases.heard().await, Heard::Leases);
+    leases.beat("me").await.unwrap();
+    leases.instances().await.unwrap();
+    make_read_only(&first);
+    let at = |server: &PostgresServer, name: &str| {
+        server.psql("postgres", &format!("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'steadfast {name}'"))
+    };
+    until("they are at the other one", async || {
+        assert_eq!(leases.beat("me").await.unwrap(), None, "no error is seen");
+        at(&second, "reader") != "0"
+    })
+    .await;
+    assert!(leases.drain("me", true).await.is_ok_and(|found| !found));
+    assert_eq!(seqs(&store, "a").await, 0, "nobody reads what is there no more");
+    until("who listens has moved, too", async || at(&second, "listener") == "1" && at(&first, "listener") == "0").await;
+}
+
+/// What is read goes on where what is written does.
+#[tokio::test]
+async fn readers_follow_the_one_who_writes() {
+    let (first, _second, store) = at_the_first_of_two().await;
+    make_read_only(&first);
+    until("it is written elsewhere", async || store.claim(1).await.is_ok() && seqs(&store, "a").await == 0).await;
 }
 
 /// What the server says of values stays there.
