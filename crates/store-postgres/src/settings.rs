@@ -256,7 +256,9 @@ mod tests {
             assert!(error.why.contains("%40") && error.why.contains("%3F") && !error.to_string().contains("hush"), "{url}: {error}");
             assert!(!format!("{:?}", Settings::new(url)).contains("hush"), "{url}");
         }
-        let encoded = Settings::new("postgresql://ann:x%40hu%3Fsh@db/work?sslmode=require&options=-c%20a.b=c@d").address().unwrap();
+        let encoded = Settings::new("postgresql://ann:x%40hu%3Fsh@db/work?sslmode=require&options=-c%20a.b=c@d")
+            .address()
+            .unwrap();
         assert_eq!(encoded.config.get_password(), Some(&b"x@hu?sh"[..]));
         assert_eq!((encoded.to_string().as_str(), encoded.config.get_ssl_mode()), ("db:5432/work", SslMode::Require));
     }

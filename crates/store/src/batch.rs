@@ -1,6 +1,6 @@
 //! What one commit makes durable: whole, or absent.
 
-use crate::{CallbackChange, KeyChange, LockChange, PlanRow, ShardId, TaskRow};
+use crate::{CallbackChange, KeyChange, LockChange, PlanRow, ShardId, TaskRow, text};
 use std::collections::BTreeSet;
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{
@@ -100,7 +100,8 @@ pub struct RunRow {
     pub status: Status,
     /// The reason of its primary wait, if nothing of it moves now.
     pub wait: Option<String>,
-    /// What people look for: why it, or a step that is tried again, failed, and what it said last of how far it has come.
+    /// What people look for: why it, or a step that is tried again, failed, and what it said last of how far it has come;
+    /// [`TEXT_MAX`](crate::TEXT_MAX) bytes of it at most.
     pub text: Option<String>,
     /// What a restart has to do with it; with one that is RUNNING it always has something to do.
     pub recover: Option<Recover>,
@@ -121,7 +122,7 @@ impl RunRow {
             .iter()
             .filter_map(|wait| if let Wait::Backoff { failure, .. } = wait { Some(failure) } else { None });
         let failures = failed.into_iter().chain(tried_again).map(|failure| failure.message.as_str());
-        let text = failures.chain(run.note.as_deref().filter(|_| failed.is_none())).collect::<Vec<_>>().join("\n");
+        let note = run.note.as_deref().filter(|_| failed.is_none());
         RunRow {
             shard,
             run: run.id.clone(),
@@ -129,7 +130,7 @@ impl RunRow {
             tenant: run.options.tenant.clone(),
             status: run.status(),
             wait: waits.first().map(|wait| wait.reason().to_string()),
-            text: Some(text).filter(|text| !text.is_empty()),
+            text: text::of(failures, note),
             recover: run.recover(),
             started_at: run.started_at,
             ended_at: run.ended().map(|ended| ended.at),

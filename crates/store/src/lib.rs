@@ -20,6 +20,7 @@ pub mod memory;
 mod plans;
 mod shards;
 mod sweep;
+mod text;
 
 pub use backlog::Backlog;
 pub use batch::{Append, Batch, Definition, Fence, Forgotten, LetterChange, LetterRow, OutboxChange, RunRow, TimerChange};
@@ -36,6 +37,7 @@ pub use letters::{LetterCursor, LetterFilter, LetterKind};
 pub use plans::{LockChange, LockRow, PlanCursor, PlanFilter, PlanRow, TaskCount, TaskRow};
 pub use shards::shard_of;
 pub use sweep::{Sweep, Swept};
+pub use text::TEXT_MAX;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;

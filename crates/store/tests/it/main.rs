@@ -6,3 +6,4 @@ mod contract;
 mod keys;
 mod leases;
 mod memory;
+mod rows;
