@@ -21,6 +21,13 @@ SELECT 'two-' || n, CASE WHEN n % 3 = 0 THEN 'WAITING' ELSE 'FAILED' END, CASE W
   CASE WHEN n % 3 = 2 THEN 'other' ELSE 'big' END, timestamptz '2026-01-01 UTC' + n * interval '1 s', n % 64
 FROM generate_series(1, 300000) AS n";
 
+/// Any two of a wait, a workflow and a tenant have 100,000 runs together, and all three have none.
+const TWO_OF_THREE_THAT_WAIT: &str =
+    "INSERT INTO steadfast.workflow_state (workflow_id, status, wait_reason, workflow, tenant, started_at, shard)
+SELECT 'held-' || n, 'WAITING', CASE WHEN n % 3 = 0 THEN 'LOCK' ELSE 'SLOT' END, CASE WHEN n % 3 = 1 THEN 'other' ELSE 'held' END,
+  CASE WHEN n % 3 = 2 THEN 'other' ELSE 'held' END, timestamptz '2026-01-01 UTC' + n * interval '1 s', n % 64
+FROM generate_series(1, 300000) AS n";
+
 const ALLOWED: Duration = Duration::from_millis(50);
 
 /// A list is asked for several times, and the quickest counts: what else the machine does is none of the database's doing.
@@ -40,6 +47,7 @@ async fn with_a_million_runs_every_list_answers_within_50_ms() {
     let store = database.open().await;
     database.psql(RUNS);
     database.psql(TWO_OF_THREE);
+    database.psql(TWO_OF_THREE_THAT_WAIT);
     database.psql("ANALYZE steadfast.workflow_state");
     let name = |name: &str| Some(WorkflowName::new(name).unwrap());
     let (all, tenant) = (RunFilter::default(), |tenant: &str| Some(tenant.to_owned()));
@@ -52,6 +60,8 @@ async fn with_a_million_runs_every_list_answers_within_50_ms() {
             ..RunFilter::default()
         },
     );
+    let of_three_that_wait =
+        RunFilter { wait: Some("SLOT".into()), workflow: name("held"), tenant: tenant("held"), ..RunFilter::default() };
     let far = RunCursor { started_at: Timestamp::from_micros(1_767_325_600_000_000), run: RunId::new("run-1").unwrap() };
     for (what, filter, rows) in [
         ("all", all.clone(), 100),
@@ -72,6 +82,7 @@ async fn with_a_million_runs_every_list_answers_within_50_ms() {
         ("what waits in a workflow where nothing does", RunFilter { wait: waits(), workflow: name("w8"), ..all.clone() }, 0),
         ("what waits and has failed", RunFilter { wait: waits(), status: Some(Status::Failed), ..all.clone() }, 0),
         ("what of a tenant waits", RunFilter { wait: waits(), tenant: tenant("tenant-8"), ..all.clone() }, 0),
+        ("what of a tenant's of a workflow waits", of_three_that_wait, 0),
         ("a day long ago", RunFilter { until: Some(Timestamp::from_micros(1_767_312_000_000_000)), ..all.clone() }, 100),
     ] {
         quickly(what, rows, async || store.runs(&filter, None, 100).await).await;
