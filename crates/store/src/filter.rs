@@ -42,9 +42,13 @@ impl RunRow {
     }
 }
 
-/// How many runs a search looks at before it answers with what it has found. No index has pieces of texts, so each of them is read: PostgreSQL reads about a thousand
-/// in a millisecond or two, and whoever looks at a list is to have an answer within fifty, also if nothing is found.
+/// How many runs a search looks at before it answers with what it has found. No index has pieces of texts, so each of them is read, and whoever looks at a list is to
+/// have an answer within fifty milliseconds, also if nothing is found.
 pub const EXAMINED_MAX: usize = 10_000;
+
+/// How many of them are asked for at a time. PostgreSQL reads as many in a millisecond if they say nothing, and in twelve if each says as much as it
+/// [may](crate::TEXT_MAX); so how far an answer comes depends on what the runs say, and how long it takes does not.
+pub const EXAMINED_STEP: usize = 500;
 
 /// A page of a list of runs.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -29,7 +29,7 @@ pub use commons::{
 };
 pub use error::Error;
 pub use feed::{Fed, Place, Position};
-pub use filter::{EXAMINED_MAX, EndedCursor, EndedFilter, RunCursor, RunFilter, RunPage};
+pub use filter::{EXAMINED_MAX, EXAMINED_STEP, EndedCursor, EndedFilter, RunCursor, RunFilter, RunPage};
 pub use hearing::Hearing;
 pub use keys::{CallbackChange, CallbackCursor, CallbackFilter, CallbackRow, EndedBelow, KeyChange, KeyRow, key_changes};
 pub use leases::{Beat, Heard, Held, Instance, Lease, Leases, Member};

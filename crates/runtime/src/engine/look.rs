@@ -9,7 +9,10 @@ use std::time::Duration;
 use steadfast_kernel::limit::Limit;
 use steadfast_kernel::run::{self, StepView};
 use steadfast_kernel::{EntityId, Entry, Event, LimitKey, Refusal, Run, RunId, Seq, Timestamp, Wait};
-use steadfast_store::{Backlog, EXAMINED_MAX, RunCursor, RunFilter, RunPage, ShardId};
+use steadfast_store::{Backlog, EXAMINED_MAX, EXAMINED_STEP, RunCursor, RunFilter, RunPage, ShardId, Store};
+
+/// After that time a search begins no other step, and answers with what it has found: with the last step it is to be within fifty milliseconds.
+const SEARCH_TIME: Duration = Duration::from_millis(20);
 
 /// How far a shard is behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,17 +42,41 @@ impl Engine {
     }
 
     /// Runs that the filter lets through and that have the text, if one is given: newest first, from the one after `after`. A page of a search may have fewer than
-    /// `limit` though there are more, because no more than [`EXAMINED_MAX`] runs are looked at for it.
+    /// `limit` though there are more, because no more than [`EXAMINED_MAX`] runs are looked at for it, and fewer if that takes long.
     ///
     /// # Errors
     /// If they cannot be read.
     pub async fn list(&self, filter: &RunFilter, text: Option<&str>, after: Option<&RunCursor>, limit: usize) -> Result<RunPage, Error> {
         let store = self.store()?;
         let page = match text {
-            Some(text) => store.search(filter, text, after, limit, EXAMINED_MAX).await,
+            Some(text) => self.search(&*store, filter, text, after, limit).await,
             None => store.runs(filter, after, limit.saturating_add(1)).await.map(|rows| RunPage::cut(rows, limit)),
         };
         page.map_err(Error::from_store)
+    }
+
+    /// Step by step, until the page is full, or so many were looked at, or the time is over.
+    async fn search(
+        &self,
+        store: &dyn Store,
+        filter: &RunFilter,
+        text: &str,
+        after: Option<&RunCursor>,
+        limit: usize,
+    ) -> Result<RunPage, steadfast_store::Error> {
+        let (began, mut page) = (self.parts.clock.now(), RunPage { rows: Vec::new(), next: after.cloned() });
+        for _ in 0..EXAMINED_MAX / EXAMINED_STEP {
+            let step = store
+                .search(filter, text, page.next.as_ref(), limit.saturating_sub(page.rows.len()), EXAMINED_STEP)
+                .await?;
+            page.rows.extend(step.rows);
+            page.next = step.next;
+            let took = self.parts.clock.now().saturating_since(began);
+            if page.next.is_none() || page.rows.len() >= limit || took >= SEARCH_TIME {
+                break;
+            }
+        }
+        Ok(page)
     }
 
     /// How far every shard of the store is behind, by number, whoever has it.

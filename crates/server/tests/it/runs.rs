@@ -129,13 +129,13 @@ async fn a_search_looks_at_so_many_runs_and_says_where_it_goes_on() {
     let (store, world) = (many_runs().await, World::default());
     let engine = engine(store.clone(), Callbacks::default(), CallerSettings::default(), &world).await;
     let site = Site::before(engine, store, world, config(), Parts::default()).await;
-    let first = site.get("/v1/runs?q=needle").await.json();
-    assert_eq!(first["items"], json!([]));
-    let second = site
-        .get(&format!("/v1/runs?q=needle&cursor={}", first["nextCursor"].as_str().unwrap()))
-        .await
-        .json();
-    assert_eq!((&second["items"][0]["id"], &second["nextCursor"]), (&json!("needle"), &Value::Null));
+    let mut page = site.get("/v1/runs?q=needle").await.json();
+    assert_eq!(page["items"], json!([]), "it is further away than an answer looks");
+    while let Some(next) = page["nextCursor"].as_str() {
+        assert_eq!(page["items"], json!([]));
+        page = site.get(&format!("/v1/runs?q=needle&cursor={next}")).await.json();
+    }
+    assert_eq!(page["items"][0]["id"], json!("needle"));
     let narrow = site.get("/v1/runs?q=needle&status=CANCELLED").await.json();
     assert_eq!((&narrow["items"][0]["id"], &narrow["nextCursor"]), (&json!("needle"), &Value::Null), "of those there are few");
 }
