@@ -29,7 +29,7 @@ enum How {
     OneByOne,
 }
 
-const MIGRATIONS: [Migration; 9] = [
+const MIGRATIONS: [Migration; 10] = [
     Migration { version: 1, name: "tables", sql: include_str!("../migrations/0001_tables.sql"), compatible_from: 1, how: How::AtOnce },
     Migration { version: 2, name: "fence", sql: include_str!("../migrations/0002_fence.sql"), compatible_from: 2, how: How::AtOnce },
     Migration { version: 3, name: "indexes", sql: include_str!("../migrations/0003_indexes.sql"), compatible_from: 2, how: How::AtOnce },
@@ -45,6 +45,13 @@ const MIGRATIONS: [Migration; 9] = [
     Migration { version: 7, name: "vacuum", sql: include_str!("../migrations/0007_vacuum.sql"), compatible_from: 2, how: How::AtOnce },
     Migration { version: 8, name: "ended", sql: include_str!("../migrations/0008_ended.sql"), compatible_from: 2, how: How::OneByOne },
     Migration { version: 9, name: "waits", sql: include_str!("../migrations/0009_waits.sql"), compatible_from: 2, how: How::OneByOne },
+    Migration {
+        version: 10,
+        name: "task counts",
+        sql: include_str!("../migrations/0010_task_counts.sql"),
+        compatible_from: 2,
+        how: How::AtOnce,
+    },
 ];
 
 /// The version of the schema that this program knows, for SQL.

@@ -2,7 +2,7 @@
 
 use crate::fixture::{Database, Holder, batch, entity, new_year, row, seqs, until};
 use futures_util::future::join_all;
-use steadfast_kernel::Status;
+use steadfast_kernel::{PlanId, Status};
 use steadfast_store::{Batch, Error, RunRow, Store, Sweep, Swept};
 use steadfast_store_postgres::{Postgres, Settings};
 
@@ -35,6 +35,12 @@ fn known(database: &Database) -> u32 {
 /// A newer program applies another one.
 fn apply(database: &Database, version: u32, compatible_from: u32) {
     database.psql(&format!("INSERT INTO steadfast.migrations VALUES ({version}, 'later', 'x', {compatible_from})"));
+}
+
+/// The schema is as it was before that version; what does nothing if it was done before is left.
+fn go_back(database: &Database, version: u32) {
+    database.psql("DROP TABLE steadfast.task_counts; DROP FUNCTION steadfast.count_task CASCADE");
+    database.psql(&format!("DELETE FROM steadfast.migrations WHERE version >= {version}"));
 }
 
 #[tokio::test]
@@ -111,7 +117,7 @@ async fn an_index_whose_building_was_cut_off_is_built_again() {
     let database = Database::new();
     drop(database.open().await);
     let index = "'steadfast.workflow_state_status_workflow_tenant'::regclass";
-    database.psql("DELETE FROM steadfast.migrations WHERE version >= 6");
+    go_back(&database, 6);
     database.psql(&format!("UPDATE pg_index SET indisvalid = false WHERE indexrelid = {index}"));
     drop(database.open().await);
     assert_eq!(database.psql(&format!("SELECT indisvalid FROM pg_index WHERE indexrelid = {index}")), "t");
@@ -122,7 +128,8 @@ async fn an_index_whose_building_was_cut_off_is_built_again() {
 async fn an_index_is_built_while_others_write() {
     let database = Database::new();
     let store = database.open().await;
-    database.psql("DELETE FROM steadfast.migrations WHERE version >= 6; DROP INDEX steadfast.workflow_state_status_workflow_tenant");
+    go_back(&database, 6);
+    database.psql("DROP INDEX steadfast.workflow_state_status_workflow_tenant");
     let client = database.client().await;
     client
         .batch_execute("BEGIN; UPDATE steadfast.workflow_state SET note = note WHERE false")
@@ -141,6 +148,44 @@ async fn an_index_is_built_while_others_write() {
     newer.await.unwrap().unwrap();
 }
 
+/// Whichever program writes them: an older one goes on beside a newer one, and people mend rows by hand.
+#[tokio::test]
+async fn tasks_are_counted_whoever_changes_them() {
+    let database = Database::new();
+    let store = database.open().await;
+    let counts = async || {
+        let counts = store.task_counts(&["p", "q"].map(|id| PlanId::new(id).unwrap())).await.unwrap();
+        counts
+            .iter()
+            .map(|count| format!("{} {} {}", count.plan, count.status.as_str(), count.tasks))
+            .collect::<Vec<_>>()
+    };
+    database.psql(
+        "DROP TRIGGER task_added ON steadfast.workflow_state;
+INSERT INTO steadfast.workflow_state (workflow_id, status, workflow, started_at, shard, plan_id, task_status, completed_stages, pause_requested)
+SELECT 't' || n, 'RUNNING', 'w', now(), n % 3, CASE WHEN n < 10 THEN 'p' END, CASE WHEN n < 10 THEN 'RUNNING' END, 0, false FROM generate_series(1, 12) AS n",
+    );
+    go_back(&database, 10);
+    drop(database.open().await);
+    assert_eq!(counts().await, ["p RUNNING 9"], "those that were there before are counted");
+    for (change, expected) in [
+        (
+            "UPDATE steadfast.workflow_state SET task_status = 'COMPLETED' WHERE workflow_id < 't4' AND plan_id IS NOT NULL",
+            &["p COMPLETED 3", "p RUNNING 6"][..],
+        ),
+        ("UPDATE steadfast.workflow_state SET note = 'x', tenant = 'y'", &["p COMPLETED 3", "p RUNNING 6"]),
+        ("UPDATE steadfast.workflow_state SET plan_id = 'q' WHERE workflow_id = 't1'", &["p COMPLETED 2", "p RUNNING 6", "q COMPLETED 1"]),
+        ("UPDATE steadfast.workflow_state SET shard = 9", &["p COMPLETED 2", "p RUNNING 6", "q COMPLETED 1"]),
+        ("UPDATE steadfast.workflow_state SET plan_id = NULL WHERE workflow_id = 't9'", &["p COMPLETED 2", "p RUNNING 5", "q COMPLETED 1"]),
+        ("DELETE FROM steadfast.workflow_state WHERE task_status = 'COMPLETED'", &["p RUNNING 5"]),
+        ("DELETE FROM steadfast.workflow_state", &[]),
+    ] {
+        database.psql(change);
+        assert_eq!(counts().await, expected, "{change}");
+    }
+    assert_eq!(database.psql("SELECT count(*) FROM steadfast.task_counts"), "0", "nothing is left of what is gone");
+}
+
 /// Lists step over what was not vacuumed yet.
 #[tokio::test]
 async fn tables_that_change_all_the_time_are_vacuumed_early() {
@@ -149,7 +194,7 @@ async fn tables_that_change_all_the_time_are_vacuumed_early() {
     let early =
         "SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class WHERE relnamespace = 'steadfast'::regnamespace AND relkind = 'r'
 AND EXISTS (SELECT FROM unnest(reloptions) AS o WHERE o LIKE 'autovacuum_vacuum_scale_factor=0.0%')";
-    assert_eq!(database.psql(early), "callbacks keys outbox timers workflow_state");
+    assert_eq!(database.psql(early), "callbacks keys outbox task_counts timers workflow_state");
     let fill = "SELECT count(*) FROM pg_class WHERE oid = 'steadfast.workflow_state'::regclass AND 'fillfactor=80' = ANY (reloptions)";
     assert_eq!(database.psql(fill), "1", "what was set before stays");
 }
