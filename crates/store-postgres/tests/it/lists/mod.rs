@@ -1,5 +1,6 @@
 //! A million runs, and the lists that people look at.
 
+mod letters;
 mod plans;
 mod runs;
 
@@ -26,9 +27,11 @@ async fn with_a_million_runs_every_list_answers_within_50_ms() {
     let database = Database::new();
     let store = database.open().await;
     runs::make(&database);
-    for table in ["workflow_state", "task_counts"] {
+    letters::make(&database);
+    for table in ["workflow_state", "task_counts", "letters", "keys", "locks"] {
         database.psql(&format!("VACUUM ANALYZE steadfast.{table}"));
     }
     runs::are_quick(&store).await;
     plans::are_quick(&store).await;
+    letters::are_quick(&store).await;
 }
