@@ -85,6 +85,8 @@ pub struct Beat {
     pub held: Vec<Held>,
     /// How many instances live and do not drain, it itself among them.
     pub instances: usize,
+    /// How many others live, those that drain among them.
+    pub others: usize,
 }
 
 /// An instance, for people.

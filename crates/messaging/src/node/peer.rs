@@ -149,11 +149,6 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// One that the budget is not asked for.
-    pub(crate) fn for_nothing(at: Instant) -> Self {
-        Turn { at, of: None }
-    }
-
     /// The request is sent.
     pub(crate) fn used(mut self) {
         self.of = None;

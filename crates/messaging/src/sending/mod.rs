@@ -202,6 +202,7 @@ impl<Answer> Sending<Answer> {
             over: false,
             comes_again: self.attempt.is_some(),
             resent: false,
+            turn: None,
         };
         match before {
             0 => self.node.inner.tally.sent(is_call),
@@ -301,6 +302,8 @@ struct Errand {
     comes_again: bool,
     /// It was sent again for nothing, because its connection was cut.
     resent: bool,
+    /// What it has of the budget for its next attempt: it keeps it until it is sent.
+    turn: Option<Turn>,
 }
 
 /// Whoever does not wait any more says so, and the other side may stop, or at least need not answer.
@@ -334,7 +337,7 @@ impl Errand {
 
     async fn run(&mut self, node: &Node, began: Instant) -> Result<Bytes, Failure> {
         let mut earlier: Option<Failure> = None;
-        let mut outcome = self.next_attempt(began, Turn::for_nothing(began)).await;
+        let mut outcome = self.next_attempt(began).await;
         loop {
             let is_late = matches!(outcome, Err(Failed::Late(_)));
             self.over = !matches!(outcome, Err(Failed::Late(_) | Failed::Unreached(_)));
@@ -367,18 +370,21 @@ impl Errand {
             if now >= self.ends_at {
                 return Err(last);
             }
-            let turn = if costs { self.known().reserve_retry(now, self.ends_at) } else { Some(Turn::for_nothing(now)) };
-            let Some(turn) = turn else {
+            if costs && self.turn.is_none() {
+                self.turn = self.known().reserve_retry(now, self.ends_at);
+            }
+            if costs && self.turn.is_none() {
                 let heard = if is_late { Box::pin(self.wait_on()).await } else { None };
                 let Some(heard) = heard else { return Err(last.cause(NO_TURN)) };
                 earlier = Some(last);
                 outcome = heard;
                 continue;
-            };
+            }
             // The policy caps its own delays, not what the other side asks for.
             let delay = delay.max(last.retry_after.unwrap_or_default());
             let until = time::from(now, delay);
-            let not_before = turn.at.max(last.retry_after.map_or(now, |_| until));
+            let turn_at = self.turn.as_ref().map_or(now, |turn| turn.at);
+            let not_before = turn_at.max(last.retry_after.map_or(now, |_| until));
             if let Some(answer) = Box::pin(self.pause(node, until, not_before)).await {
                 earlier = Some(last);
                 outcome = answer.map_err(Failed::Said);
@@ -393,15 +399,15 @@ impl Errand {
             }
             earlier = Some(last);
             node.inner.tally.retried();
-            outcome = self.next_attempt(now, turn).await;
+            outcome = self.next_attempt(now).await;
         }
     }
 
-    async fn next_attempt(&mut self, now: Instant, turn: Turn) -> Result<Bytes, Failed> {
+    async fn next_attempt(&mut self, now: Instant) -> Result<Bytes, Failed> {
         self.attempt = self.attempt.saturating_add(1);
         self.registered.slot.begin(self.attempt);
         self.over = false;
-        self.attempt_once(now, turn).await
+        self.attempt_once(now).await
     }
 
     /// Waits for the other side for as long as there is time: it was asked, it may be at work, and there is no turn to ask it once more. Nothing if it says nothing.
@@ -458,7 +464,7 @@ impl Errand {
     }
 
     /// What waits for long is boxed: everybody who waits for an answer keeps room for all that may follow.
-    async fn attempt_once(&mut self, now: Instant, turn: Turn) -> Result<Bytes, Failed> {
+    async fn attempt_once(&mut self, now: Instant) -> Result<Bytes, Failed> {
         self.attempt_timeout = self.limit(now);
         let attempt_ends_at = time::from(now, self.attempt_timeout).min(self.ends_at);
         let (connection, now) = match self.registered.connection.take().or_else(|| self.known().connected()) {
@@ -485,7 +491,7 @@ impl Errand {
             }
         }
         drop(connection);
-        turn.used();
+        self.turn.take().into_iter().for_each(Turn::used);
         match tokio::time::timeout_at(attempt_ends_at, self.registered.slot.news()).await {
             Ok(news) => self.heard(news),
             Err(_) => Err(Failed::Late(self.late("did not answer"))),

@@ -47,7 +47,7 @@ pub(crate) struct Others {
     pub(crate) out_of_date: Notify,
     /// The highest term of each shard that was heard of: who says something with a lower one is of the past.
     terms: Mutex<BTreeMap<ShardId, u64>>,
-    /// How often each shard has changed hands, as was seen last and at the most: a store that says less than before has forgotten the last times.
+    /// How often each shard has changed hands, as was seen last: a database that says less has forgotten the last times.
     epochs: Mutex<BTreeMap<ShardId, Epochs>>,
     /// Until when the shards that are here are this instance's for sure.
     sure_until: Mutex<Option<Instant>>,
@@ -63,7 +63,8 @@ struct Known {
 #[derive(Clone, Copy, Default)]
 struct Epochs {
     last: u64,
-    highest: u64,
+    /// It was more before, and nobody has taken the shard since.
+    went_back_to: Option<u64>,
 }
 
 /// What a look has shown.
@@ -239,21 +240,34 @@ impl Others {
         None
     }
 
-    /// A shard has changed hands so often. If it was more often before, those who had it then are of no concern any more, nor are their terms: a standby that was behind has taken the place
-    /// of the database.
+    /// A shard has changed hands so often. If it was more often before, a standby that was behind has taken the place of the database: those who had it since then are of no concern any more, and
+    /// their terms are forgotten until somebody takes it anew.
     fn has_epoch(&self, shard: ShardId, epoch: u64) {
         let mut epochs = self.epochs.lock();
-        let Epochs { last, highest } = epochs.entry(shard).or_default();
+        let Epochs { last, went_back_to } = epochs.entry(shard).or_default();
         if epoch < *last {
             tracing::warn!(shard, epoch, seen = *last, "the database has forgotten who had the shard last");
+            *went_back_to = Some(epoch);
+        }
+        *last = epoch;
+        *went_back_to = went_back_to.filter(|back| epoch <= *back);
+        if went_back_to.is_some() {
             self.terms.lock().remove(&shard);
         }
-        (*last, *highest) = (epoch, epoch.max(*highest));
     }
 
-    /// Whether somebody is known to have had a shard after that epoch, which the store has forgotten.
+    /// Whether somebody is known to have had a shard after that epoch, which the database has forgotten.
     pub(super) fn was_moved_on(&self, shard: ShardId, epoch: u64) -> bool {
-        self.epochs.lock().get(&shard).is_some_and(|epochs| epoch < epochs.highest)
+        self.epochs
+            .lock()
+            .get(&shard)
+            .is_some_and(|epochs| epoch < epochs.last || epochs.went_back_to == Some(epoch))
+    }
+
+    /// A shard is open here, whatever was known of it before.
+    pub(super) fn is_here(&self, shard: ShardId, epoch: u64, term: u64) {
+        self.epochs.lock().insert(shard, Epochs { last: epoch, went_back_to: None });
+        self.terms.lock().insert(shard, term);
     }
 
     /// A shard has that term now. False if it has had a higher one.

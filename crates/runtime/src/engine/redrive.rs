@@ -154,7 +154,9 @@ impl Engine {
         loop {
             let within = end.map(|end| end.saturating_since(self.parts.clock.now()) + LAST_ONE);
             match self.try_again(letter, Origin { command: command.clone(), ..origin.clone() }, within).await {
-                Err(Error::Busy { retry_after, .. }) => self.parts.clock.sleep(retry_after).await,
+                Err(Error::Busy { retry_after, .. }) if end.is_none_or(|end| self.parts.clock.now().saturating_add(retry_after) <= end) => {
+                    self.parts.clock.sleep(retry_after).await;
+                }
                 answer => return answer,
             }
         }
@@ -163,7 +165,7 @@ impl Engine {
 
 /// Nothing else would come of the next letter.
 fn stops(error: &Error) -> bool {
-    matches!(error, Error::Stopped | Error::Unavailable { .. } | Error::Store(_))
+    matches!(error, Error::Stopped | Error::Unavailable { .. } | Error::Store(_) | Error::Busy { .. })
 }
 
 fn between(per_second: u32) -> Result<Duration, Error> {

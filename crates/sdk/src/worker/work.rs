@@ -137,7 +137,7 @@ impl Work {
     fn go_alone(&mut self, first: Option<Result<Arrived, Failure>>) {
         let (let_go, is_let_go) = watch::channel(false);
         self.alone = Some(let_go);
-        self.asking = None; // it is asked on the way
+        (self.asking, self.due, self.is_soon) = (None, self.hosting.worker.clock.sleep(ASK_EVERY), false); // it is asked on the way
         self.shown.set(&self.given, []);
         let whom = Whom::Server(self.given.clone());
         let visit = Visit { hosting: Arc::clone(&self.hosting), whom, let_go: is_let_go };

@@ -109,7 +109,8 @@ impl Leases for Cluster {
         let Some(Beaten { draining, others, instances, .. }) = rows.first().copied() else { return Ok(None) };
         self.there_are(others);
         let held = rows.into_iter().filter_map(|row| row.held).collect();
-        Ok(Some(Beat { draining, held, instances: usize::try_from(instances).unwrap_or(usize::MAX) }))
+        let [instances, others] = [instances, others].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+        Ok(Some(Beat { draining, held, instances, others }))
     }
 
     async fn claim(&self, id: &str, most: usize, except: &[ShardId]) -> Result<Vec<Held>, Error> {

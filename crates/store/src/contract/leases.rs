@@ -239,6 +239,7 @@ pub async fn living_instances_are_counted<H: LeaseHarness>(harness: &H) {
     assert_eq!((a.counts().await, b.counts().await, c.counts().await), (3, 3, 3));
     assert!(a.leases.drain("c", true).await.unwrap());
     assert_eq!((a.counts().await, c.counts().await), (2, 2));
+    assert_eq!(a.leases.beat("a").await.unwrap().unwrap().others, 2, "one that drains lives");
     assert!(a.leases.drain("c", false).await.unwrap());
     harness.pass(a.leases.lease()).await;
     assert_eq!(a.counts().await, 1);

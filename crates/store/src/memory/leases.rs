@@ -213,7 +213,8 @@ impl Leases for MemoryLeases {
             held.push(row.held(shard));
         }
         let counted = instances.values().filter(|known| !known.draining && self.shared.lives(known, now));
-        Ok(Some(Beat { draining, held, instances: counted.count() }))
+        let others = instances.values().filter(|known| known.member.id != id && self.shared.lives(known, now));
+        Ok(Some(Beat { draining, held, instances: counted.count(), others: others.count() }))
     }
 
     async fn claim(&self, id: &str, most: usize, except: &[ShardId]) -> Result<Vec<Held>, Error> {

@@ -344,7 +344,7 @@ impl LeaseKeeper {
         for held in held.into_values().filter(|held| !self.left.contains(&held.shard)).collect::<Vec<_>>() {
             self.begin(held);
         }
-        self.is_alone = beat.as_ref().is_some_and(|beat| beat.instances == 1);
+        self.is_alone = beat.as_ref().is_some_and(|beat| beat.others == 0);
         let share = beat.as_ref().map_or(0, |beat| share(self.opener.shards(), beat));
         let due = if self.ends || share == 0 { 0 } else { share + self.rescued.len() };
         let mine = self.open.len() + self.opening.len();

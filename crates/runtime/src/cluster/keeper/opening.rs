@@ -69,6 +69,7 @@ impl LeaseKeeper {
     /// Another instance may be able to open it, so this one does not keep it.
     pub(super) fn has_not_opened(&mut self, held: Held, error: Error) {
         let Held { shard, .. } = held;
+        self.rescued.remove(&shard);
         if let Error::Store(error) = &error
             && matches!(**error, steadfast_store::Error::Fenced { .. })
         {
@@ -76,7 +77,6 @@ impl LeaseKeeper {
         }
         tracing::error!(shard, %error, code = error.code(), "a shard could not be opened");
         self.left_to_others.insert(shard, Instant::now() + self.parts.others.leases.lease());
-        self.rescued.remove(&shard);
         self.give_back(held, !self.was_cut_off(&held));
         if self.is_alone
             && self.open.is_empty()
@@ -101,7 +101,7 @@ impl LeaseKeeper {
 
     /// Sets a shard to work.
     pub(super) fn add(&mut self, held: Held, Opened { way, begin, over, term }: Opened, ways: &Ways) {
-        self.parts.others.has_term(held.shard, term);
+        self.parts.others.is_here(held.shard, held.epoch, term);
         ways.add(held.shard, way); // before it begins, so that whatever it has others say is heard
         self.worked.insert(held.shard, held.epoch);
         self.rested.remove(&held.shard);
