@@ -1,4 +1,5 @@
-//! Record what a turn delivered and proposed: whole, or not at all.
+//! Record what a turn delivered and proposed: whole, or not at all. Only that attempts begin is left out while the run is paused: the host, which hears of the
+//! pause before the answer, asks for them again when the run goes on.
 //! open --TakeTurn--> open | compensating | ended · compensating --TakeTurn--> compensating | ended
 
 use super::order::is_of_the_code;
@@ -19,7 +20,11 @@ pub(super) fn decide(run: &Run, command: TakeTurn) -> Result<Decision, Refusal> 
     check(run, &command.proposals).map_err(stale)?;
 
     let mut decision = Decision::default();
-    for (offset, Proposal { at, event }) in command.proposals.into_iter().enumerate() {
+    let recorded = command
+        .proposals
+        .into_iter()
+        .filter(|proposal| !open.stands_still() || !is_a_beginning(&proposal.event));
+    for (offset, Proposal { at, event }) in recorded.enumerate() {
         let entry = run.entry(offset, at, None, event);
         decision.effects.extend(timers(run, &entry));
         decision.entries.push(entry);
@@ -46,6 +51,11 @@ pub(super) fn decide(run: &Run, command: TakeTurn) -> Result<Decision, Refusal> 
     }
     decision.effects.push(Effect::Answer(Answer::TurnTaken));
     Ok(decision)
+}
+
+/// An attempt begins once that is on record.
+fn is_a_beginning(event: &Event) -> bool {
+    matches!(event, Event::StepStarted { .. })
 }
 
 /// Nothing that the code waited for may fire after it.

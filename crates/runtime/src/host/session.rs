@@ -249,15 +249,17 @@ impl Session {
         attempts.iter().for_each(|(step, attempt)| workflow.board.start_attempt(step, *attempt));
     }
 
-    /// What was asked for may begin; while paused or draining it has to wait, unless it is on record that it begins.
+    /// What was asked for may begin. While the session drains it has to wait, unless it is on record that it begins. While the run is paused all of it has
+    /// to: the engine, which knew of the pause before it took the turn, has not recorded that anything begins.
     fn open(&mut self, workflow: &Workflow, asked: &[Key]) {
-        let held = match (&mut self.paused, &mut self.draining) {
-            (Some(held), _) | (None, Some(HeldBack { asked: held, .. })) => held,
+        let (held, paused) = match (&mut self.paused, &mut self.draining) {
+            (Some(held), _) => (held, true),
+            (None, Some(HeldBack { asked: held, .. })) => (held, false),
             (None, None) => return workflow.board.open(asked),
         };
         let (to_begin, others): (Vec<_>, Vec<_>) = asked.iter().cloned().partition(|key| workflow.board.is_to_begin(key));
         held.extend(others);
-        workflow.board.open(&to_begin);
+        if paused { workflow.board.ask_again(&to_begin) } else { workflow.board.open(&to_begin) }
     }
 
     /// The store could not write. The work that was done stays done: the same turn and the same failures are sent again.

@@ -389,3 +389,34 @@ async fn what_is_on_record_to_begin_begins_though_the_run_is_paused_or_the_engin
         }
     }
 }
+
+/// The store cannot write that the step begins; before the host says so again, the run is paused.
+#[tokio::test(start_paused = true)]
+async fn what_is_not_on_record_to_begin_waits_for_the_end_of_a_pause() {
+    for (id, calls_off) in [("unrecorded-and-paused", false), ("unrecorded-and-called-off", true)] {
+        let (store, mut fails) = (Memory::new(), true);
+        store.faults().rule(move |batch| {
+            let begins = batch.events.iter().any(|append| append.record.kind == "STEP_STARTED");
+            (begins && std::mem::take(&mut fails)).then_some(Fault::Fail)
+        });
+        let engine = packing(&store, id).await;
+        let run = engine.run(id).unwrap();
+        tokio::time::sleep(5 * SECOND).await;
+        until("the store writes again", async || run.pause().await.is_ok()).await;
+        if calls_off {
+            run.cancel().await.unwrap();
+            run.pause().await.unwrap();
+        }
+        tokio::time::sleep(6 * SECOND).await;
+        let journal = lines(&run).await;
+        assert!(journal.iter().any(|line| line.contains("STEP_COMPLETED pack#1")), "what was in flight is on record: {journal:#?}");
+        assert_eq!((calls(id, "pack"), calls(id, "pay")), (1, 0), "{id}: {journal:#?}");
+        run.resume().await.unwrap();
+        let result = run.result::<u32>().await;
+        if calls_off {
+            assert_eq!((run.view().await.unwrap().status, calls(id, "pay")), (Status::Cancelled, 0));
+        } else {
+            assert_eq!((result.unwrap(), calls(id, "pay")), (1, 1));
+        }
+    }
+}

@@ -33,6 +33,9 @@ const TRIED: usize = 4;
 /// From where, by which event, to where; the first is the machine.
 type Arrow = (&'static str, &'static str, &'static str, &'static str);
 
+/// What is only in journals of earlier versions: the fold follows it, and nothing leads to it any more.
+const WRITTEN_BEFORE: [Arrow; 1] = [("run", "PAUSED", "STEP_STARTED", "PAUSED")];
+
 fn machine(id: &EntityId, entity: Option<&Entity>) -> &'static str {
     match id {
         EntityId::Run(_) if entity.and_then(Entity::run).is_some_and(|run| run.task().is_some()) => "task",
@@ -296,7 +299,9 @@ fn the_page_lists_every_arrow_and_no_other() {
     let states = seen.ask_everything();
     let (taken, listed): (BTreeSet<_>, _) = (seen.arrows.iter().map(owned).collect(), listed());
     assert!(taken.is_subset(&listed), "taken, and not in docs/machines.md:\n{}", rows(taken.difference(&listed)));
-    assert!(listed.is_subset(&taken), "in docs/machines.md, and never taken:\n{}", rows(listed.difference(&taken)));
+    let written_before = BTreeSet::from_iter(WRITTEN_BEFORE.iter().map(owned));
+    let never_taken: BTreeSet<_> = listed.difference(&taken).cloned().collect();
+    assert!(never_taken == written_before, "in docs/machines.md, and never taken:\n{}", rows(&never_taken));
     let mut followed = BTreeMap::new();
     for (id, entity) in states.iter().step_by(TRIED) {
         for entry in tried::entries(entity.as_ref()) {

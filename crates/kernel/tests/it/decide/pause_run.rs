@@ -74,6 +74,22 @@ fn what_was_in_flight_finishes_and_arms_nothing() {
     check(&paused(), 400, turn(400, [run_completed("18")], 0), Ok(ends));
 }
 
+/// A host that had not heard of the pause says that an attempt begins: it does when the run goes on, and is asked for again then.
+#[test]
+fn a_turn_that_comes_after_the_pause_begins_nothing() {
+    let said = |events: &[Event]| {
+        let Command::TakeTurn(command) = turn(400, events.to_vec(), 1) else { unreachable!() };
+        Command::TakeTurn(TakeTurn { asked: 1, ..command })
+    };
+    let (done, begins, set) = (step_completed("ship#1", 1, "1"), step_started("pay#1", 1), timer_set("sleep#1", 900));
+    let last = Entry { held: 1, ..entry(5, 400, set.clone()).leaving(0) };
+    let recorded = decision([entry(4, 400, done.clone()), last], [answer(Answer::TurnTaken)]);
+    check(&paused(), 400, said(&[done, begins.clone(), set]), Ok(recorded));
+    check(&paused(), 400, said(&[begins]), Ok(decision([], [answer(Answer::TurnTaken)])));
+    check(&paused(), 1000, said(&[step_started("charge#1", 2)]), Ok(decision([], [answer(Answer::TurnTaken)])));
+    check(&paused(), 400, said(&[step_started("charge#1", 1)]), stale("charge#1 is at attempt 2, not 1"));
+}
+
 #[test]
 fn no_timer_of_a_paused_run_fires() {
     let paused = [with_every_timer(), vec![entry(4, 70, run_paused())]].concat();

@@ -46,7 +46,21 @@ impl Board {
         asked
     }
 
-    /// Whether it is on record that an attempt of it begins, once it was taken from what is asked for: it would be in doubt if it did not.
+    /// It is not on record that they begin: that is said in another turn.
+    pub(in crate::host) fn ask_again(&self, keys: &[Key]) {
+        let mut inner = self.inner.lock();
+        let inner = &mut *inner;
+        for key in keys {
+            let is_asked_for = inner.asked.iter().any(|(other, record)| other == key && says_that_it_begins(record));
+            if let Some(op @ Op { state: State::Asked(_), .. }) = inner.ops.get(key)
+                && !is_asked_for
+            {
+                inner.asked.push((key.clone(), record(key, op)));
+            }
+        }
+    }
+
+    /// Whether an attempt of it only begins once that is on record; it would be in doubt if it did not begin then.
     pub(in crate::host) fn is_to_begin(&self, key: &Key) -> bool {
         self.inner
             .lock()
