@@ -1,7 +1,8 @@
 //! Group commit: whatever batches are waiting become one durable commit, while the shard prepares the next.
 //!
 //! A lone batch never waits for company. Two commits are under way at a time, so that the store finds the next one ready the moment it has
-//! finished one; that is safe because a batch whose predecessor failed does not fit its fence and fails too.
+//! finished one; that is safe because a batch whose predecessor failed does not fit its fence and fails too. If it succeeds, its predecessor is there as well, though
+//! somebody was told that it failed: the shard takes both for failed then, and looks what there is.
 
 use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt, StreamExt};

@@ -190,6 +190,7 @@ impl Shard {
             Ask::Await(waiter) => waiter.fail(Error::from_store(Arc::clone(error))),
             Ask::Look(look) => look.fail(Error::from_store(Arc::clone(error))),
             Ask::Tell(lane, errand) => self.give_back(&lane, &errand),
+            Ask::Resume if matches!(self.state.health, Health::Healing(_)) => drop(self.state.in_doubt.insert(id.clone())), // it is hosted once the store writes again
             Ask::Resume | Ask::CallBack(..) => {} // the store knows it
         }
     }

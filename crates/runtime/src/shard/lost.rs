@@ -4,7 +4,7 @@
 //! drains has left nothing in flight, so what it gives back always goes on.
 
 use super::evict::may_begin;
-use super::{Ask, Done, Health, Shard};
+use super::{Ask, Done, Shard};
 use crate::host::Opening;
 use futures_util::FutureExt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,7 +47,7 @@ impl Shard {
                 self.interrupt(id.clone());
             }
             false if self.state.is_draining() => {} // whoever has the shard next hosts it
-            false => self.host_soon(id.clone()),
+            false => self.ask(id.clone(), Ask::Resume),
         }
         self.tidy(id);
     }
@@ -78,15 +78,6 @@ impl Shard {
         self.host_again(&workflows);
     }
 
-    /// Hosts a run anew, now or once the store writes again.
-    pub(super) fn host_soon(&mut self, id: EntityId) {
-        if matches!(self.state.health, Health::Healing(_)) {
-            self.state.in_doubt.insert(id); // those are hosted then
-        } else {
-            self.ask(id, Ask::Resume);
-        }
-    }
-
     /// There is code of these names now, or room for it: runs that waited for it are opened, as many as there is room for.
     pub(super) fn host_again(&mut self, workflows: &BTreeSet<WorkflowName>) {
         let mut waiting: BTreeMap<WorkflowName, Vec<EntityId>> = BTreeMap::new();
@@ -108,7 +99,7 @@ impl Shard {
         let left = runs.len().saturating_sub(room);
         for id in runs.into_iter().take(room) {
             self.seat(&id).blocked = None;
-            self.host_soon(id);
+            self.ask(id, Ask::Resume);
         }
         if left > 0 {
             self.wait_for_room(workflow, left);

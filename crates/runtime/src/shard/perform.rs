@@ -2,11 +2,12 @@
 
 use super::decide::not_found;
 use super::view::{Look, row};
-use super::{Ask, Closing, Follow, From, Memory, Pending, Seat, Session, Shard, Then, Waiter};
+use super::{Ask, Closing, Follow, From, Health, Memory, Pending, Seat, Session, Shard, Then, Waiter};
 use crate::committer::Outcome;
 use crate::error::Error;
 use crate::host::{Nobody, Opening, RunEnded, ToHost};
 use crate::timers::Order;
+use std::sync::Arc;
 use steadfast_kernel::{Answer, CancelRun, Command, Completion, Effect, Entity, EntityId, Entry, Envelope, Event, Origin, Refusal, Wait};
 use steadfast_store::Batch;
 
@@ -16,7 +17,7 @@ const STALE_MAX: u32 = 5;
 impl Shard {
     /// The fate of everything up to a batch is known.
     pub(super) fn settle(&mut self, Outcome { upto, result }: Outcome) {
-        match result {
+        match self.fate_of(result) {
             Ok(()) => {
                 self.committed.seq = upto;
                 self.ports.followers.committed();
@@ -40,6 +41,15 @@ impl Shard {
         self.heal_once_settled(upto);
         self.go_on_once_settled();
         self.show_levels();
+    }
+
+    /// Behind a commit that is said to have failed all others have, until the store has said where it stands. One that succeeds all the same means that the former is there as well, and was in
+    /// doubt: whoever followed the later one alone would take both for told.
+    fn fate_of(&self, result: Result<(), Arc<steadfast_store::Error>>) -> Result<(), Arc<steadfast_store::Error>> {
+        match &self.state.health {
+            Health::Healing(error) => result.and(Err(Arc::clone(error))),
+            Health::Well | Health::Over(_) => result,
+        }
     }
 
     /// Shows how much is waiting.
@@ -236,7 +246,7 @@ impl Shard {
             let at = seat.run().map_or(0, |run| run.seq);
             return self.block(id, Wait::Mismatch { at, expected: "a turn that fits the journal".into(), found: why.into() });
         }
-        self.host_soon(id.clone());
+        self.ask(id.clone(), Ask::Resume);
     }
 
     /// A session is over. If its run is not, and nobody told it to stop, it has died.
@@ -300,7 +310,7 @@ impl Shard {
         if !self.seat(id).has_ended() && !self.state.is_draining() {
             match stale {
                 Some(why) => self.replay(id, &why),
-                None => self.host_soon(id.clone()),
+                None => self.ask(id.clone(), Ask::Resume),
             }
         }
         self.tidy(id);

@@ -10,7 +10,7 @@
 //! the ends of keys and the timers as if it were opened, beside the sessions that have been in flight all the time. Once nothing is in flight nothing is taken any more, or it would never be over.
 
 use super::load::under_way;
-use super::{Done, Health, Request, Shard, State};
+use super::{Ask, Done, Health, Request, Shard, State};
 use crate::error::{Error, STORE_RETRY_AFTER};
 use crate::host::ToHost;
 use crate::timers::Order;
@@ -145,7 +145,7 @@ impl Shard {
             let seat = self.seat(&id);
             if seat.session.is_none() {
                 seat.row_says_blocked |= wait.is_some();
-                self.host_soon(id);
+                self.ask(id, Ask::Resume);
             }
         }
     }

@@ -247,6 +247,62 @@ async fn a_life_that_has_begun_though_its_commit_failed_is_lived() {
     assert_eq!(run.view().await.unwrap().epoch, 2);
 }
 
+/// Three commits at once: a slow one, one whose answer gets lost, and one behind it that the store takes.
+async fn one_in_doubt_and_one_behind_it<A, B>(
+    store: &Memory,
+    engine: &Engine,
+    doubted: impl Future<Output = A>,
+    behind: impl Future<Output = B>,
+) -> (A, B) {
+    let gate = Gate::default();
+    store.faults().after(0, Fault::Hold(gate.clone()));
+    store.faults().after(0, Fault::Doubt);
+    let after = |millis| tokio::time::sleep(Duration::from_millis(millis));
+    let slow = async { drop(engine.start("naps", &()).await.unwrap()) };
+    let doubted = async { (after(1).await, doubted.await).1 };
+    let behind = async { (after(2).await, behind.await).1 };
+    let opened = async { (after(3).await, gate.open()).1 };
+    let ((), doubted, behind, ()) = tokio::join!(slow, doubted, behind, opened);
+    (doubted, behind)
+}
+
+/// The store has both: whoever heard that only the second one is there would take the first one for told.
+#[tokio::test(start_paused = true)]
+async fn what_arrived_by_a_commit_in_doubt_is_heard_though_the_next_one_succeeded() {
+    #[workflow]
+    async fn listens(ctx: Ctx, _input: ()) -> Result<String, Failure> {
+        let word = ctx.signal("word").await?;
+        ctx.signal::<()>("noise").await?;
+        Ok(word)
+    }
+    let store = Memory::new();
+    let engine = engine(&store).register(listens).register(naps).start().await.unwrap();
+    let run = engine.start("listens", &()).id("two-signals").await.unwrap();
+    until("it waits", async || run.view().await.unwrap().status == Status::Waiting).await;
+    let (word, noise) = (run.signal("word", "hello").id("w"), run.signal("noise", &()).id("n"));
+    let (word, noise) = one_in_doubt_and_one_behind_it(&store, &engine, word.into_future(), noise.into_future()).await;
+    assert!(word.unwrap_err().is_retryable() && noise.unwrap_err().is_retryable(), "what is behind a doubt is in doubt");
+    let result = tokio::time::timeout(HOUR, run.result::<String>()).await;
+    assert_eq!(result.expect("the code hears of both").unwrap(), "hello");
+    run.signal("noise", &()).id("n").await.expect("whoever insists hears that it is known");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_life_that_begins_behind_a_commit_in_doubt_is_lived() {
+    let store = Memory::new();
+    let engine = engine(&store).register(asks).register(naps).start().await.unwrap();
+    let other = engine.start("naps", &()).id("doubted-pause").await.unwrap();
+    let run = engine.start("asks", &()).id("retry-behind").await.unwrap();
+    until("it waits", async || run.view().await.unwrap().status == Status::Waiting).await;
+    let (pause, retry) = (other.pause().id("p"), run.retry().from_start().id("r"));
+    let (pause, retry) = one_in_doubt_and_one_behind_it(&store, &engine, pause.into_future(), retry.into_future()).await;
+    assert!(pause.unwrap_err().is_retryable() && retry.unwrap_err().is_retryable(), "what is behind a doubt is in doubt");
+    let result = tokio::time::timeout(HOUR, run.result::<u32>()).await;
+    assert_eq!(result.expect("nobody has to ask again").unwrap(), 2);
+    run.retry().from_start().id("r").await.unwrap();
+    assert_eq!((run.view().await.unwrap().epoch, other.view().await.unwrap().status), (2, Status::Paused));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_pause_that_is_over_though_its_commit_failed_is_over() {
     for nth in 0..2 {
