@@ -2,6 +2,7 @@
 
 use super::Others;
 use crate::clock::Clock;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_store::{Beat, Error, Held, ShardId};
@@ -36,16 +37,17 @@ pub(super) enum Wants {
     Nothing,
     /// So many are missing.
     Share(usize),
-    /// One that nobody else takes, beyond its share.
-    Rescue,
+    /// That one, which nobody else takes, beyond its share.
+    Rescue(ShardId),
 }
 
 impl Wants {
-    fn count(self) -> usize {
+    /// How many it takes of those that are free.
+    fn count_of(self, free: &BTreeMap<ShardId, u64>) -> usize {
         match self {
             Wants::Nothing => 0,
-            Wants::Share(count) => count,
-            Wants::Rescue => 1,
+            Wants::Share(count) => count.min(free.len()),
+            Wants::Rescue(shard) => usize::from(free.contains_key(&shard)),
         }
     }
 }
@@ -54,8 +56,8 @@ impl Wants {
 #[derive(Default)]
 pub(super) struct Looked {
     pub(super) wants: Wants,
-    /// How many were free.
-    pub(super) free: usize,
+    /// Those that were free, and how often each had changed hands.
+    pub(super) free: BTreeMap<ShardId, u64>,
     /// What was free and is this instance's now.
     pub(super) taken: Vec<Held>,
     /// When leases of another instance are over, unless it is heard of till then.
@@ -83,7 +85,7 @@ async fn follow(others: &Others, clock: &dyn Clock, drain: bool, except: &[Shard
     let seen = within(clock, limit, others.look()).await?;
     looked.free = seen.free;
     looked.look_at = seen.over_in.map(|over_in| Instant::now() + over_in);
-    let missing = looked.wants.count().min(seen.free);
+    let missing = looked.wants.count_of(&looked.free);
     if missing == 0 {
         return Ok(());
     }

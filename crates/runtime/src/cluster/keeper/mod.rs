@@ -91,8 +91,8 @@ pub(crate) struct LeaseKeeper {
     is_alone: bool,
     /// Shards that could not be opened here, and until when they are left to others, who may be able to.
     left_to_others: BTreeMap<ShardId, Instant>,
-    /// Since when there are shards that nobody takes, though all have their share.
-    free_since: Option<Instant>,
+    /// Shards that nobody has: how often each had changed hands when it was seen so first, and since when it was.
+    free: BTreeMap<ShardId, (u64, Instant)>,
     /// Those that were taken for that reason: they stay.
     rescued: BTreeSet<ShardId>,
     /// Shards that did not come to rest when they were to be given away.
@@ -181,7 +181,7 @@ impl LeaseKeeper {
             has_looked: false,
             is_alone: false,
             left_to_others: BTreeMap::new(),
-            free_since: None,
+            free: BTreeMap::new(),
             rescued: BTreeSet::new(),
             busy: BTreeMap::new(),
             pace: watch::channel(Pace::Share).0,
@@ -281,24 +281,37 @@ impl LeaseKeeper {
         }
         (self.look, self.looked, self.look_at) = (false, now, now + self.parts.others.leases.lease());
         let missing = share(self.opener.shards(), &beat).saturating_sub(beat.held.len());
-        let is_left_over = self.free_since.is_some_and(|since| now >= since + self.parts.others.leases.lease() / 2);
+        self.left_to_others.retain(|_, until| *until > now);
         let wants = match missing {
             _ if self.ends || beat.draining => Wants::Nothing,
-            0 if is_left_over => Wants::Rescue,
-            0 => Wants::Nothing,
+            0 => self.left_over(now).map_or(Wants::Nothing, Wants::Rescue),
             missing => Wants::Share(missing),
         };
-        self.left_to_others.retain(|_, until| *until > now);
-        let except = self.left_to_others.keys().copied().collect();
+        let except = match wants {
+            Wants::Rescue(left_over) => (0..self.opener.shards()).filter(|shard| *shard != left_over).collect(),
+            Wants::Share(_) | Wants::Nothing => self.left_to_others.keys().copied().collect(),
+        };
         Some(look(Arc::clone(&self.parts.others), Arc::clone(&self.parts.clock), drain, wants, except).boxed())
     }
 
-    /// What was looked for is known, and what was free is taken. A shard that is free for long is one that somebody cannot open who should have it.
+    /// The shard that was free for longest, if that is so long that somebody cannot open it who should have it. Nobody has taken it meanwhile: what has just been given away is on its way to
+    /// another instance.
+    fn left_over(&self, now: Instant) -> Option<ShardId> {
+        let since = now.checked_sub(self.parts.others.leases.lease() / 2)?;
+        let may_be = self
+            .free
+            .iter()
+            .filter(|(shard, (_, free))| *free <= since && !self.left_to_others.contains_key(shard));
+        may_be.min_by_key(|(_, (_, free))| *free).map(|(shard, _)| *shard)
+    }
+
+    /// What was looked for is known, and what was free is taken.
     fn take(&mut self, Looked { wants, free, taken, look_at, failed }: Looked) {
         self.has_looked = true;
-        let is_left = free > taken.len() && !matches!(wants, Wants::Share(_));
-        self.free_since = self.free_since.filter(|_| is_left).or_else(|| is_left.then(Instant::now));
-        if wants == Wants::Rescue {
+        let (now, before) = (Instant::now(), std::mem::take(&mut self.free));
+        let since = |(shard, epoch)| (shard, before.get(&shard).copied().filter(|(former, _)| *former == epoch).unwrap_or((epoch, now)));
+        self.free = free.into_iter().map(since).collect();
+        if let Wants::Rescue(_) = wants {
             self.rescued.extend(taken.iter().map(|held| held.shard));
         }
         for held in taken {

@@ -204,3 +204,27 @@ async fn a_shard_that_cannot_be_opened_holds_up_no_take_over() {
         within(LEASE + Duration::from_secs(2), "its shards are taken over", is_taken).await;
     }
 }
+
+/// Nobody takes for left alone what is on its way to somebody else.
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_gets_a_share_though_a_shard_cannot_be_opened() {
+    for phase in (0..12_000).step_by(1_700) {
+        let world = World::new(16);
+        let damaged = || {
+            let store = world.store.another();
+            store.faults().unreadable(15);
+            store
+        };
+        let _a = world.start_on("a", damaged(), |leases| Arc::new(leases), |builder| builder).await;
+        let _b = world.start_on("b", damaged(), |leases| Arc::new(leases), |builder| builder).await;
+        tokio::time::sleep(6 * LEASE + Duration::from_millis(phase)).await;
+        let c = world
+            .start_on("c", damaged(), |leases| Arc::new(Slow(leases, Arc::default())), |builder| builder)
+            .await;
+        within(12 * LEASE, &format!("it has its share, phase {phase}"), async || c.shards().await.len() >= 3).await; // of 15, and others have 6
+        for _ in 0..20 {
+            tokio::time::sleep(LEASE / 2).await;
+            assert!(c.shards().await.len() >= 3, "and keeps it");
+        }
+    }
+}
