@@ -166,6 +166,8 @@ pub struct TakeTurn {
     pub unanswered: Vec<(StepId, Attempt)>,
     /// What the code no longer waits for; a child is named as a sleep is.
     pub abandoned: Vec<TimerName>,
+    /// The host asks once more for what was not recorded to begin because the run is paused. An older one does not, and begins it: then it has to be on record.
+    pub asks_again: bool,
 }
 
 /// One thing that happened in a turn: an event to be.

@@ -23,7 +23,7 @@ pub(super) fn decide(run: &Run, command: TakeTurn) -> Result<Decision, Refusal> 
     let recorded = command
         .proposals
         .into_iter()
-        .filter(|proposal| !open.stands_still() || !is_a_beginning(&proposal.event));
+        .filter(|proposal| !open.stands_still() || !command.asks_again || !is_a_beginning(&proposal.event));
     for (offset, Proposal { at, event }) in recorded.enumerate() {
         let entry = run.entry(offset, at, None, event);
         decision.effects.extend(timers(run, &entry));

@@ -323,7 +323,15 @@ pub(crate) fn start() -> Command {
 /// A turn whose deliveries all happened at that time.
 pub(crate) fn turn(at_ms: i64, events: impl IntoIterator<Item = Event>, in_flight: u32) -> Command {
     let proposals = events.into_iter().map(|event| Proposal { at: at(at_ms), event }).collect();
-    Command::TakeTurn(TakeTurn { epoch: 1, proposals, in_flight, asked: 0, unanswered: Vec::new(), abandoned: Vec::new() })
+    Command::TakeTurn(TakeTurn {
+        epoch: 1,
+        proposals,
+        in_flight,
+        asked: 0,
+        unanswered: Vec::new(),
+        abandoned: Vec::new(),
+        asks_again: true,
+    })
 }
 
 /// As [`turn`], after which the code no longer waits for those.

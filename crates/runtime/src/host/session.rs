@@ -349,7 +349,7 @@ impl Session {
         let in_flight = if then == Then::End { 0 } else { workflow.board.in_flight(None) };
         let unanswered = workflow.board.unanswered(None);
         let asked_for = if then == Then::End { 0 } else { workflow.board.asked() };
-        let command = TakeTurn { epoch: self.epoch, proposals, in_flight, asked: asked_for, unanswered, abandoned };
+        let command = TakeTurn { epoch: self.epoch, proposals, in_flight, asked: asked_for, unanswered, abandoned, asks_again: true };
         self.say(Says::Turn(command.clone()));
         self.turn = Some(Turn { command, asked, then });
     }

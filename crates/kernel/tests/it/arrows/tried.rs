@@ -83,6 +83,7 @@ fn of_run(run: &Run) -> Vec<Command> {
                     unanswered,
                     asked: 0,
                     abandoned: abandoned.clone(),
+                    asks_again: true,
                 }));
             }
         }

@@ -90,6 +90,14 @@ fn a_turn_that_comes_after_the_pause_begins_nothing() {
     check(&paused(), 400, said(&[step_started("charge#1", 1)]), stale("charge#1 is at attempt 2, not 1"));
 }
 
+/// An older host does not ask again, and begins what it said that it would: without a record nobody would know after a crash that it may have been done.
+#[test]
+fn what_a_host_begins_that_does_not_ask_again_is_on_record() {
+    let Command::TakeTurn(command) = turn(400, [step_started("pay#1", 1)], 1) else { unreachable!() };
+    let recorded = decision([entry(4, 400, step_started("pay#1", 1)).leaving(1)], [answer(Answer::TurnTaken)]);
+    check(&paused(), 400, Command::TakeTurn(TakeTurn { asks_again: false, ..command }), Ok(recorded));
+}
+
 #[test]
 fn no_timer_of_a_paused_run_fires() {
     let paused = [with_every_timer(), vec![entry(4, 70, run_paused())]].concat();

@@ -192,7 +192,15 @@ impl Society {
 
     fn turn(&self, run: &Run, events: Vec<Event>) -> Command {
         let proposals = events.into_iter().map(|event| Proposal { at: self.now, event }).collect();
-        Command::TakeTurn(TakeTurn { epoch: run.epoch, proposals, in_flight: 0, asked: 0, unanswered: vec![], abandoned: vec![] })
+        Command::TakeTurn(TakeTurn {
+            epoch: run.epoch,
+            proposals,
+            in_flight: 0,
+            asked: 0,
+            unanswered: vec![],
+            abandoned: vec![],
+            asks_again: true,
+        })
     }
 
     /// One thing happens; what was decided, if anything was asked.

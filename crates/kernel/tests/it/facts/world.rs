@@ -104,7 +104,15 @@ impl World {
                 let proposals = events.map(|event| Proposal { at: self.time_of(&event), event }).collect();
                 let abandoned = abandoned.iter().filter_map(|what| self.abandoned(what)).collect();
                 let epoch = epoch.or(self.epoch());
-                Command::TakeTurn(TakeTurn { epoch, proposals, in_flight: *in_flight, asked: 0, unanswered: Vec::new(), abandoned })
+                Command::TakeTurn(TakeTurn {
+                    epoch,
+                    proposals,
+                    in_flight: *in_flight,
+                    asked: 0,
+                    unanswered: Vec::new(),
+                    abandoned,
+                    asks_again: true,
+                })
             }
             Op::Fail { epoch, step, attempt, class, retry_after, policy, in_flight } => {
                 let to_undo = id(self.to_undo(step.as_str())).undo();

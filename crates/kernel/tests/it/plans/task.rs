@@ -58,7 +58,15 @@ pub(super) fn takes(one: &mut One, events: impl IntoIterator<Item = Event>, in_f
 
 pub(super) fn turn_of(one: &One, events: impl IntoIterator<Item = Event>, in_flight: u32) -> Command {
     let proposals = events.into_iter().map(|event| Proposal { at: at(one.now), event }).collect();
-    Command::TakeTurn(TakeTurn { epoch: one.run().epoch, proposals, in_flight, asked: 0, unanswered: vec![], abandoned: vec![] })
+    Command::TakeTurn(TakeTurn {
+        epoch: one.run().epoch,
+        proposals,
+        in_flight,
+        asked: 0,
+        unanswered: vec![],
+        abandoned: vec![],
+        asks_again: true,
+    })
 }
 
 /// The first stage is done, and the second has begun.

@@ -286,9 +286,6 @@ impl Peer {
 
     /// Tells one of its sessions something.
     fn tell(&self, session: SessionId, message: ToHost) {
-        if message == ToHost::GoOn && self.version < 3 {
-            return; // its session ends, and is opened again
-        }
         self.send(Down::Tell { session, message, now: self.clock.now() });
     }
 

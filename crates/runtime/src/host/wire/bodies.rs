@@ -270,8 +270,9 @@ pub(super) struct TurnBody {
     pub(super) session: u64,
     #[prost(uint32, tag = "2")]
     pub(super) epoch: u32,
-    #[prost(message, repeated, tag = "3")]
-    pub(super) proposals: Vec<RecordBody>,
+    /// Each of them a [`RecordBody`], which is read alone: an empty one has two bytes on its way, and two hundred when it is read.
+    #[prost(bytes = "bytes", repeated, tag = "3")]
+    pub(super) proposals: Vec<Bytes>,
     #[prost(uint32, tag = "4")]
     pub(super) in_flight: u32,
     #[prost(uint32, tag = "5")]
@@ -280,6 +281,9 @@ pub(super) struct TurnBody {
     pub(super) unanswered: Vec<AttemptBody>,
     #[prost(string, repeated, tag = "7")]
     pub(super) abandoned: Vec<String>,
+    /// Not said before version 4 of the protocol.
+    #[prost(bool, tag = "8")]
+    pub(super) asks_again: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -31,10 +31,10 @@ use std::time::Duration;
 use steadfast_kernel::{Attempt, StepId, Timestamp};
 
 /// The version of the protocol. It rises when one side would misunderstand the other.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
-/// The oldest version that is spoken with older workers, so that servers can be replaced before them. In it no session is told to go on that was told to drain: it ends, and is opened again.
-pub(crate) const VERSION_MIN: u32 = 2;
+/// The oldest version that is spoken with older workers, so that servers can be replaced before them. In it no turn says that it asks again, so all of it is recorded though its run is paused.
+pub(crate) const VERSION_MIN: u32 = 3;
 
 /// Why what the other side said cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -144,7 +144,10 @@ impl Reader {
     }
 
     fn turn(&self, body: TurnBody) -> Result<TakeTurn, Broken> {
-        let proposal = |record| self.entry(record).map(|Entry { at, event, .. }| Proposal { at, event });
+        let proposal = |record| {
+            let Entry { at, event, .. } = self.entry(RecordBody::decode(record).map_err(unreadable)?)?;
+            Ok(Proposal { at, event })
+        };
         let timer = |name: &String| TimerName::from_stored(name).ok_or_else(|| wrong("an abandoned timer"));
         Ok(TakeTurn {
             epoch: body.epoch,
@@ -153,6 +156,7 @@ impl Reader {
             asked: body.asked,
             unanswered: all(body.unanswered),
             abandoned: body.abandoned.iter().map(timer).collect::<Result<_, _>>()?,
+            asks_again: body.asks_again,
         })
     }
 

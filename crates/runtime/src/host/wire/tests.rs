@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
+use prost::Message;
 use std::collections::BTreeMap;
 use steadfast_kernel::random::Seed;
 use steadfast_kernel::run::Generations;
@@ -125,9 +126,11 @@ fn says() -> impl Strategy<Value = Says> {
     let proposals = vec((time(), event()).prop_map(|(at, event)| Proposal { at, event }), 0..4);
     let counts = || (any::<u32>(), any::<u32>(), any::<u32>());
     prop_oneof![
-        (counts(), proposals, attempts(), vec(timer, 0..3)).prop_map(|((epoch, in_flight, asked), proposals, unanswered, abandoned)| {
-            Says::Turn(TakeTurn { epoch, proposals, in_flight, asked, unanswered, abandoned })
-        }),
+        ((counts(), any::<bool>()), proposals, attempts(), vec(timer, 0..3)).prop_map(
+            |(((epoch, in_flight, asked), asks_again), proposals, unanswered, abandoned)| {
+                Says::Turn(TakeTurn { epoch, proposals, in_flight, asked, unanswered, abandoned, asks_again })
+            }
+        ),
         (counts(), step(), any::<u32>(), failure(), policy(), time(), attempts(), option::of(payload())).prop_map(
             |((epoch, in_flight, asked), step, attempt, failure, policy, asked_at, unanswered, details)| {
                 Says::Failed(ReportFailure { epoch, step, attempt, failure, policy, asked_at, in_flight, asked, unanswered, details })
@@ -244,7 +247,7 @@ proptest! {
     #[test]
     fn the_rest_survives_the_way(number in any::<u64>(), at in time(), why in ".{0,20}", all in attempts(), flag in any::<bool>()) {
         let welcome = Welcome {
-            version: 2 + u32::from(flag),
+            version: VERSION_MIN + u32::from(flag),
             payload_bytes_max: number as usize,
             message_bytes_max: 7,
             heartbeat_every: Duration::from_micros(number),
@@ -269,7 +272,7 @@ proptest! {
     fn a_hello_survives_the_way(name in "[a-z0-9 -]{1,20}", slots in option::of(1_u32..9), manual in any::<bool>(), versions in option::of(btree_set("[0-9a-f]{4}", 0..3))) {
         let recovery = if manual { Recovery::Manual } else { Recovery::Automatic };
         let offer = Offer { recovery, slots, versions, ..Offer::new(WorkflowName::new("checkout").unwrap()) };
-        let hello = Hello { version: 2 + u32::from(manual), name, process: u64::MAX, offers: vec![offer], sessions_max: 3, heartbeat: Duration::from_secs(9) };
+        let hello = Hello { version: VERSION_MIN + u32::from(manual), name, process: u64::MAX, offers: vec![offer], sessions_max: 3, heartbeat: Duration::from_secs(9) };
         prop_assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
     }
 
@@ -393,6 +396,26 @@ fn fields_of_a_later_version_are_passed_over() {
     assert!(matches!(Reader::new(9).up(frame.into()), Ok(Up::Beat { number: 9 })));
 }
 
+/// A turn of version 3, which has no such field: epoch 1, and nothing else.
+#[test]
+fn a_turn_of_an_older_worker_does_not_ask_again() {
+    let Ok(Up::Report { says: Says::Turn(turn), .. }) = Reader::new(9).up(Bytes::from_static(&[0x0a, 2, 0x10, 1])) else {
+        panic!("no turn")
+    };
+    assert_eq!((turn.epoch, turn.asks_again), (1, false));
+}
+
+#[test]
+fn a_turn_of_very_many_empty_records_takes_no_room_for_them() {
+    const RECORDS: usize = 1 << 20;
+    let turn: Bytes = [0x1a, 0].repeat(RECORDS).into();
+    let body = bodies::TurnBody::decode(turn.clone()).unwrap();
+    let each = std::mem::size_of_val(&body.proposals[0]);
+    assert!(body.proposals.len() == RECORDS && body.proposals.capacity() * each <= 16 * turn.len(), "{each} bytes each");
+    let message = bodies::UpBody { kind: Some(bodies::UpKind::Turn(body)) }.encode_to_vec();
+    assert!(Reader::new(9).up(message.into()).is_err(), "and the first of them is none");
+}
+
 #[test]
 fn what_is_too_long_is_named() {
     let mut frames = Frames::new(10);
@@ -417,7 +440,8 @@ fn what_is_too_long_is_named() {
 #[test]
 fn a_hello_that_cannot_be_is_refused_with_a_reason() {
     let offer = Offer::new(WorkflowName::new("checkout").unwrap());
-    let good = Hello { version: 3, name: "w".into(), process: 0, offers: vec![offer], sessions_max: 1, heartbeat: Duration::from_secs(1) };
+    let good =
+        Hello { version: VERSION, name: "w".into(), process: 0, offers: vec![offer], sessions_max: 1, heartbeat: Duration::from_secs(1) };
     let versions = |versions| vec![Offer { versions: Some(versions), ..good.offers[0].clone() }];
     let bad = [
         Hello { name: String::new(), ..good.clone() },

@@ -196,8 +196,8 @@ fn delivered(completion: Completion) -> TellKind {
 
 fn said(session: SessionId, says: Says) -> UpKind {
     match says {
-        Says::Turn(TakeTurn { epoch, proposals, in_flight, asked, unanswered, abandoned }) => {
-            let record = |at: Timestamp, event| Record::from(&Entry::new(0, epoch, at, event)).into();
+        Says::Turn(TakeTurn { epoch, proposals, in_flight, asked, unanswered, abandoned, asks_again }) => {
+            let record = |at: Timestamp, event| RecordBody::from(Record::from(&Entry::new(0, epoch, at, event))).encode_to_vec().into();
             UpKind::Turn(TurnBody {
                 session,
                 epoch,
@@ -206,6 +206,7 @@ fn said(session: SessionId, says: Says) -> UpKind {
                 asked,
                 unanswered: all(&unanswered),
                 abandoned: abandoned.iter().map(ToString::to_string).collect(),
+                asks_again,
             })
         }
         Says::Failed(report) => UpKind::Failed(FailedBody {

@@ -109,7 +109,15 @@ pub(super) fn of_task(run: &Run) -> Vec<Command> {
     let retries = [RetryFrom::Failed, RetryFrom::Start].map(|from| Command::RetryRun(RetryRun { blocked: true, ..retry_from(from) }));
     let turns = stages(run).into_iter().chain(of_the_code(run)).flat_map(|event| {
         let proposals = vec![Proposal { at: now(), event }];
-        let turn = TakeTurn { epoch: run.epoch, proposals, in_flight: 0, asked: 0, unanswered: Vec::new(), abandoned: Vec::new() };
+        let turn = TakeTurn {
+            epoch: run.epoch,
+            proposals,
+            in_flight: 0,
+            asked: 0,
+            unanswered: Vec::new(),
+            abandoned: Vec::new(),
+            asks_again: true,
+        };
         [0, 1].map(|in_flight| Command::TakeTurn(TakeTurn { in_flight, ..turn.clone() }))
     });
     let elsewhere = [hand_over(Some("i-2")), adopt(run.id.clone(), options.clone(), &[true], false)];

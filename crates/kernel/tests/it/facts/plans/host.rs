@@ -44,7 +44,15 @@ pub(super) fn turn(run: &Run, moved: Move, now: Timestamp) -> Command {
     let waits = matches!(events.last(), Some(Event::SignalAwaited { .. }));
     let proposals = events.into_iter().map(|event| Proposal { at: now, event }).collect();
     let epoch = if matches!(moved, Move::Stale) { run.epoch - 1 } else { run.epoch };
-    Command::TakeTurn(TakeTurn { epoch, proposals, in_flight: u32::from(!ends && !waits), asked: 0, unanswered: vec![], abandoned: vec![] })
+    Command::TakeTurn(TakeTurn {
+        epoch,
+        proposals,
+        in_flight: u32::from(!ends && !waits),
+        asked: 0,
+        unanswered: vec![],
+        abandoned: vec![],
+        asks_again: true,
+    })
 }
 
 fn events(run: &Run, moved: Move) -> Vec<Event> {
