@@ -158,7 +158,7 @@ impl RedriveAll {
         self.with(|wanted| wanted.limit = letters)
     }
 
-    /// Begins no other one after that long. A message that is on its way then goes on by itself, and counts as refused.
+    /// Is over by then, and begins no other one shortly before. A message that is on its way then goes on by itself, and counts as refused.
     pub fn within(self, time: Duration) -> Self {
         self.with(|wanted| wanted.within = Some(time))
     }

@@ -126,7 +126,7 @@ impl Settings {
         }
         let (base, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
         if !has_one_meaning(base, query) {
-            return wrong("url", "encode an @ in the user, the password or the database as %40, and a ? as %3F");
+            return wrong("url", "encode an @ in the user, the password, the database or a parameter as %40, and a ? as %3F");
         }
         let (mut mode, mut rest) = ("prefer".to_owned(), Vec::new());
         let mut files = (self.ca_file.clone(), self.certificate_file.clone(), self.key_file.clone());

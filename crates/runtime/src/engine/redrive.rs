@@ -13,7 +13,8 @@ const REASONS_MAX: usize = 10;
 /// How many letters a second may be asked for.
 const PER_SECOND_MAX: u32 = 100_000;
 
-/// So much longer it is waited for a message, because the last one may begin when the time is nearly over.
+/// No other one begins in the last part of the time, and not in the last second of a long one: a message has at least that.
+const LAST_PART: u32 = 4;
 const LAST_ONE: Duration = Duration::from_secs(1);
 
 /// Which dead letters are to be tried again, and how.
@@ -25,7 +26,7 @@ pub struct RedriveLetters {
     pub per_second: Option<u32>,
     /// At most so many in all.
     pub limit: usize,
-    /// Begins no other one after that long. A message that is on its way then goes on by itself, and is among those that were not tried again.
+    /// Is over by then, and begins no other one shortly before. A message that is on its way then goes on by itself, and is among those that were not tried again.
     pub within: Option<Duration>,
     /// Goes on after that letter: where another one stopped.
     pub after: Option<LetterCursor>,
@@ -94,6 +95,7 @@ impl Engine {
         let until = wanted.filter.until.map_or(after_now, |until| until.min(after_now));
         let filter = LetterFilter { until: Some(until), ..wanted.filter.clone() };
         let end = wanted.within.map(|within| began.saturating_add(within));
+        let begins_until = wanted.within.map(|within| began.saturating_add(within - LAST_ONE.min(within / LAST_PART)));
         let (mut next_at, mut tried, mut seen) = (began, 0, HashSet::new());
         let mut answer = RedrivenLetters { redriven: 0, refused: 0, reasons: Vec::new(), more: false, last: wanted.after.clone(), until };
         loop {
@@ -109,7 +111,7 @@ impl Engine {
                     answer.last = Some(LetterCursor::from(&row)); // it has failed again within that moment
                     continue;
                 }
-                let over = end.is_some_and(|end| next_at.max(clock.now()) > end);
+                let over = begins_until.is_some_and(|until| next_at.max(clock.now()) > until);
                 if tried >= wanted.limit || over {
                     return Ok(RedrivenLetters { more: true, ..answer });
                 }
@@ -152,7 +154,7 @@ impl Engine {
             .as_ref()
             .map(|command| format!("each-{}", random::digest(&format!("{letter} {command}"))));
         loop {
-            let within = end.map(|end| end.saturating_since(self.parts.clock.now()) + LAST_ONE);
+            let within = end.map(|end| end.saturating_since(self.parts.clock.now()));
             match self.try_again(letter, Origin { command: command.clone(), ..origin.clone() }, within).await {
                 Err(Error::Busy { retry_after, .. }) if end.is_none_or(|end| self.parts.clock.now().saturating_add(retry_after) <= end) => {
                     self.parts.clock.sleep(retry_after).await;

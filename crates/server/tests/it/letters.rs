@@ -129,6 +129,18 @@ async fn a_message_that_takes_long_is_said_to_be_on_its_way_before_its_request_i
     until("it is delivered by itself", async || ids(&site, "").await.is_empty()).await;
 }
 
+/// Also if the request has little time, and the message that takes long is the first one.
+#[tokio::test]
+async fn many_are_tried_again_within_the_time_of_a_short_request() {
+    let site = Site::with(Config { request_time: Duration::from_secs(1), ..config() }, Parts::default()).await;
+    post(&site, "slow-1", b"1").await;
+    let done = redrive(&site, "all", json!({"kind": "message"})).await;
+    assert_eq!(done.status, 200, "{}", done.text);
+    let done = done.json();
+    assert_eq!((&done["refused"], &done["reasons"][0]["code"]), (&json!(1), &json!("SF0137")));
+    until("it is delivered by itself", async || ids(&site, "").await.is_empty()).await;
+}
+
 #[tokio::test]
 async fn all_that_match_are_tried_again_and_the_answer_says_what_came_of_it() {
     let site = Site::new().await;
