@@ -203,19 +203,24 @@ impl<W> Inbox<W> {
 
     /// A request was delivered. Callers do not share ids; the digest is of all that makes a request another one, its route and its bytes.
     pub fn check(&mut self, caller: &str, id: &str, kind: Kind, digest: u64, waiter: W, now: Instant) -> Verdict<W> {
-        self.set_now(now);
-        self.drop_expired(DROPPED_PER_CHECK);
+        self.move_on(now);
         let sought = self.entries.seek(caller, id);
-        match self.entries.find(&sought) {
-            Some(entry) if self.is_over(entry) => self.entries.remove(entry),
-            Some(entry) => {
-                self.trend.was_known();
-                return self.again(entry, kind, digest, waiter);
-            }
-            None => {}
+        match self.known(&sought) {
+            Some(entry) => self.again(entry, kind, digest, waiter),
+            None => self.first(&sought, kind, digest, waiter),
         }
-        self.trend.was_new();
-        self.first(&sought, kind, digest, waiter)
+    }
+
+    /// The same, where nothing new can be run: a request that is not known is as if it had not come, and whoever delivered it is handed back.
+    ///
+    /// # Errors
+    /// If it is not known.
+    pub fn check_known(&mut self, caller: &str, id: &str, kind: Kind, digest: u64, waiter: W, now: Instant) -> Result<Verdict<W>, W> {
+        self.move_on(now);
+        match self.known(&self.entries.seek(caller, id)) {
+            Some(entry) => Ok(self.again(entry, kind, digest, waiter)),
+            None => Err(waiter),
+        }
     }
 
     /// A request has run. Those who wait are handed back, to be told its outcome.
@@ -259,7 +264,23 @@ impl<W> Inbox<W> {
         }
     }
 
+    fn move_on(&mut self, now: Instant) {
+        self.set_now(now);
+        self.drop_expired(DROPPED_PER_CHECK);
+    }
+
+    /// The entry of a request, if its window is not over.
+    fn known(&mut self, sought: &Sought<'_>) -> Option<u32> {
+        let entry = self.entries.find(sought)?;
+        if self.is_over(entry) {
+            self.entries.remove(entry);
+            return None;
+        }
+        Some(entry)
+    }
+
     fn first(&mut self, sought: &Sought<'_>, kind: Kind, digest: u64, waiter: W) -> Verdict<W> {
+        self.trend.was_new();
         if !self.make_room(sought.caller, sought.id) {
             return Verdict::Full(waiter, self.settings.retry_after);
         }
@@ -277,6 +298,7 @@ impl<W> Inbox<W> {
     }
 
     fn again(&mut self, entry: u32, kind: Kind, digest: u64, waiter: W) -> Verdict<W> {
+        self.trend.was_known();
         let entry = &self.entries[entry];
         if (entry.kind, entry.digest) != (kind, digest) {
             return Verdict::Different(waiter);

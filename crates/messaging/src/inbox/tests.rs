@@ -343,3 +343,17 @@ fn a_request_is_taken_up_again_whatever_is_known_of_it_unless_it_runs_or_is_done
     let _it_runs = full.begin("y", Call, 0);
     assert!(matches!(again(&mut full, Call, 1), Again::Full(_)));
 }
+
+#[test]
+fn what_cannot_run_is_answered_if_it_is_known_and_drives_nothing_out_if_not() {
+    let mut case = Case::with(Settings { entries_max: 2, ..Settings::default() });
+    let ticket = case.begin("a", Call, 1);
+    case.run("b", Call);
+    let before = case.inbox.counts();
+    let mut check = |id, waiter| case.inbox.check_known("alice", id, Call, 1, waiter, case.now);
+    assert!(matches!(check("c", 2), Err(2)), "it is new");
+    assert!(matches!(check("a", 3), Ok(Verdict::Waits(_))));
+    assert_known(check("b", 4).unwrap(), "done", 4);
+    assert_eq!(case.inbox.counts(), before);
+    assert_eq!(case.finish(ticket, ok("done")), [1, 3]);
+}

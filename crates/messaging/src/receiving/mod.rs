@@ -6,10 +6,13 @@
 //!                +--no: refused             |--finished: answered from there
 //!                                           +--full, or other bytes: refused
 //! ```
+//! What is new needs a place in the node and is refused if there is none; what runs or has run already needs no other.
+//!
 //! A tell is answered as soon as it is taken: from then on it is this side's, which tries it again and keeps it as a dead letter if nothing helps.
 
 mod again;
 mod calloff;
+mod delivery;
 mod held;
 mod lane;
 mod line;
@@ -19,6 +22,7 @@ mod samples;
 mod taken;
 
 pub(crate) use calloff::CallOff;
+use delivery::Delivery;
 pub(crate) use held::{Held, KnownRequests, Load};
 use held::{Place, RequestName, Waiter, fits};
 pub(crate) use lane::{Job, Lane};
@@ -28,7 +32,7 @@ pub(crate) use samples::Samples;
 use taken::Later;
 
 use crate::envelope::{Cancel, Request};
-use crate::inbox::{Kind, Seat, Ticket, Verdict};
+use crate::inbox::{Kind, Seat};
 use crate::letters::{Direction, Letter, LetterKind};
 use crate::limits::{NAME_MAX, TRACE_MAX};
 use crate::names;
@@ -36,7 +40,6 @@ use crate::node::{Connection, Inner};
 use crate::time;
 use bytes::Bytes;
 use futures_util::FutureExt;
-use std::hash::BuildHasher;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,18 +125,16 @@ impl Inner {
         if ending && !lane.route.once {
             return Err((waiter, self.is_ending()));
         }
-        let place = match self.place(Some(connection), request.payload.len(), now) {
-            Ok(place) => place,
-            Err(failure) => return Err((waiter, failure)),
-        };
+        let id: Arc<str> = request.id.as_str().into();
+        let delivery = lane.route.once.then(|| self.delivery(connection, &caller, kind, &request, &id, now));
+        let Some((place, waiter)) = self.place_for(connection, &request, delivery.as_ref(), waiter, now)? else { return Ok(false) };
         let ends_at = match kind {
             Kind::Tell if !lane.route.taken_when_done => time::from(now, lane.route.timeout),
             Kind::Call | Kind::Tell => time::from(now, Duration::from_micros(request.left_us).min(lane.route.timeout)),
         };
         let called_off = (kind == Kind::Call).then(CallOff::default);
-        let id: Arc<str> = request.id.as_str().into();
-        let (ticket, first) = match lane.route.once {
-            false => {
+        let (ticket, first) = match delivery {
+            None => {
                 if called_off.is_some() {
                     let call = Cancellable {
                         attempt: request.attempt,
@@ -146,7 +147,7 @@ impl Inner {
                 }
                 (None, Some(waiter))
             }
-            true => match self.look_up(connection, &caller, kind, &request, &id, waiter, called_off.as_ref(), now)? {
+            Some(delivery) => match self.look_up(&delivery, waiter, called_off.as_ref())? {
                 Some((ticket, taken)) => (Some(ticket), taken),
                 None => return Ok(false),
             },
@@ -175,6 +176,32 @@ impl Inner {
             Err(failure) => held.refuse(&failure),
         }
         Ok(false)
+    }
+
+    /// A place for a request that is to be run, and who waits for it; nothing if it needs none, because it runs or has run, and is dealt with. A node that is full would refuse its callers what
+    /// fills it otherwise: they come again when they are not answered in time.
+    fn place_for(
+        self: &Arc<Self>,
+        connection: &Arc<Connection>,
+        request: &Request,
+        once: Option<&Delivery<'_>>,
+        mut waiter: Waiter,
+        now: Instant,
+    ) -> Result<Option<(Place, Waiter)>, Refused> {
+        let bytes = request.payload.len();
+        if let Some(place) = Place::take(self, Some(connection), bytes) {
+            return Ok(Some((place, waiter)));
+        }
+        if let Some(delivery) = once {
+            match self.look_up_known(delivery, waiter)? {
+                Some(new) => waiter = new,
+                None => return Ok(None),
+            }
+        }
+        match self.place(Some(connection), bytes, now) {
+            Ok(place) => Ok(Some((place, waiter))),
+            Err(failure) => Err((waiter, failure)),
+        }
     }
 
     /// A place for a request. Those who wait for their turn, and whose time is over, keep none from it.
@@ -220,72 +247,6 @@ impl Inner {
             Some(Routed::Requests(lane)) => Ok(Arc::clone(lane)),
             Some(_) => Err(refuse(format!("{} takes no calls and tells", short(&request.route)))),
             None => Err(Failure::new(Code::NotFound, format!("{} has no route {}", self.name, short(&request.route)))),
-        }
-    }
-
-    /// Whether a request is to be run; nothing if it is dealt with. Who told a tell does not wait for it to run, and is handed back.
-    #[allow(clippy::too_many_arguments, reason = "all of a request")]
-    fn look_up(
-        self: &Arc<Self>,
-        connection: &Connection,
-        caller: &Caller,
-        kind: Kind,
-        request: &Request,
-        id: &Arc<str>,
-        waiter: Waiter,
-        called_off: Option<&CallOff>,
-        now: Instant,
-    ) -> Result<Option<(Ticket, Option<Waiter>)>, Refused> {
-        let digest = self.hasher.hash_one((&request.route, &request.payload));
-        let (number, attempt) = (waiter.number, waiter.attempt);
-        let mut calls = connection.calls.lock(); // before the inbox, so that nothing finishes in between
-        let mut known = self.known.lock();
-        let KnownRequests { inbox, deserted } = &mut *known;
-        match inbox.check(&caller.scope, &request.id, kind, digest, waiter, now) {
-            Verdict::New(ticket, seat) => match called_off {
-                Some(called_off) => {
-                    let called_off = Some(called_off.clone());
-                    calls.insert(
-                        number,
-                        Cancellable { attempt, name: (Arc::clone(&caller.scope), Arc::clone(id)), seat: Some(seat), called_off },
-                    );
-                    Ok(Some((ticket, None)))
-                }
-                None => Ok(Some((ticket, inbox.leave(seat).map(|left| left.waiter)))),
-            },
-            Verdict::Waits(_) if kind == Kind::Tell => Ok(None), // nobody has taken it yet: whoever does so answers
-            Verdict::Waits(seat) => {
-                // One seat for all attempts of a call: that of the newest, which is the one under way.
-                let called_off = match calls.get(&number) {
-                    Some(call) if call.attempt > attempt => return Ok(inbox.leave(seat).and(None)),
-                    Some(Cancellable { seat: Some(earlier), called_off, .. }) => {
-                        inbox.leave(*earlier);
-                        called_off.clone()
-                    }
-                    _ => deserted.remove(&(Arc::clone(&caller.scope), Arc::clone(id))),
-                };
-                calls.insert(
-                    number,
-                    Cancellable { attempt, name: (Arc::clone(&caller.scope), Arc::clone(id)), seat: Some(seat), called_off },
-                );
-                Ok(None)
-            }
-            Verdict::Dropped(waiter) => {
-                drop((known, calls));
-                waiter.answer(self, Ok(Bytes::new()));
-                Ok(None)
-            }
-            Verdict::Known(outcome, waiter) => {
-                drop((known, calls)); // others need not wait until it is written
-                waiter.answer(self, outcome);
-                Ok(None)
-            }
-            Verdict::Different(waiter) => {
-                Err((waiter, Failure::new(Code::InvalidArgument, "another request of that id came before: an id stands for one request")))
-            }
-            Verdict::Full(waiter, retry_after) => {
-                Err((waiter, Failure::new(Code::ResourceExhausted, "the inbox is full").retry_after(retry_after)))
-            }
         }
     }
 

@@ -8,6 +8,7 @@ mod calls;
 mod claims;
 mod decoding;
 mod doors;
+mod full;
 mod hostile;
 mod inbox;
 mod letters;

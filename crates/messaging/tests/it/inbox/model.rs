@@ -100,6 +100,10 @@ impl Model {
         any
     }
 
+    fn knows(&self, caller: &str, id: &str) -> bool {
+        self.running.iter().chain(&self.finished).any(|entry| entry.caller == caller && entry.id == id)
+    }
+
     fn check(&mut self, settings: &Settings, caller: &str, id: &str, kind: Kind, digest: u64, waiter: Waiter) -> Expected {
         let is = |entry: &&mut Entry| entry.caller == caller && entry.id == id;
         if let Some(entry) = self.running.iter_mut().chain(&mut self.finished).find(is) {
@@ -189,13 +193,23 @@ impl Twins {
         Twins { settings, inbox, model, tickets: Vec::new(), seats: Vec::new(), now: start(), waiters: 0 }
     }
 
-    fn check(&mut self, caller: &str, id: &str, kind: Kind, digest: u64) {
+    /// A request is delivered where it may run, or where only those that are known are dealt with.
+    fn check(&mut self, caller: &str, id: &str, kind: Kind, digest: u64, may_run: bool) {
         self.inbox.fetch([(caller, id), ("nobody", id)]); // which changes nothing
         self.waiters += 1;
         let waiter = self.waiters;
         self.model.expire(&self.settings, self.now);
+        if !may_run && !self.model.knows(caller, id) {
+            let verdict = self.inbox.check_known(caller, id, kind, digest, waiter, self.now);
+            assert!(matches!(verdict, Err(who) if who == waiter), "{caller} {id} {kind:?} {digest}: {verdict:?}");
+            return;
+        }
         let expected = self.model.check(&self.settings, caller, id, kind, digest, waiter);
-        let (verdict, who) = match self.inbox.check(caller, id, kind, digest, waiter, self.now) {
+        let verdict = match may_run {
+            true => self.inbox.check(caller, id, kind, digest, waiter, self.now),
+            false => self.inbox.check_known(caller, id, kind, digest, waiter, self.now).unwrap(),
+        };
+        let (verdict, who) = match verdict {
             Verdict::New(ticket, seat) => {
                 self.tickets.push(ticket);
                 self.seats.push((waiter, seat));
@@ -251,7 +265,7 @@ impl Twins {
                 let caller = ["a", "bob", "caroline"][chance.random_range(0..3)];
                 let id = "x".repeat(if chance.random_range(0..20) == 0 { 50 } else { 1 }) + &chance.random_range(0..12).to_string();
                 let kind = if chance.random_range(0..3) == 0 { Kind::Tell } else { Kind::Call };
-                self.check(caller, &id, kind, u64::from(chance.random_range(0..15) == 0));
+                self.check(caller, &id, kind, u64::from(chance.random_range(0..15) == 0), chance.random_range(0..4) > 0);
             }
             55..62 if !self.tickets.is_empty() => self.taken(chance.random_range(0..self.tickets.len())),
             62..80 if !self.tickets.is_empty() => {
