@@ -200,6 +200,7 @@ impl<Answer> Sending<Answer> {
             before,
             connection: None,
             over: false,
+            unanswered: false,
             comes_again: self.attempt.is_some(),
             resent: false,
             turn: None,
@@ -298,6 +299,8 @@ struct Errand {
     connection: Option<u64>,
     /// The other side does not work on it, as far as is known.
     over: bool,
+    /// Of an attempt before the one that is under way nobody has said what became of it: whoever was asked may be at work, also if a later one was refused.
+    unanswered: bool,
     /// Somebody is going to send it again.
     comes_again: bool,
     /// It was sent again for nothing, because its connection was cut.
@@ -340,7 +343,11 @@ impl Errand {
         let mut outcome = self.next_attempt(began).await;
         loop {
             let is_late = matches!(outcome, Err(Failed::Late(_)));
-            self.over = !matches!(outcome, Err(Failed::Late(_) | Failed::Unreached(_)));
+            self.over = match outcome {
+                Ok(_) => true,
+                Err(Failed::Late(_) | Failed::Unreached(_)) => false,
+                Err(Failed::Said(_) | Failed::Unsent(_) | Failed::Cut(_)) => !self.unanswered,
+            };
             let costs = match outcome {
                 Err(Failed::Unsent(_) | Failed::Unreached(_)) => false,
                 Err(Failed::Cut(_)) => std::mem::replace(&mut self.resent, true),
@@ -398,6 +405,7 @@ impl Errand {
                 return Err(last);
             }
             earlier = Some(last);
+            self.unanswered |= is_late;
             node.inner.tally.retried();
             outcome = self.next_attempt(now).await;
         }

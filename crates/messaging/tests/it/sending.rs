@@ -646,6 +646,48 @@ async fn a_failure_for_good_that_comes_late_ends_the_call_and_nothing_is_sent_ag
     assert_eq!((begun.elapsed().as_millis() / 100, ran.get()), (15, 1));
 }
 
+/// Answers those attempts with a refusal, of the two that come; what comes behind them.
+async fn refusing(attempts: &[u32]) -> Option<Body> {
+    let network = Memory::new(1);
+    let (a, mut listener) = (node(&network, "a"), network.listen("b"));
+    let policy = Policy::constant(ms(100)).max_attempts(2).attempt_timeout(secs(1));
+    let call = tokio::spawn(a.call("b", "x", "").policy(policy).into_future());
+    let mut raw = Raw::greet(listener.accept().await.unwrap(), "b").await;
+    for attempt in 1..=2 {
+        let Some(Body::Call(request)) = raw.next().await else { panic!("no call") };
+        assert_eq!(request.attempt, attempt);
+        let full = Error::from(&Failure::new(Code::ResourceExhausted, "full"));
+        if attempts.contains(&attempt) {
+            raw.say(&[Body::Reply(Reply { number: request.number, attempt, payload: Bytes::new(), error: Some(full) })])
+                .await;
+        }
+    }
+    assert_eq!(call.await.unwrap().unwrap_err().attempts, 2);
+    raw.within(secs(1)).await
+}
+
+/// Whoever refuses an attempt says nothing about an earlier one, which may be at work.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_fails_calls_off_what_an_attempt_may_have_begun_that_was_not_answered() {
+    assert!(matches!(refusing(&[]).await, Some(Body::Cancel(Cancel { comes_again: false, .. }))));
+    assert!(matches!(refusing(&[1]).await, Some(Body::Cancel(Cancel { comes_again: false, .. }))));
+    assert!(matches!(refusing(&[2]).await, Some(Body::Cancel(Cancel { comes_again: false, .. }))));
+    assert_eq!(refusing(&[1, 2]).await, None, "all that was sent was answered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_whose_caller_was_refused_later_and_has_given_up_is_stopped() {
+    let network = Memory::new(1);
+    let settings = steadfast_messaging::inbox::Settings { waiters_max: 1, ..Default::default() };
+    let (a, b) = (node(&network, "a"), node_by(&network, "b", |builder| builder.inbox(settings)));
+    let (began, ended) = endless(&b, "never");
+    let policy = Policy::constant(ms(100)).max_attempts(2).attempt_timeout(secs(1));
+    let failure = a.call("b", "never", "").policy(policy).await.unwrap_err();
+    assert_eq!((failure.code, began.get()), (Code::ResourceExhausted, 1), "no more may wait for it");
+    pass(secs(1)).await;
+    assert_eq!((ended.get(), b.counts().requests), (1, 0), "it has stopped, though it had much time left");
+}
+
 /// What is sent is nobody's business: neither a request nor a stream shows it.
 #[tokio::test]
 async fn payloads_are_not_shown() {
