@@ -1,7 +1,7 @@
 //! Sending: attempts with one id inside one deadline, over whichever connection there is.
 //!
 //! ```text
-//!   connect? --> send --> wait --answer--> done
+//!   connect? --> send --> wait --answer, also to an earlier attempt--> done
 //!      ^                   |
 //!      |     transient failure, connection cut, attempt too long: once more, after a delay that ends early when there is a new connection;
 //!      |     whoever was too long and has no turn in the budget is waited for instead
@@ -267,6 +267,18 @@ fn with_attempts(mut failure: Failure, attempts: u32) -> Failure {
     failure
 }
 
+/// Waits for something without which an attempt is not sent, unless an earlier one is answered before that. Nothing if neither comes by then.
+async fn unless_answered<T>(slot: &Slot, ends_at: Instant, waiting: impl Future<Output = T>) -> Option<Result<T, Result<Bytes, Failure>>> {
+    let either = async {
+        tokio::select! {
+            biased;
+            answer = slot.outcome() => Err(answer),
+            come = waiting => Ok(come),
+        }
+    };
+    tokio::time::timeout_at(ends_at, either).await.ok()
+}
+
 /// How an attempt has failed.
 enum Failed {
     /// The other side has said so.
@@ -338,7 +350,17 @@ impl Errand {
         self.attempt - self.before
     }
 
+    /// Whatever it fails with, a success that has come by then counts.
     async fn run(&mut self, node: &Node, began: Instant) -> Result<Bytes, Failure> {
+        let outcome = self.attempts(node, began).await;
+        outcome.or_else(|failure| {
+            let success = self.registered.slot.success().ok_or(failure)?;
+            self.over = true;
+            Ok(success)
+        })
+    }
+
+    async fn attempts(&mut self, node: &Node, began: Instant) -> Result<Bytes, Failure> {
         let mut earlier: Option<Failure> = None;
         let mut outcome = self.next_attempt(began).await;
         loop {
@@ -435,18 +457,9 @@ impl Errand {
     /// come all the same, also that it never will work. Ends early when the node is closed.
     async fn pause(&self, node: &Node, until: Instant, not_before: Instant) -> Option<Result<Bytes, Failure>> {
         let until = until.max(not_before).min(self.ends_at);
-        let answered = async {
-            loop {
-                match self.registered.slot.news().await {
-                    News::Answer(Err(failure)) if failure.class == Class::Transient => {} // of an attempt that was given up, and so is a cut
-                    News::Answer(answer) => return answer,
-                    News::Lost => {}
-                }
-            }
-        };
         tokio::select! {
             biased;
-            answer = answered => Some(answer),
+            answer = self.registered.slot.outcome() => Some(answer),
             () = async {
                 time::until(not_before).await;
                 self.known().ready_again(self.connection).await;
@@ -477,10 +490,9 @@ impl Errand {
         let attempt_ends_at = time::from(now, self.attempt_timeout).min(self.ends_at);
         let (connection, now) = match self.registered.connection.take().or_else(|| self.known().connected()) {
             Some(connection) => (connection, now),
-            None => match tokio::time::timeout_at(attempt_ends_at, Box::pin(self.known().connection())).await {
-                Ok(Ok(connection)) => (connection, Instant::now()),
-                Ok(Err(failure)) => return Err(Failed::Unsent(failure)),
-                Err(_) => return Err(Failed::Unreached(self.late("could not be reached").code(Code::Unavailable))),
+            None => match Box::pin(self.reach(attempt_ends_at)).await {
+                Ok(connection) => (connection, Instant::now()),
+                Err(outcome) => return outcome,
             },
         };
         self.connection = Some(connection.id);
@@ -489,20 +501,40 @@ impl Errand {
         match self.push(&connection, now) {
             Ok(()) => {}
             Err(Untaken::Closed) => return Err(Failed::Unsent(self.cut("the request was sent"))),
-            Err(Untaken::Full) => {
-                let pushing = Box::pin(connection.outgoing.push_by(|_| self.push(&connection, Instant::now())));
-                match tokio::time::timeout_at(attempt_ends_at, pushing).await {
-                    Ok(true) => {}
-                    Ok(false) => return Err(Failed::Unsent(self.cut("the request was sent"))),
-                    Err(_) => return Err(Failed::Unreached(self.late("took nothing more"))),
-                }
-            }
+            Err(Untaken::Full) => match Box::pin(self.push_later(&connection, attempt_ends_at)).await {
+                Ok(()) => {}
+                Err(outcome) => return outcome,
+            },
         }
         drop(connection);
+        if self.made() > 1 {
+            self.registered.slot.sent();
+        }
         self.turn.take().into_iter().for_each(Turn::used);
         match tokio::time::timeout_at(attempt_ends_at, self.registered.slot.news()).await {
             Ok(news) => self.heard(news),
             Err(_) => Err(Failed::Late(self.late("did not answer"))),
+        }
+    }
+
+    /// A connection, once there is one; or what became of the attempt without it.
+    async fn reach(&self, ends_at: Instant) -> Result<Arc<Connection>, Result<Bytes, Failed>> {
+        match unless_answered(&self.registered.slot, ends_at, self.known().connection()).await {
+            Some(Ok(connected)) => connected.map_err(|failure| Err(Failed::Unsent(failure))),
+            Some(Err(answer)) => Err(answer.map_err(Failed::Said)),
+            None => Err(Err(Failed::Unreached(self.late("could not be reached").code(Code::Unavailable)))),
+        }
+    }
+
+    /// Sends it once there is room; or what became of the attempt if it is not sent.
+    async fn push_later(&mut self, connection: &Connection, ends_at: Instant) -> Result<(), Result<Bytes, Failed>> {
+        let slot = Arc::clone(&self.registered.slot);
+        let pushing = connection.outgoing.push_by(|_| self.push(connection, Instant::now()));
+        match unless_answered(&slot, ends_at, pushing).await {
+            Some(Ok(true)) => Ok(()),
+            Some(Ok(false)) => Err(Err(Failed::Unsent(self.cut("the request was sent")))),
+            Some(Err(answer)) => Err(answer.map_err(Failed::Said)),
+            None => Err(Err(Failed::Unreached(self.late("took nothing more")))),
         }
     }
 

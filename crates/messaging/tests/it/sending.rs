@@ -688,6 +688,35 @@ async fn a_handler_whose_caller_was_refused_later_and_has_given_up_is_stopped() 
     assert_eq!((ended.get(), b.counts().requests), (1, 0), "it has stopped, though it had much time left");
 }
 
+/// A call of two attempts, of which the second finds no room, because the other side does not read, and the first is answered then. What becomes of the call, and how long after that.
+async fn answered_while_it_waits_for_room(answer: Result<Bytes, Failure>) -> (Result<Bytes, Failure>, Duration) {
+    let network = Memory::new(1);
+    let a = node_by(&network, "a", |builder| builder.limits(limits(|limits| limits.outgoing_bytes_max = 1)));
+    let mut listener = network.listen("b");
+    let policy = Policy::constant(ms(100)).max_attempts(2);
+    let call = tokio::spawn(a.call("b", "x", "").timeout(secs(10)).policy(policy).into_future());
+    let mut raw = Raw::greet(listener.accept().await.unwrap(), "b").await;
+    let Some(Body::Call(request)) = raw.next().await else { panic!("no call") };
+    let fill = |_| tokio::spawn(a.call("b", "y", vec![0; 64 << 10]).policy(Policy::once()).into_future());
+    let _filling: Vec<_> = (0..100).map(fill).collect();
+    pass(secs(7)).await;
+    assert!(!call.is_finished() && a.counts().totals.retries == 1, "it waits");
+    let (payload, error) = answer.map_or_else(|failure| (Bytes::new(), Some(Error::from(&failure))), |answer| (answer, None));
+    let at = Instant::now();
+    raw.say(&[Body::Reply(Reply { number: request.number, attempt: 1, payload, error })]).await;
+    (call.await.unwrap(), at.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_while_the_next_attempt_waits_for_room_ends_the_call() {
+    let (outcome, took) = answered_while_it_waits_for_room(Ok("done".into())).await;
+    assert_eq!((outcome.unwrap(), took), ("done".into(), Duration::ZERO));
+    let (outcome, took) = answered_while_it_waits_for_room(Err(Failure::permanent("never"))).await;
+    assert_eq!((&*outcome.unwrap_err().message, took), ("never", Duration::ZERO));
+    let (outcome, took) = answered_while_it_waits_for_room(Err(Failure::transient("busy"))).await;
+    assert_eq!((outcome.unwrap_err().code, took.as_secs()), (Code::DeadlineExceeded, 3), "this attempt may do better");
+}
+
 /// What is sent is nobody's business: neither a request nor a stream shows it.
 #[tokio::test]
 async fn payloads_are_not_shown() {
