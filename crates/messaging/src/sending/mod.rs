@@ -391,7 +391,7 @@ impl Errand {
             let verdict = self.policy.after(self.made(), &failure, Timestamp::EPOCH, None, node.inner.draw());
             let delay = match verdict {
                 Verdict::RetryIn { delay, .. } => delay,
-                Verdict::GiveUp(GaveUp::MaxRetriesExceeded { max: 1 }) => return Err(with_attempts(failure, 1)),
+                Verdict::GiveUp(GaveUp::MaxRetriesExceeded { max: 1 }) if self.made() == 1 => return Err(with_attempts(failure, 1)),
                 Verdict::GiveUp(why) => return Err(why.failure(failure, self.made())),
             };
             let last = with_attempts(failure, self.made());

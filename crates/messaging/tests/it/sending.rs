@@ -717,6 +717,18 @@ async fn an_answer_that_comes_while_the_next_attempt_waits_for_room_ends_the_cal
     assert_eq!((outcome.unwrap_err().code, took.as_secs()), (Code::DeadlineExceeded, 3), "this attempt may do better");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_is_tried_once_has_all_attempts_that_were_made() {
+    let (_network, a, b) = two(1);
+    let full = |run| Err(if run < 3 { Failure::transient("busy") } else { Failure::new(Code::ResourceExhausted, "full") });
+    counted(&b, "full", full);
+    let policy = Policy::constant(ms(1)).on(Code::ResourceExhausted, Policy::once());
+    let failure = a.call("b", "full", "").policy(policy.clone()).await.unwrap_err();
+    assert_eq!((failure.code, failure.attempts), (Code::ResourceExhausted, 3), "{failure:?}");
+    let failure = a.call("b", "full", "").policy(policy).await.unwrap_err();
+    assert_eq!((&*failure.message, failure.attempts, failure.class), ("full", 1, Class::Transient), "who sends again knows that it may");
+}
+
 /// What is sent is nobody's business: neither a request nor a stream shows it.
 #[tokio::test]
 async fn payloads_are_not_shown() {
