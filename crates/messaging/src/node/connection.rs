@@ -31,6 +31,10 @@ const WIRE_BYTES_MAX: usize = 2 << 20;
 /// After so many requests that were run where they are read, others have their turn.
 const RAN_AT_ONCE: u64 = 32;
 
+/// After about so many frames, whatever they are, others have their turn: a packet of the length that nodes make has fewer, unless they say next to nothing, and one that somebody makes may have
+/// millions. A frame takes up to a microsecond if it begins no handler.
+const READ_AT_ONCE: usize = 1024;
+
 /// So many answers of a packet are handed out together: enough that a lock is taken for few of them, and nothing beside the packet itself, which may have millions.
 const REPLIES_MAX: usize = 256;
 
@@ -353,7 +357,7 @@ async fn goes_out(connection: &Connection, sending: impl Future<Output = Result<
 
 async fn read(node: Weak<Inner>, connection: Arc<Connection>, mut wire: mpsc::Receiver<Result<Bytes, Failure>>, rest: Frames) {
     let mut ending = Ending { node: Weak::clone(&node), connection: Arc::clone(&connection), why: None };
-    let mut reader = Reader { node, connection, unreadable: 0, pings: 0, ran: 0 };
+    let mut reader = Reader { node, connection, unreadable: 0, pings: 0, ran: 0, read: 0 };
     let length = rest.len();
     ending.why = Some(match reader.take_in(rest, length, Instant::now()).await {
         Ok(()) => reader.listen(&mut wire).await,
@@ -393,6 +397,8 @@ struct Reader {
     pings: u64,
     /// How many requests were run where they were read.
     ran: u64,
+    /// How many frames were read since others had their turn.
+    read: usize,
 }
 
 impl Reader {
@@ -471,6 +477,7 @@ impl Reader {
                 connection.use_at(now);
             }
             node.expect(&connection, read.iter().filter_map(|(frame, _)| request(frame.as_ref().ok()?.as_ref()?)));
+            self.read += read.len();
             for (frame, bytes) in read.drain(..) {
                 match frame {
                     Ok(Some(mut body)) => {
@@ -487,6 +494,9 @@ impl Reader {
                         }
                     }
                 }
+            }
+            if self.read >= READ_AT_ONCE {
+                self.let_others().await;
             }
         }
     }
@@ -510,8 +520,13 @@ impl Reader {
         };
         self.ran += u64::from(ran);
         if ran && self.ran.is_multiple_of(RAN_AT_ONCE) {
-            tokio::task::yield_now().await; // what they have answered goes out while the next are read
+            self.let_others().await; // what they have answered goes out while the next are read
         }
+    }
+
+    async fn let_others(&mut self) {
+        self.read = 0;
+        tokio::task::yield_now().await;
     }
 }
 

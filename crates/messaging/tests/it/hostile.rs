@@ -1,6 +1,6 @@
 //! A peer that means harm: memory stays bounded, and others do not notice.
 
-use crate::network::{Raw, echo, ms, node, node_by, pass, request, secs, seed_or, until};
+use crate::network::{Count, Raw, echo, ms, node, node_by, pass, request, secs, seed_or, until};
 use bytes::{Bytes, BytesMut};
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
@@ -220,5 +220,41 @@ async fn who_takes_all_the_places_that_it_can_get_leaves_some_to_others() {
         raws.push(raw);
     }
     assert!((16_000..16_384).contains(&b.counts().requests), "{:?}", b.counts());
+    is_well(&network, &a, &b).await;
+}
+
+/// How often others have their turn while that packet is read, and what follows it is answered.
+async fn turns_of_others(raw: &mut Raw, frames: &[u8]) -> usize {
+    let turns = Count::default();
+    let others = tokio::spawn({
+        let turns = turns.clone();
+        async move {
+            loop {
+                turns.add();
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    let mut packet = BytesMut::from(frames);
+    envelope::append(&mut packet, &Body::Ping(Number { number: 7 }));
+    raw.say_bytes(packet.freeze()).await;
+    while !matches!(raw.next().await.unwrap(), Body::Pong(Number { number: 7 })) {}
+    others.abort();
+    turns.get()
+}
+
+/// None of them begins a handler; the calls are refused, because their route and their id are empty.
+#[tokio::test(start_paused = true)]
+async fn while_a_packet_of_very_many_frames_is_read_others_have_their_turn() {
+    let network = Memory::new(1);
+    let ((b, _letters), a) = (target(&network), node(&network, "a"));
+    let mut raw = Raw::connect(&network, "b", "raw").await;
+    let usual = turns_of_others(&mut raw, &[]).await;
+    for frame in [&b"\x0a\x00"[..], b"\x0a\x02\x12\x00"] {
+        let few = turns_of_others(&mut raw, &frame.repeat(500)).await;
+        assert!(few <= usual + 2, "as many as come at once are read at once: {few} and {usual}");
+        let many = turns_of_others(&mut raw, &frame.repeat(100_000)).await;
+        assert!(many >= usual + 90, "{many} and {usual}");
+    }
     is_well(&network, &a, &b).await;
 }
