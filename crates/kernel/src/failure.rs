@@ -197,7 +197,10 @@ impl Failure {
 
     /// The failure of a step whose attempts are used up: permanent, with the code of the last failure, which becomes its first cause.
     pub fn max_retries_exceeded(max: u32, last: Failure) -> Self {
-        let message = format!("gave up after {} of {max} attempts: {}", last.attempts.max(1), last.message);
+        let message = match last.attempts.max(1) {
+            made if made <= max => format!("gave up after {made} of {max} attempts: {}", last.message),
+            made => format!("gave up after {made} attempts, where such a failure allows {max}: {}", last.message), // those before it failed otherwise
+        };
         last.given_up(message, Some(max))
     }
 
@@ -334,6 +337,12 @@ mod tests {
         assert_eq!((exhausted.max, exhausted.reason), (3, "connection timeout"));
         assert_eq!(exhausted.causes, ["socket closed"]);
         assert_eq!(failure.attempts, 3);
+    }
+
+    #[test]
+    fn an_exhaustion_of_fewer_attempts_than_were_made_says_so() {
+        let last = Failure { attempts: 3, ..Failure::transient("no stock") };
+        assert_eq!(Failure::max_retries_exceeded(1, last).message, "gave up after 3 attempts, where such a failure allows 1: no stock");
     }
 
     #[test]
