@@ -518,12 +518,18 @@ impl Errand {
     }
 
     /// A connection, once there is one; or what became of the attempt without it.
-    async fn reach(&self, ends_at: Instant) -> Result<Arc<Connection>, Result<Bytes, Failed>> {
+    async fn reach(&mut self, ends_at: Instant) -> Result<Arc<Connection>, Result<Bytes, Failed>> {
         match unless_answered(&self.registered.slot, ends_at, self.known().connection()).await {
             Some(Ok(connected)) => connected.map_err(|failure| Err(Failed::Unsent(failure))),
-            Some(Err(answer)) => Err(answer.map_err(Failed::Said)),
+            Some(Err(answer)) => Err(self.of_earlier(answer)),
             None => Err(Err(Failed::Unreached(self.late("could not be reached").code(Code::Unavailable)))),
         }
+    }
+
+    /// An earlier attempt was answered before this one was sent, which therefore was none.
+    fn of_earlier(&mut self, answer: Result<Bytes, Failure>) -> Result<Bytes, Failed> {
+        self.attempt -= 1;
+        answer.map_err(Failed::Said)
     }
 
     /// Sends it once there is room; or what became of the attempt if it is not sent.
@@ -533,7 +539,7 @@ impl Errand {
         match unless_answered(&slot, ends_at, pushing).await {
             Some(Ok(true)) => Ok(()),
             Some(Ok(false)) => Err(Err(Failed::Unsent(self.cut("the request was sent")))),
-            Some(Err(answer)) => Err(answer.map_err(Failed::Said)),
+            Some(Err(answer)) => Err(self.of_earlier(answer)),
             None => Err(Err(Failed::Unreached(self.late("took nothing more")))),
         }
     }

@@ -712,7 +712,8 @@ async fn an_answer_that_comes_while_the_next_attempt_waits_for_room_ends_the_cal
     let (outcome, took) = answered_while_it_waits_for_room(Ok("done".into())).await;
     assert_eq!((outcome.unwrap(), took), ("done".into(), Duration::ZERO));
     let (outcome, took) = answered_while_it_waits_for_room(Err(Failure::permanent("never"))).await;
-    assert_eq!((&*outcome.unwrap_err().message, took), ("never", Duration::ZERO));
+    let failure = outcome.unwrap_err();
+    assert_eq!((&*failure.message, failure.attempts, took), ("never", 1, Duration::ZERO), "the second was never sent");
     let (outcome, took) = answered_while_it_waits_for_room(Err(Failure::transient("busy"))).await;
     assert_eq!((outcome.unwrap_err().code, took.as_secs()), (Code::DeadlineExceeded, 3), "this attempt may do better");
 }
