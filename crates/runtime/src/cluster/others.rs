@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use futures_util::future::join;
 use futures_util::stream::FuturesUnordered;
 use parking_lot::{Mutex, RwLock};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::{Class, RunId, WorkflowName};
@@ -69,8 +69,8 @@ struct Epochs {
 
 /// What a look has shown.
 pub(super) struct Seen {
-    /// The shards that anybody may take, and how often each has changed hands.
-    pub(super) free: BTreeMap<ShardId, u64>,
+    /// The shards that anybody may take.
+    pub(super) free: BTreeSet<ShardId>,
     /// In how long that may be so of those of another instance, unless it is heard of till then.
     pub(super) over_in: Option<Duration>,
 }
@@ -102,7 +102,7 @@ impl Others {
         let over_in = others.map(|other: &Instance| self.leases.lease().saturating_sub(other.silent)).min();
         leases.iter().for_each(|lease| self.has_epoch(lease.shard, lease.epoch));
         let members: BTreeMap<_, _> = living.into_iter().map(|instance| (instance.member.id.clone(), Arc::new(instance.member))).collect();
-        let free = leases.iter().filter(|lease| lease.is_over).map(|lease| (lease.shard, lease.epoch)).collect();
+        let free = leases.iter().filter(|lease| lease.is_over).map(|lease| lease.shard).collect();
         let of_nobody = |holder: &String| !members.contains_key(holder);
         let is_soon_free = leases.iter().any(|lease| lease.is_over || lease.holder.as_ref().is_some_and(of_nobody));
         let over_in = over_in.into_iter().chain(is_soon_free.then_some(SOON)).min();

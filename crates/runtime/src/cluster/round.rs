@@ -2,7 +2,7 @@
 
 use super::Others;
 use crate::clock::Clock;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_store::{Beat, Error, Held, ShardId};
@@ -43,11 +43,11 @@ pub(super) enum Wants {
 
 impl Wants {
     /// How many it takes of those that are free.
-    fn count_of(self, free: &BTreeMap<ShardId, u64>) -> usize {
+    fn count_of(self, free: &BTreeSet<ShardId>) -> usize {
         match self {
             Wants::Nothing => 0,
             Wants::Share(count) => count.min(free.len()),
-            Wants::Rescue(shard) => usize::from(free.contains_key(&shard)),
+            Wants::Rescue(shard) => usize::from(free.contains(&shard)),
         }
     }
 }
@@ -56,8 +56,8 @@ impl Wants {
 #[derive(Default)]
 pub(super) struct Looked {
     pub(super) wants: Wants,
-    /// Those that were free, and how often each had changed hands.
-    pub(super) free: BTreeMap<ShardId, u64>,
+    /// Those that were free.
+    pub(super) free: BTreeSet<ShardId>,
     /// What was free and is this instance's now.
     pub(super) taken: Vec<Held>,
     /// When leases of another instance are over, unless it is heard of till then.

@@ -91,8 +91,9 @@ pub(crate) struct LeaseKeeper {
     is_alone: bool,
     /// Shards that could not be opened here, and until when they are left to others, who may be able to.
     left_to_others: BTreeMap<ShardId, Instant>,
-    /// Shards that nobody has: how often each had changed hands when it was seen so first, and since when it was.
-    free: BTreeMap<ShardId, (u64, Instant)>,
+    /// Shards that nobody has, or that somebody had for a moment lately.
+    free: BTreeMap<ShardId, Free>,
+    looked_free: Instant,
     /// Those that were taken for that reason: they stay.
     rescued: BTreeSet<ShardId>,
     /// Shards that did not come to rest when they were to be given away.
@@ -108,6 +109,12 @@ pub(crate) struct LeaseKeeper {
 struct Open {
     held: Held,
     over: JoinHandle<()>,
+}
+
+/// When a shard that nobody has was seen to be free first and last.
+struct Free {
+    since: Instant,
+    seen: Instant,
 }
 
 struct Opening {
@@ -182,6 +189,7 @@ impl LeaseKeeper {
             is_alone: false,
             left_to_others: BTreeMap::new(),
             free: BTreeMap::new(),
+            looked_free: now,
             rescued: BTreeSet::new(),
             busy: BTreeMap::new(),
             pace: watch::channel(Pace::Share).0,
@@ -294,23 +302,34 @@ impl LeaseKeeper {
         Some(look(Arc::clone(&self.parts.others), Arc::clone(&self.parts.clock), drain, wants, except).boxed())
     }
 
-    /// The shard that was free for longest, if that is so long that somebody cannot open it who should have it. Nobody has taken it meanwhile: what has just been given away is on its way to
-    /// another instance.
+    /// The shard that was free for longest, if that is so long that somebody cannot open it who should have it. What has just been given away is on its way to another instance.
     fn left_over(&self, now: Instant) -> Option<ShardId> {
-        let since = now.checked_sub(self.parts.others.leases.lease() / 2)?;
+        let since = now.checked_sub(self.left_alone_for())?;
         let may_be = self
             .free
             .iter()
-            .filter(|(shard, (_, free))| *free <= since && !self.left_to_others.contains_key(shard));
-        may_be.min_by_key(|(_, (_, free))| *free).map(|(shard, _)| *shard)
+            .filter(|(shard, free)| free.since <= since && free.seen == self.looked_free && !self.left_to_others.contains_key(shard));
+        may_be.min_by_key(|(_, free)| free.since).map(|(shard, _)| *shard)
+    }
+
+    fn left_alone_for(&self) -> Duration {
+        self.parts.others.leases.lease() / 2
+    }
+
+    /// Those shards are free now. One that somebody has for a moment, and cannot open, is as if it had been free all the while.
+    fn are_free(&mut self, free: BTreeSet<ShardId>) {
+        let (now, moment) = (Instant::now(), self.left_alone_for());
+        self.looked_free = now;
+        for shard in free {
+            self.free.entry(shard).or_insert(Free { since: now, seen: now }).seen = now;
+        }
+        self.free.retain(|_, free| free.seen + moment > now);
     }
 
     /// What was looked for is known, and what was free is taken.
     fn take(&mut self, Looked { wants, free, taken, look_at, failed }: Looked) {
         self.has_looked = true;
-        let (now, before) = (Instant::now(), std::mem::take(&mut self.free));
-        let since = |(shard, epoch)| (shard, before.get(&shard).copied().filter(|(former, _)| *former == epoch).unwrap_or((epoch, now)));
-        self.free = free.into_iter().map(since).collect();
+        self.are_free(free);
         if let Wants::Rescue(_) = wants {
             self.rescued.extend(taken.iter().map(|held| held.shard));
         }

@@ -205,6 +205,23 @@ async fn a_shard_that_cannot_be_opened_holds_up_no_take_over() {
     }
 }
 
+/// Each of them tries it once in a while, and has it for a moment.
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_several_cannot_open_is_taken_by_the_one_that_can() {
+    for apart in (500..10_000).step_by(700) {
+        let world = World::new(2);
+        let b = world.start("b", |builder| builder).await;
+        let mut others = Vec::new();
+        for number in 0..3 {
+            let store = world.store.another();
+            store.faults().unreadable(1);
+            others.push(world.start_on(&format!("a{number}"), store, |leases| Arc::new(leases), |builder| builder).await);
+            tokio::time::sleep(Duration::from_millis(apart)).await;
+        }
+        within(LEASE, &format!("it is not left alone, {apart} ms apart"), async || b.shards().await.contains(&1)).await;
+    }
+}
+
 /// Nobody takes for left alone what is on its way to somebody else.
 #[tokio::test(start_paused = true)]
 async fn whoever_comes_gets_a_share_though_a_shard_cannot_be_opened() {
