@@ -2,7 +2,7 @@
 //!
 //! A lone batch never waits for company. Two commits are under way at a time, so that the store finds the next one ready the moment it has
 //! finished one; that is safe because a batch whose predecessor failed does not fit its fence and fails too. If it succeeds, its predecessor is there as well, though
-//! somebody was told that it failed: the shard takes both for failed then, and looks what there is.
+//! somebody was told that it failed: the shard takes both for failed then, and looks what there is, as after every commit whose outcome is not known.
 
 use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt, StreamExt};

@@ -10,7 +10,7 @@ use crate::timers::Order;
 use futures_util::FutureExt;
 use std::sync::Arc;
 use std::time::Duration;
-use steadfast_kernel::EntityId;
+use steadfast_kernel::{Entity, EntityId, Entry};
 use steadfast_store::{Batch, Error, Fence, Head, Store};
 
 /// The store is asked again after this, then after twice as long, up to the maximum.
@@ -36,7 +36,10 @@ impl Shard {
             if let Some(Pending { id, then, .. }) = self.state.pending.pop_front() {
                 self.forget(&id);
                 match then {
-                    Then::Follow(from, _) => from.unavailable(self, &id, &error),
+                    Then::Follow(from, outcome) => {
+                        self.doubt(&id, outcome.map_or_else(|_| Vec::new(), |follow| follow.entries));
+                        from.unavailable(self, &id, &error);
+                    }
                     Then::Ask(ask) => self.turn_away(&id, ask, &error),
                     Then::Settled { .. } | Then::Nothing => {}
                 }
@@ -64,6 +67,31 @@ impl Shard {
             seat.changed = 0;
             self.state.in_doubt.insert(id.clone());
         }
+    }
+
+    /// It is not known whether that is on record.
+    fn doubt(&mut self, id: &EntityId, entries: Vec<Entry>) {
+        if !entries.is_empty() {
+            self.state.in_doubt.insert(id.clone());
+            self.state.doubted.entry(id.clone()).or_default().extend(entries);
+        }
+    }
+
+    /// An entity was read again. What had been in doubt of it and is there is followed by what does not depend on who asked for it; the rest follows from the state. Before the entity
+    /// is hosted, so that a stage waits for what it has to wait for.
+    pub(super) fn note_doubted(&mut self, id: &EntityId, entity: Option<&Entity>) {
+        let (Some(mut entries), Some(entity)) = (self.state.doubted.remove(id), entity) else { return };
+        entries.retain(|entry| entry.seq <= entity.seq());
+        if entries.is_empty() {
+            return;
+        }
+        entries.iter().for_each(|entry| self.metrics.count(entry));
+        if let Some(notes) = &self.notes {
+            notes.require(id, &entries);
+            notes.note(entity, &entries);
+        }
+        self.ports.followers.wrote(id);
+        self.ports.followers.committed();
     }
 
     fn begin_healing(&mut self, error: Arc<Error>) {
@@ -141,6 +169,7 @@ impl Shard {
         if let Some(drained) = &mut self.state.draining {
             drained.clear(); // it does not come to rest: whoever waits for that hears that it was cut off
         }
+        self.state.doubted.clear();
         self.state.to_interrupt.clear(); // whoever has the shard next finds them as they are
         self.ports.health.send_replace(health::Health::Over { error: Arc::clone(&error) });
         self.state.health = Health::Over(error);

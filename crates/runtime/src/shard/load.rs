@@ -119,6 +119,7 @@ impl Shard {
     }
 
     fn remember(&mut self, id: &EntityId, found: Option<Found>, open: bool) {
+        self.note_doubted(id, found.as_ref().map(|found| &found.entity));
         let Some(Found { entity, journal, saved }) = found else {
             self.seat(id).memory = Memory::Ready(None);
             return;

@@ -136,6 +136,8 @@ pub(crate) struct State {
     tasks: FuturesUnordered<BoxFuture<'static, Done>>,
     /// Entities that a failed commit was about: whether the store has it is not known.
     in_doubt: BTreeSet<EntityId>,
+    /// What those commits would have put on record: if it is there when the entity is read again, others hear of it then.
+    doubted: BTreeMap<EntityId, Vec<Entry>>,
     /// Runs that have left memory in good order while a step of theirs could begin, and what was not known of them before: see [`Seat::unsure_until`].
     left: BTreeMap<EntityId, Seq>,
     /// Runs that do not go on by themselves and of which that is not on record yet: nobody hosts them before it is.
@@ -395,12 +397,13 @@ impl Shard {
         }
     }
 
-    /// Forgets an entity that nobody needs in memory.
+    /// Forgets an entity that nobody needs in memory. One that is in doubt is read again soon, and what is known of it beside its journal still counts then.
     fn tidy(&mut self, id: &EntityId) {
         self.touch(id);
         self.remember_left(id);
         if let Some((index, _, seat)) = self.state.seats.get_full(id)
             && seat.is_idle(self.committed.seq)
+            && !self.state.in_doubt.contains(id)
         {
             self.state.seats.swap_remove_index(index);
         }

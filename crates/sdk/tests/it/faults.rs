@@ -3,7 +3,7 @@
 use crate::support::{call, calls, engine, lines, until};
 use std::time::Duration;
 use steadfast::memory::{Fault, Gate, Memory};
-use steadfast::{Code, Ctx, Engine, Failure, HOUR, MINUTE, Policy, Status, workflow};
+use steadfast::{Code, Ctx, Engine, Failure, Follow, HOUR, MINUTE, Policy, Status, workflow};
 
 #[workflow]
 async fn work(ctx: Ctx, _input: ()) -> Result<u32, Failure> {
@@ -285,6 +285,30 @@ async fn what_arrived_by_a_commit_in_doubt_is_heard_though_the_next_one_succeede
     let result = tokio::time::timeout(HOUR, run.result::<String>()).await;
     assert_eq!(result.expect("the code hears of both").unwrap(), "hello");
     run.signal("noise", &()).id("n").await.expect("whoever insists hears that it is known");
+}
+
+/// Of one that was in doubt, and of one behind it.
+#[tokio::test(start_paused = true)]
+async fn who_follows_hears_of_what_is_there_though_its_commit_was_said_to_have_failed() {
+    let store = Memory::new();
+    let engine = engine(&store).register(naps).start().await.unwrap();
+    let (one, other) =
+        (engine.start("naps", &()).id("followed-1").await.unwrap(), engine.start("naps", &()).id("followed-2").await.unwrap());
+    for run in [&one, &other] {
+        until("it sleeps", async || run.view().await.unwrap().status == Status::Waiting).await;
+    }
+    let mut hear = Vec::new();
+    for entity in [None, Some("followed-1"), Some("followed-2")] {
+        let entity = entity.map(|id| steadfast::EntityId::from(&steadfast::RunId::new(id).unwrap()));
+        let mut feed = engine.feed(Follow { entity, ..Follow::default() }).await.unwrap();
+        hear.push(tokio::spawn(async move { tokio::time::timeout(MINUTE, feed.next()).await.is_ok() }));
+    }
+    let (doubted, behind) = (one.signal("word", &1).id("w"), other.signal("word", &2).id("w"));
+    let (doubted, behind) = one_in_doubt_and_one_behind_it(&store, &engine, doubted.into_future(), behind.into_future()).await;
+    assert!(doubted.is_err() && behind.is_err());
+    for heard in hear {
+        assert!(heard.await.unwrap(), "both are on record");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -186,3 +186,34 @@ async fn a_run_that_begins_again_or_has_waited_for_its_slot_begins_for_the_first
     assert_eq!(told("down-1"), [("count", 1, false); 3]);
     assert_eq!(told("down-2"), [("count", 1, false); 2]);
 }
+
+#[workflow]
+async fn waits_for_go(ctx: Ctx, (): ()) -> Result<(), Failure> {
+    ctx.signal::<()>("go").await
+}
+
+/// Whoever was to be hosted meanwhile is hosted when the store writes again, and the list says no longer that nobody has its code.
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_worker_comes_while_the_store_fails_is_listed_as_what_it_is() {
+    let (network, store) = (Network::new(13), Memory::new());
+    let server = start(&network, engine(&store).messages(node(&network, "server")).workers()).await;
+    let first = worker(&network, "w1").register(waits_for_go).start().await.unwrap();
+    until("the worker is there", async || !server.workers().is_empty()).await;
+    let run = server.start("waits_for_go", &()).id("blocked-row").await.unwrap();
+    let listed = async |wait: &str| server.list().wait(wait).await.unwrap().items.len() == 1;
+    until("it waits", async || listed("SIGNAL").await).await;
+    drop(first);
+    network.cut_off("w1");
+    tokio::time::sleep(15 * SECOND).await; // its heartbeat
+    run.signal("other", &()).await.unwrap();
+    until("nobody has its code", async || listed("NO_WORKER").await).await;
+    store.faults().rule(|_| Some(steadfast::memory::Fault::Fail));
+    assert!(run.signal("other", &()).await.is_err());
+    let _second = worker(&network, "w2").register(waits_for_go).start().await.unwrap();
+    until("the worker is there", async || !server.workers().is_empty()).await;
+    assert!(!server.health().is_well());
+    tokio::time::sleep(SECOND / 10).await;
+    store.faults().clear();
+    until("it waits again", async || listed("SIGNAL").await).await;
+    assert_eq!(run.view().await.unwrap().waits[0].reason(), "SIGNAL");
+}

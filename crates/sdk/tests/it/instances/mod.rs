@@ -1,6 +1,7 @@
 //! Several instances with stores of their own that share tenants through a real Redis.
 
 mod costs;
+mod doubt;
 mod flow;
 mod foreign;
 mod hand_over;
