@@ -72,11 +72,13 @@ pub(super) fn recorded(database: &Database) -> BTreeMap<(String, String), u64> {
     recorded
 }
 
-/// Steps that have begun after they were recorded as done, in words.
+/// Steps that have begun after they were recorded as done, in words, with all their beginnings in microseconds from that record on.
 pub(super) fn begun_after_the_end(lines: &[Line], recorded: &BTreeMap<(String, String), u64>) -> Vec<String> {
     let late = lines.iter().filter_map(|Line { run, step, by, at }| {
-        let done = recorded.get(&(run.clone(), step.clone()))?;
-        (at > done).then(|| format!("{step} of {run} by {by}, {} us after its end", at - done))
+        let done = recorded.get(&(run.clone(), step.clone())).filter(|done| at > *done)?;
+        let same = lines.iter().filter(|line| (&line.run, &line.step) == (run, step));
+        let begun: Vec<_> = same.map(|line| format!("{} {:+}", line.by, line.at.cast_signed() - done.cast_signed())).collect();
+        Some(format!("{step} of {run} by {by} ({})", begun.join(", ")))
     });
     late.collect()
 }
