@@ -106,6 +106,7 @@ impl Opener {
             payload_bytes_max: self.config.payload_bytes_max,
             heartbeat_every: self.config.heartbeat_every,
             observer: self.observer.clone(),
+            others: self.others.clone(),
         };
         let mut shard = Shard {
             id,

@@ -45,6 +45,7 @@ pub use wire::{Broken, Hello, Offer};
 pub use worker::{Parted, Places, Worker};
 
 use crate::clock::Clock;
+use crate::cluster::Others;
 use crate::commons::Gate;
 use line::{Here, SharedBoard};
 use session::Session;
@@ -147,6 +148,8 @@ pub(crate) struct Host {
     pub(crate) pool: Option<Arc<Staff>>,
     /// The number of the last session of this process.
     pub(crate) sessions: Arc<AtomicU64>,
+    /// Those who have what is hosted here once it is not this instance's any more.
+    pub(crate) others: Option<Arc<Others>>,
 }
 
 /// What a session is opened with.

@@ -11,6 +11,7 @@ use super::board::{Handed, Key};
 use super::workflow::Workflow;
 use super::{Code, Host, Observer, Opening, Report, Says, SessionId, SharedBoard, ToHost, What};
 use crate::clock::Clock;
+use crate::cluster::Others;
 use crate::error::STORE_RETRY_AFTER;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +46,7 @@ pub(super) struct Session {
     paused: Option<Vec<Key>>,
     heartbeat_every: Duration,
     observer: Option<Arc<dyn Observer>>,
+    others: Option<Arc<Others>>,
     /// When the heartbeat of a step was last said.
     said_at: BTreeMap<StepId, Timestamp>,
 }
@@ -136,6 +138,7 @@ impl Session {
             paused: opening.paused.then(Vec::new),
             heartbeat_every: host.heartbeat_every,
             observer: host.observer.clone(),
+            others: host.others.clone(),
             said_at: BTreeMap::new(),
         }
     }
@@ -169,6 +172,9 @@ impl Session {
             return Exit::Blocked(mismatch);
         }
         loop {
+            if self.is_past() {
+                return Exit::Done;
+            }
             self.report_failures(workflow, workflow.board.take_failed());
             self.report_heartbeats(workflow);
             if self.turn.is_none() && (self.paused.is_none() || workflow.board.has_handed()) {
@@ -191,6 +197,11 @@ impl Session {
                 News::Message(Some(message)) => self.hear(message, workflow),
             }
         }
+    }
+
+    /// Another instance may have the run: a process that did not get to run for a while is told to begin what was done elsewhere meanwhile, before its shard hears that it is over.
+    fn is_past(&self) -> bool {
+        self.others.as_ref().is_some_and(|others| others.is_past())
     }
 
     fn hear(&mut self, message: ToHost, workflow: &Workflow) {

@@ -227,6 +227,7 @@ impl Serving<'_> {
             gate: None,
             pool: None,
             sessions: Arc::default(),
+            others: None,
         });
         self.welcome = Some(welcome);
         self.share = Some(self.worker.places.join(self.worker.sessions_max));
