@@ -319,17 +319,18 @@ impl LeaseKeeper {
     /// Those shards are free now. One that somebody has for a moment, and cannot open, is as if it had been free all the while.
     fn are_free(&mut self, free: BTreeSet<ShardId>) {
         let (now, moment) = (Instant::now(), self.left_alone_for());
+        let mine = |shard: &ShardId| self.open.contains_key(shard) || self.opening.contains_key(shard) || self.leaving.contains_key(shard);
         self.looked_free = now;
-        for shard in free {
+        self.free.retain(|shard, free| free.seen + moment > now && !mine(shard));
+        for shard in free.into_iter().filter(|shard| !mine(shard)) {
             self.free.entry(shard).or_insert(Free { since: now, seen: now }).seen = now;
         }
-        self.free.retain(|_, free| free.seen + moment > now);
     }
 
     /// What was looked for is known, and what was free is taken.
     fn take(&mut self, Looked { wants, free, taken, look_at, failed }: Looked) {
         self.has_looked = true;
-        self.are_free(free);
+        self.are_free(&free - &taken.iter().map(|held| held.shard).collect());
         if let Wants::Rescue(_) = wants {
             self.rescued.extend(taken.iter().map(|held| held.shard));
         }
