@@ -40,8 +40,9 @@ impl Shard {
                         self.doubt(&id, outcome.map_or_else(|_| Vec::new(), |follow| follow.entries));
                         from.unavailable(self, &id, &error);
                     }
+                    Then::Nothing => self.doubt_row(&id),
                     Then::Ask(ask) => self.turn_away(&id, ask, &error),
-                    Then::Settled { .. } | Then::Nothing => {}
+                    Then::Settled { .. } => {}
                 }
                 self.tidy(&id);
             }
@@ -74,6 +75,17 @@ impl Shard {
         if !entries.is_empty() {
             self.state.in_doubt.insert(id.clone());
             self.state.doubted.entry(id.clone()).or_default().extend(entries);
+            self.seat(id).row_in_doubt = true;
+        }
+    }
+
+    /// It is not known what the row of a run says of why its code cannot go on.
+    fn doubt_row(&mut self, id: &EntityId) {
+        let seat = self.seat(id);
+        seat.row_in_doubt = true;
+        if matches!(seat.memory, Memory::Ready(_)) {
+            (seat.memory, seat.changed) = (Memory::Absent, 0);
+            self.state.in_doubt.insert(id.clone());
         }
     }
 
@@ -92,6 +104,7 @@ impl Shard {
         }
         self.ports.followers.wrote(id);
         self.ports.followers.committed();
+        self.seat(id).blocked = None; // that may have been in another life; if it was not, it is found out again
     }
 
     fn begin_healing(&mut self, error: Arc<Error>) {

@@ -88,6 +88,8 @@ impl Shard {
         match result {
             Ok(_) if over => waiting.into_iter().for_each(|ask| self.ask(id.clone(), ask)), // they are turned away
             Ok(found) => {
+                self.note_doubted(id, found.as_ref().map(|found| &found.entity));
+                let seat = self.seat(id);
                 let run = found.as_ref().and_then(|found| found.entity.run());
                 if run.is_some_and(|run| seat.session.as_ref().is_some_and(|session| session.epoch != run.epoch)) {
                     self.close(id); // another life has begun by a commit of ours that was said to have failed
@@ -119,7 +121,6 @@ impl Shard {
     }
 
     fn remember(&mut self, id: &EntityId, found: Option<Found>, open: bool) {
-        self.note_doubted(id, found.as_ref().map(|found| &found.entity));
         let Some(Found { entity, journal, saved }) = found else {
             self.seat(id).memory = Memory::Ready(None);
             return;
@@ -140,6 +141,9 @@ impl Shard {
         }
         if let Some(script) = script {
             self.open(id, script); // if it was not read, whoever needs it asks again and has it read
+        }
+        if std::mem::take(&mut self.seat(id).row_in_doubt) {
+            self.write_row(id);
         }
         if self.seat(id).session.is_some() {
             for timer in timers {

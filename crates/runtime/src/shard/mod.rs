@@ -186,6 +186,8 @@ struct Seat {
     blocked: Option<Wait>,
     /// The row in the store says so, too.
     row_says_blocked: bool,
+    /// It is not known whether it does: it is written again once the run has been read.
+    row_in_doubt: bool,
     /// Steps whose next attempt the host was told to begin and has not spoken of since: that an attempt begins after its delay is no event.
     begun: BTreeSet<StepId>,
     /// How often in a row the host was out of date.

@@ -279,7 +279,7 @@ impl Shard {
     }
 
     /// Lists show why a run is blocked, though that is no part of its journal.
-    fn write_row(&mut self, id: &EntityId) {
+    pub(super) fn write_row(&mut self, id: &EntityId) {
         let shard = self.id;
         let seat = self.seat(id);
         let Some(row) = seat.run().map(|run| row(shard, run, seat.blocked.as_ref())) else { return };
@@ -390,6 +390,7 @@ impl Shard {
         self.close(id);
         self.end_session(id);
         self.state.to_interrupt.remove(id); // nobody goes on with it
+        self.state.doubted.remove(id);
         if let Some(seat) = self.state.seats.swap_remove(id) {
             for waiter in seat.waiters {
                 waiter.fail(Error::JournalBroken { entity: id.clone(), why: why.clone() });

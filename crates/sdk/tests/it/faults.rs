@@ -327,6 +327,33 @@ async fn a_life_that_begins_behind_a_commit_in_doubt_is_lived() {
     assert_eq!((run.view().await.unwrap().epoch, other.view().await.unwrap().status), (2, Status::Paused));
 }
 
+mod changed {
+    use super::*;
+    #[workflow]
+    pub(super) async fn naps(ctx: Ctx, _input: ()) -> Result<u32, Failure> {
+        ctx.step("work", || async { Ok::<_, Failure>(7) }).await
+    }
+}
+
+/// Why the code could not go on in its former life is no reason not to begin the next one.
+#[tokio::test(start_paused = true)]
+async fn a_life_that_has_begun_though_its_commit_failed_is_lived_after_a_mismatch() {
+    let store = Memory::new();
+    let old = engine(&store).register(naps).start().await.unwrap();
+    let run = old.start("naps", &()).id("doubted-mismatch").await.unwrap();
+    until("it sleeps", async || run.view().await.unwrap().status == Status::Waiting).await;
+    old.shutdown().await;
+    let store = store.reopen();
+    let engine = engine(&store).register(changed::naps).start().await.unwrap();
+    let run = engine.run("doubted-mismatch").unwrap();
+    tokio::time::sleep(HOUR).await;
+    until("its code does not fit", async || run.view().await.unwrap().waits.iter().any(|wait| wait.reason() == "MISMATCH")).await;
+    store.faults().after(0, Fault::Doubt);
+    assert!(run.retry().from_start().id("c-1").await.unwrap_err().is_retryable());
+    let result = tokio::time::timeout(HOUR, run.result::<u32>()).await;
+    assert_eq!(result.expect("nobody has to ask again").unwrap(), 7);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_pause_that_is_over_though_its_commit_failed_is_over() {
     for nth in 0..2 {
