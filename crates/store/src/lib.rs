@@ -1,14 +1,12 @@
-//! What Steadfast asks of a store: one [`commit`](Store::commit) and a few reads.
+//! Defines the storage interface: one [`commit`](Store::commit) and a few reads.
 //!
-//! A store keeps journals, and the rows that are folds of them. It never decides and never looks inside a record. Three things are here:
-//! the [`Store`] trait with the [`Batch`] it commits, the reference store in [`memory`], and [`contract`], the suite that every store must
-//! pass, with [`differential`], which looks for what the suite overlooks.
+//! A store keeps journals, and rows that are folds of them. It makes no decision and never reads the content of a record.
+//! This crate has the [`Store`] trait with the [`Batch`] that it commits, and the reference store in [`memory`].
+//! The suites that every store must pass are in a crate for tests, `steadfast-storage-testkit`.
 
 mod backlog;
 mod batch;
 mod commons;
-pub mod contract;
-pub mod differential;
 mod error;
 mod feed;
 mod filter;
@@ -63,7 +61,7 @@ pub type Commit = BoxFuture<'static, Result<(), Error>>;
 /// A durable store. Calls may come from any thread; reads see every commit whose outcome was known before they began, and never half of one. A list has as many
 /// as its limit allows, fewer only if there are no more. Texts are compared by their bytes.
 ///
-/// [`contract`] has a case for everything that is said here.
+/// The contract suite of `steadfast-storage-testkit` has a case for each of these promises.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// How many shards there are, numbered from 0. It is fixed when the store is made: [`shard_of`] says where everything is.

@@ -73,14 +73,24 @@ fn the_kernel_depends_on_nothing_that_acts() {
     assert_eq!(names, ["bytes", "hkdf", "jiff", "prost", "rand", "serde", "serde_json", "sha2", "thiserror"], "a new one needs a reason");
 }
 
+/// The dependencies of a crate's product code, as its manifest lists them.
+fn dependencies(folder: &Path) -> String {
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+    let dependencies = manifest.split_once("[dependencies]").map_or("", |(_, rest)| rest);
+    dependencies.split("\n[").next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn product_excludes_storage_testkit() {
+    let folders: Vec<_> = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let users: Vec<_> = folders.iter().filter(|folder| dependencies(folder).contains("steadfast-storage-testkit")).collect();
+    assert!(users.is_empty(), "steadfast-storage-testkit must be a dev-dependency of {users:?}");
+}
+
 #[test]
 fn arrows_between_crates_point_one_way() {
     let uses = |package: &str| {
-        let manifest = fs::read_to_string(root().join("crates").join(package).join("Cargo.toml")).unwrap();
-        let dependencies = manifest
-            .split_once("[dependencies]")
-            .map_or("", |(_, rest)| rest.split("\n[").next().unwrap_or_default())
-            .to_string();
+        let dependencies = dependencies(&root().join("crates").join(package));
         move |other: &str| dependencies.lines().any(|line| line.starts_with(other))
     };
     for (package, not) in [

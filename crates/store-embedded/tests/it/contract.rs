@@ -1,7 +1,7 @@
 //! The embedded store passes the suite.
 
 use async_trait::async_trait;
-use steadfast_store::contract::Harness;
+use steadfast_storage_testkit::contract::Harness;
 use steadfast_store_embedded::Embedded;
 use tempfile::TempDir;
 
@@ -22,9 +22,9 @@ impl Harness for OnDisk {
     }
 }
 
-steadfast_store::contract_tests!(OnDisk::new());
+steadfast_storage_testkit::contract_tests!(OnDisk::new());
 
 #[tokio::test]
 async fn random_operations_have_the_outcomes_of_the_reference_store() {
-    steadfast_store::differential::random_operations_have_the_outcomes_of_the_reference_store(OnDisk::new).await;
+    steadfast_storage_testkit::differential::random_operations_have_the_outcomes_of_the_reference_store(OnDisk::new).await;
 }

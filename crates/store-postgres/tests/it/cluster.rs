@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use futures_util::future::join;
 use futures_util::{FutureExt, StreamExt, stream};
 use std::time::Duration;
-use steadfast_store::contract::leases::LeaseHarness;
+use steadfast_storage_testkit::contract::leases::LeaseHarness;
 use steadfast_store::{Error, Heard, Held, Leases, Member, ShardId, Store};
 use steadfast_store_postgres::Postgres;
 use steadfast_store_postgres::cluster::Cluster;
@@ -41,7 +41,7 @@ impl LeaseHarness for Database {
     }
 }
 
-steadfast_store::lease_contract_tests!(Database::new());
+steadfast_storage_testkit::lease_contract_tests!(Database::new());
 
 async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.unwrap()

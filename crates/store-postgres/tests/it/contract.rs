@@ -2,7 +2,7 @@
 
 use crate::fixture::Database;
 use async_trait::async_trait;
-use steadfast_store::contract::Harness;
+use steadfast_storage_testkit::contract::Harness;
 use steadfast_store_postgres::Postgres;
 
 #[async_trait]
@@ -14,9 +14,9 @@ impl Harness for Database {
     }
 }
 
-steadfast_store::contract_tests!(Database::new());
+steadfast_storage_testkit::contract_tests!(Database::new());
 
 #[tokio::test]
 async fn random_operations_have_the_outcomes_of_the_reference_store() {
-    steadfast_store::differential::random_operations_have_the_outcomes_of_the_reference_store(Database::new).await;
+    steadfast_storage_testkit::differential::random_operations_have_the_outcomes_of_the_reference_store(Database::new).await;
 }

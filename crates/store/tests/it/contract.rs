@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use steadfast_store::contract::Harness;
+use steadfast_storage_testkit::contract::Harness;
 use steadfast_store::memory::Memory;
 
 #[derive(Default)]
@@ -19,4 +19,4 @@ impl Harness for InMemory {
     }
 }
 
-steadfast_store::contract_tests!(InMemory::default());
+steadfast_storage_testkit::contract_tests!(InMemory::default());

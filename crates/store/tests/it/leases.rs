@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 use steadfast_kernel::Timestamp;
-use steadfast_store::contract::leases::LeaseHarness;
+use steadfast_storage_testkit::contract::leases::LeaseHarness;
 use steadfast_store::memory::{Memory, MemoryLeases};
 use steadfast_store::{Heard, Leases, Member};
 
@@ -44,7 +44,7 @@ impl LeaseHarness for InMemory {
     }
 }
 
-steadfast_store::lease_contract_tests!(InMemory::new());
+steadfast_storage_testkit::lease_contract_tests!(InMemory::new());
 
 #[tokio::test]
 async fn one_that_has_crashed_says_nothing_and_the_others_go_on() {
