@@ -3,6 +3,8 @@
 
 mod needs;
 mod test;
+#[cfg(test)]
+mod tidy;
 
 use anyhow::{Result, bail};
 use std::process::{Command, ExitCode};

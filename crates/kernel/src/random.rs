@@ -2,6 +2,8 @@
 //!
 //! A stream is ChaCha8 keyed by HKDF-SHA-256 over the run's seed, with branch and stream name as the context. Only `next_u64` of the
 //! generator is used; every mapping to something else is our own. The known-answer tests below must never change.
+//!
+//! Tested by `crates/sdk/tests/it/determinism.rs`.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};

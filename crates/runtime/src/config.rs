@@ -1,4 +1,6 @@
 //! The engine's limits. Every queue has one.
+//!
+//! Tested by `crates/sdk/tests/it/limits.rs`.
 
 use crate::callbacks::Callbacks;
 use crate::host::Workers;

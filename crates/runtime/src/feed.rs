@@ -2,6 +2,9 @@
 //!
 //! Nothing is queued for anybody. A follower remembers its place, reads on from there in the store, and is woken when there may be more; one that is slow only falls
 //! behind. Who follows one entity is woken when that entity was written; those who follow all share what was read last, so that many of them cost one read.
+//!
+//! Tested by `crates/sdk/tests/it/feed.rs`.
+//! Tested by `crates/sdk/tests/it/cluster/feed.rs`.
 
 mod ends;
 mod followers;

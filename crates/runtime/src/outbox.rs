@@ -8,6 +8,8 @@
 //!
 //! The rows in the store are the truth. A message is settled only after its receiver has made what came of it durable, and the next of its pair is
 //! delivered only after that: so a message may come twice, but never after a later one of its pair.
+//!
+//! Tested by `crates/sdk/tests/it/outbox.rs`.
 
 use std::collections::BTreeMap;
 use steadfast_kernel::{EntityId, Envelope};

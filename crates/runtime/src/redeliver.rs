@@ -1,4 +1,6 @@
 //! Messages of dead letters: who can send or handle them again, and which of them are on their way. The engine itself knows no messages.
+//!
+//! Tested by `crates/sdk/tests/it/dead_messages.rs`.
 
 use crate::engine::RedrivenLetters;
 use futures_util::future::BoxFuture;

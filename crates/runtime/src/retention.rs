@@ -3,6 +3,8 @@
 //! The sweeper asks for the runs of the shard whose time is over, by how and when they have ended, and hands them to the shard a few at a time. The shard is their only writer: it knows
 //! whether somebody has to do with one of them right now, and lets nobody at it while it is removed. What stays is not read, and while nothing is to go nobody asks: the store says when the
 //! next one will be due.
+//!
+//! Tested by `crates/sdk/tests/it/retention.rs`.
 
 mod plans;
 

@@ -1,6 +1,8 @@
 //! Links of other nodes, on the port of the API: a request that stays, and carries messages both ways.
 //!
 //! Who may make one is who may use the API. What bounds requests does not bound a link: it may last for ever, and has the limits of the node.
+//!
+//! Tested by `crates/cli/tests/it/messages.rs`.
 
 use crate::access::{Access, PRINCIPAL, Token};
 use crate::error::Error;

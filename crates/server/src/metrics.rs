@@ -1,4 +1,6 @@
 //! What `/metrics` shows: the metrics of the runtime, with their help, units and buckets.
+//!
+//! Tested by `crates/cli/tests/it/observed.rs`.
 
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use steadfast_messaging::NodeCounts;

@@ -1,4 +1,6 @@
 //! The one who writes: takes batches in the order of their calls, one transaction each.
+//!
+//! Tested by `crates/crash-test/tests/it/main.rs`.
 
 use crate::checkpointer::{self, Bell, Log};
 use crate::error::{self, stopped};

@@ -9,6 +9,8 @@
 //!
 //! The outcome of a commit whose connection broke is unknown. The next connection puts an id of its own into the rows of the shards, waiting for what is still
 //! under way; what arrives later over the former one is refused there. So what [`head`](Store::head) says after that is final.
+//!
+//! Tested by `crates/cli/tests/it/postgres.rs`.
 
 pub mod cluster;
 mod connect;

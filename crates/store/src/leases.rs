@@ -1,4 +1,6 @@
 //! How instances share the shards of one store: each has leases on some of them, and works only on those.
+//!
+//! Tested by `crates/storage-testkit/src/contract/leases.rs`.
 
 use crate::{Error, ShardId};
 use async_trait::async_trait;

@@ -3,6 +3,9 @@
 //! A store keeps journals, and rows that are folds of them. It makes no decision and never reads the content of a record.
 //! This crate has the [`Store`] trait with the [`Batch`] that it commits, and the reference store in [`memory`].
 //! The suites that every store must pass are in a crate for tests, `steadfast-storage-testkit`.
+//!
+//! Tested by `crates/storage-testkit/src/contract/mod.rs`.
+//! Tested by `crates/storage-testkit/src/differential/mod.rs`.
 
 mod backlog;
 mod batch;

@@ -1,4 +1,7 @@
 //! Callbacks that do not go well: targets that are down, restarts, dead letters, and the settings that decide.
+//!
+//! Subject: `crates/server/src/callbacks/mod.rs`.
+//! Subject: `crates/server/src/callbacks/address.rs`.
 
 use crate::keys::{names, put, until_all_is_told};
 use crate::served::Served;

@@ -1,4 +1,6 @@
 //! What an operator does with the pages and the command line of the real binary, side by side.
+//!
+//! Subject: `crates/server/src/pages/mod.rs`.
 
 #[expect(dead_code, reason = "the journeys beside it need more than this one does")]
 #[path = "../../../server/tests/it/pages/browser.rs"]

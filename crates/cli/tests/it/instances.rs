@@ -1,4 +1,6 @@
 //! Two servers with data of their own that share tenants through a real Redis, and an operator who has only the command line.
+//!
+//! Subject: `crates/runtime/src/commons/mod.rs`.
 
 use crate::planned::{define, log, ten, touch};
 use crate::served::Served;

@@ -1,4 +1,6 @@
 //! Messages: servers that answer calls, and that call each other, also when one of them is killed.
+//!
+//! Subject: `crates/server/src/links.rs`.
 
 use crate::served::Served;
 use crate::steadfast::{Called, command, until};

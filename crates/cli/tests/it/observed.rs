@@ -1,4 +1,7 @@
 //! What a server tells those who watch over it: metrics, and traces that go on in the services it calls.
+//!
+//! Subject: `crates/server/src/metrics.rs`.
+//! Subject: `crates/server/src/traces/mod.rs`.
 
 use crate::served::Served;
 use crate::steadfast::until;

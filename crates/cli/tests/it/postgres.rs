@@ -1,4 +1,6 @@
 //! A server whose store is a real PostgreSQL: nothing of it is in the data folder.
+//!
+//! Subject: `crates/store-postgres/src/lib.rs`.
 
 use crate::planned;
 use crate::served::{Served, define};

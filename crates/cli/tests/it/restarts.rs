@@ -1,4 +1,6 @@
 //! The server is killed in the middle of each kind of step and started again: what was recorded stays, the rest goes on.
+//!
+//! Subject: `crates/definitions/src/kinds/mod.rs`.
 
 use crate::served::Served;
 use crate::steadfast::until;

@@ -1,4 +1,6 @@
 //! Workers: processes of their own that host runs for a real server, and are killed.
+//!
+//! Subject: `crates/sdk/src/worker/serve.rs`.
 
 use crate::served::Served;
 use crate::steadfast::{Called, until};

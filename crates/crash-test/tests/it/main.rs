@@ -1,6 +1,9 @@
 //! A real process, killed at random moments: after each kill the facts are checked on what it left behind, and in the end every run has ended as it must.
 //!
 //! `CRASH_SEED` repeats a schedule of kills, `CRASH_KILLS` sets how many there are (100 if it does not).
+//!
+//! Subject: `crates/store-embedded/src/writer.rs`.
+//! Subject: `crates/runtime/src/shard/load.rs`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test may panic, and says how to repeat it")]
 
 mod facts;

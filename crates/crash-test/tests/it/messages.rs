@@ -1,4 +1,6 @@
 //! A process that answers calls by runs, killed again and again while others call it: every call gets its answer, and each is one run.
+//!
+//! Subject: `crates/sdk/src/messages/durable.rs`.
 
 use crate::{Repeat, kills, setting};
 use std::collections::{BTreeMap, BTreeSet};

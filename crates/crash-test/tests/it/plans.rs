@@ -1,4 +1,6 @@
 //! A process with plans under way, killed again and again: tasks are interrupted where they were, go on from there, and do nothing twice but the stage that was under way.
+//!
+//! Subject: `crates/kernel/src/run/task.rs`.
 
 use crate::victim::{Life, Victim};
 use crate::{Repeat, kills, machine, setting};

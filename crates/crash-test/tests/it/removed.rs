@@ -1,4 +1,7 @@
 //! A process that removes runs after their end, killed while it is at it: what was removed is gone whole, and nothing else is.
+//!
+//! Subject: `crates/runtime/src/shard/sweep.rs`.
+//! Subject: `crates/store-embedded/src/tables/sweep.rs`.
 
 use crate::victim::{Life, Victim};
 use crate::{Repeat, kills, setting};

@@ -1,5 +1,7 @@
 //! Workers that are killed again and again in the middle of steps, and the server with them: every run completes, nothing on record is executed again, and no step is
 //! in two places at once.
+//!
+//! Subject: `crates/runtime/src/shard/lost.rs`.
 
 use crate::{Repeat, kills, machine, setting};
 use std::collections::BTreeMap;

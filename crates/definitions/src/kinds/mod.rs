@@ -1,4 +1,6 @@
 //! What a step does: a kind per file, with how it is read and how it is carried out.
+//!
+//! Tested by `crates/cli/tests/it/restarts.rs`.
 
 mod approve;
 mod attempt;

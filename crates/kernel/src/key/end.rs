@@ -1,5 +1,7 @@
 //! The directory of a key has ended, and the key with it, if it was there then.
 //! held --EndKey--> gone: KEY_EXPIRED | KEY_DELETED, as its directory; if its own time was over by then, it has expired
+//!
+//! Tested by `crates/sdk/tests/it/keys/directories.rs`.
 
 use super::delete::delete;
 use super::expire::expire;

@@ -1,5 +1,7 @@
 //! The time of a key is over.
 //! held --ExpireKey--> gone: KEY_EXPIRED, and its callback is to be told · gone: *not found* · another revision: *mismatch* · too early: armed again
+//!
+//! Tested by `crates/sdk/tests/it/keys/expiry.rs`.
 
 use super::state::expiry;
 use super::{Held, Key, not_found};

@@ -1,5 +1,7 @@
 //! What a person does about an end that nobody will tell by itself.
 //! any --RedriveLetter--> same: LETTER_REDRIVEN, and its first attempt begins · any --DropLetter--> same: LETTER_DROPPED · (known: answered, no event)
+//!
+//! Tested by `crates/sdk/tests/it/keys/letters.rs`.
 
 use super::Key;
 use crate::machine::Decision;

@@ -8,6 +8,8 @@
 //! ```
 //!
 //! To redrive a letter is to retry its run from its step: the run decides, and tells the box.
+//!
+//! Tested by `crates/sdk/tests/it/dead_letters.rs`.
 
 use crate::machine::{Decision, IllegalTransition, illegal};
 use crate::{

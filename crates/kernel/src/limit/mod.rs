@@ -8,6 +8,9 @@
 //!
 //! First come, first served. A run is a member from its request to its release. What a member has said is remembered; a sender's next message comes only
 //! after the one before it is settled, so that of who has left nothing but the release can come again, and that changes nothing.
+//!
+//! Tested by `crates/sdk/tests/it/slots.rs`.
+//! Tested by `crates/crash-test/tests/it/facts/no_more_holders_than_slots.rs`.
 
 use crate::machine::{Decision, IllegalTransition, envelopes, illegal};
 use crate::{Answer, Command, Effect, EntityId, Entry, Envelope, Epoch, Event, Heard, LimitKey, Message, RunId, Seq, Timestamp};

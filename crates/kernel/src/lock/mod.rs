@@ -28,6 +28,8 @@
 //! A request that comes a second time changes nothing. A task may be out before its request is settled, because its lease was over, somebody broke the lock or it
 //! gave back what it did not want: so requests are remembered beyond that, until the task says itself that it is out. Its next message comes only after the one before
 //! it is settled, so that no more than the last request of each has to be known.
+//!
+//! Tested by `crates/sdk/tests/it/plans/locks.rs`.
 
 mod event;
 mod evolve;

@@ -1,4 +1,6 @@
 //! What follows from where a plan and its tasks stand: which task begins, when it pauses, when it has ended. Asked again until nothing follows.
+//!
+//! Tested by `crates/sdk/tests/it/plans/rules.rs`.
 
 use super::{Cause, Phase, Plan, PlanEvent, PlanStatus, StopWhen, Task};
 use crate::{Code, Failure, Origin, TaskStatus, Wants};

@@ -1,4 +1,6 @@
 //! What people want of a plan, and what a restart makes of it. What a status does not list is refused, with the status named.
+//!
+//! Tested by `crates/sdk/tests/it/plans/verbs.rs`.
 
 use super::{Cause, Phase, Plan, PlanEvent, PlanStatus, follow};
 use crate::machine::Decision;

@@ -9,6 +9,8 @@
 //! ```
 //!
 //! To redrive a letter is to send or handle its message again. That happens outside, first; the box only keeps what came of it.
+//!
+//! Tested by `crates/sdk/tests/it/dead_messages.rs`.
 
 mod words;
 

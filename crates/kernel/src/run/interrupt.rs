@@ -1,6 +1,9 @@
 //! The run's process has died. A run with manual recovery that had an attempt in flight or in backoff does not go on by itself.
 //! A task that was let begin, and waited for its lock, waits for its turn again.
 //! open --InterruptRun--> interrupted: RUN_INTERRUPTED · any --InterruptRun, nothing was under way--> unchanged
+//!
+//! Tested by `crates/sdk/tests/it/interrupted.rs`.
+//! Tested by `crates/crash-test/tests/it/facts/manual_recovery_waits_for_a_person.rs`.
 
 use super::turn::disarm_all;
 use super::{Decision, Recover, Run, task};

@@ -1,5 +1,7 @@
 //! Begin nothing new, and go on again: the run's own time stands still in between.
 //! open --PauseRun--> paused: RUN_PAUSED · paused --ResumeRun--> open: RUN_RESUMED · asked for before: answered, no event
+//!
+//! Tested by `crates/sdk/tests/it/pausing.rs`.
 
 use super::evolve::evolve;
 use super::turn::disarm_all;

@@ -6,6 +6,8 @@
 //! not repeatable and may have happened stays in doubt. A step that was undone is never carried over, nor a child of which nothing more can come. The
 //! cut is at the end of the code at the latest: what was settled there was settled by nobody. If nothing in a stage of a task has failed, and the task has
 //! all the same, its code did not accept what the stage was told: the cut is where the stage begins.
+//!
+//! Tested by `crates/sdk/tests/it/epochs.rs`.
 
 use super::evolve::{evolve, forget_answers, go_on, remember};
 use super::turn::disarm_all;

@@ -1,5 +1,7 @@
 //! Begin a run, or find the one of that id.
 //! – --StartRun--> running | ready · any --StartRun, the same again--> unchanged
+//!
+//! Tested by `crates/sdk/tests/it/starting.rs`.
 
 use super::{Decision, Run};
 use crate::{Answer, Effect, Encoding, Entry, Event, Payload, Refusal, StartRun, Timer, TimerName, Timestamp};

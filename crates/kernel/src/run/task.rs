@@ -8,6 +8,9 @@
 //!   any --OperateTask--> as the command that it stands for
 //!   – or handed over --AdoptRun--> interrupted · any --HandOverRun--> handed over: `adopt`
 //! ```
+//!
+//! Tested by `crates/crash-test/tests/it/plans.rs`.
+//! Tested by `crates/sdk/tests/it/plans/flow.rs`.
 
 mod fold;
 

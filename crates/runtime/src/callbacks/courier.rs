@@ -1,4 +1,6 @@
 //! One attempt to tell of an end.
+//!
+//! Tested by `crates/sdk/tests/it/keys/handlers.rs`.
 
 use super::{Call, Callbacks, Caller, Errand, Handlers, Lane};
 use crate::clock::Clock;

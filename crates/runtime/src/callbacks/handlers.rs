@@ -1,4 +1,6 @@
 //! The handlers of this process for the expiry of keys, by what the names of the keys begin with.
+//!
+//! Tested by `crates/sdk/tests/it/keys/handlers.rs`.
 
 use super::Call;
 use futures_util::future::BoxFuture;

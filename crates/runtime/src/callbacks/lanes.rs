@@ -6,6 +6,8 @@
 //!
 //! Lanes do not wait for each other. Nothing is twice in them: what is waiting, in flight or reported is not added again, so that a timer that is told twice or
 //! rows that are read again do no harm.
+//!
+//! Tested by `crates/sdk/tests/it/keys/traps.rs`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use steadfast_kernel::{Attempt, Callback, KeyName, Revision};

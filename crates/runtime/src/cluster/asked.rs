@@ -1,4 +1,6 @@
 //! What instances ask each other, and how it travels.
+//!
+//! Tested by `crates/sdk/tests/it/cluster/line.rs`.
 
 use crate::error::Error;
 use bytes::Bytes;

@@ -8,6 +8,9 @@
 //! ```
 //!
 //! `keeper/` keeps the leases, `others.rs` knows who has which shard, `asked.rs` is what instances ask each other.
+//!
+//! Tested by `crates/sdk/tests/it/cluster/random.rs`.
+//! Tested by `crates/cli/tests/it/cluster/storm.rs`.
 
 mod asked;
 mod keeper;

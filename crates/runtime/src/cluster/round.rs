@@ -1,4 +1,6 @@
 //! What the keeper asks: whether the instance lives and what it still has, and, apart from that, who has what and what is free. The one never waits for the other.
+//!
+//! Tested by `crates/sdk/tests/it/cluster/leases.rs`.
 
 use super::Others;
 use crate::clock::Clock;

@@ -1,4 +1,6 @@
 //! Whether there are other instances, as far as is known.
+//!
+//! Tested by `crates/sdk/tests/it/instances/outages/alone.rs`.
 
 use std::time::Duration;
 use steadfast_kernel::{InstanceId, Timestamp};

@@ -1,4 +1,6 @@
 //! The gate before every stage: the checkpoint of the stage before it has to be where others can go on from, and the task has to be this instance's.
+//!
+//! Tested by `crates/sdk/tests/it/instances/outages/seen.rs`.
 
 use crate::clock::Clock;
 use futures_util::FutureExt;

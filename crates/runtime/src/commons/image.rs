@@ -1,4 +1,6 @@
 //! What others may know of a plan, a task and a lock: made from their state after every commit that changes them.
+//!
+//! Tested by `crates/sdk/tests/it/instances/mirror.rs`.
 
 use steadfast_kernel::run::Run;
 use steadfast_kernel::{Entity, Lease, Lock, Payload, Plan, PlanId, PlanStatus, RunId, Seq, TaskStatus, TenantId, Timestamp, lock, random};

@@ -1,4 +1,8 @@
 //! Locks as this instance wants them to be and as the commons have them: what has to be asked for, renewed and given back.
+//!
+//! Tested by `crates/sdk/tests/it/instances/doubt.rs`.
+//! Tested by `crates/sdk/tests/it/instances/locks.rs`.
+//! Tested by `crates/sdk/tests/it/instances/races.rs`.
 
 use super::image::LockImage;
 use std::collections::BTreeMap;

@@ -1,6 +1,11 @@
 //! What others are to know of plans and tasks, and what they were told: the latest of each, and only what has changed is sent.
 //!
 //! The tasks of a plan that is being made wait for the plan, so that a plan with all of its tasks is one round trip.
+//!
+//! Tested by `crates/sdk/tests/it/instances/doubt.rs`.
+//! Tested by `crates/sdk/tests/it/instances/kept.rs`.
+//! Tested by `crates/sdk/tests/it/instances/mirror.rs`.
+//! Tested by `crates/sdk/tests/it/instances/outages/truth.rs`.
 
 mod moves;
 mod writes;

@@ -10,6 +10,9 @@
 //!
 //! `image.rs` is what others may know, `mirror.rs` what they were told of plans and tasks, `locks.rs` what is claimed, renewed and given back, `alone.rs` whether there is
 //! anybody else, `gate.rs` what a stage waits for. `worker.rs` is the only one who writes; `walk.rs` finds what was left by an earlier life of this instance.
+//!
+//! Tested by `crates/sdk/tests/it/instances/outages/random.rs`.
+//! Tested by `crates/cli/tests/it/instances.rs`.
 
 mod alone;
 mod copies;

@@ -1,5 +1,7 @@
 //! The one who writes the commons where they are a mirror only: instances share one store, and that says who has what. Nothing waits for what is written here, and nothing that is
 //! done depends on what is read: that is only compared, to find what a former writer did not come to write.
+//!
+//! Tested by `crates/sdk/tests/it/instances/outages/mirror_only.rs`.
 
 use super::copies::{self, Copies};
 use super::locks::POLL;

@@ -1,4 +1,7 @@
 //! The one who speaks with the commons: sends what has changed, claims and renews locks, says that this instance lives, and finds out when that is not so any more.
+//!
+//! Tested by `crates/sdk/tests/it/instances/costs.rs`.
+//! Tested by `crates/sdk/tests/it/instances/outages/lost.rs`.
 
 mod away;
 mod follow;

@@ -1,4 +1,9 @@
 //! A task goes from one instance to another: taken up because its owner is gone, or handed over.
+//!
+//! Tested by `crates/sdk/tests/it/instances/flow.rs`.
+//! Tested by `crates/sdk/tests/it/instances/hand_over.rs`.
+//! Tested by `crates/sdk/tests/it/instances/owners.rs`.
+//! Tested by `crates/sdk/tests/it/instances/undo.rs`.
 
 use super::{Elsewhere, Engine, Found};
 use crate::commons::{Common, Note, SharingState};

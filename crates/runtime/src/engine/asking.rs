@@ -1,4 +1,7 @@
 //! How a shard is asked: the one that is here, or through the instance that has it.
+//!
+//! Tested by `crates/sdk/tests/it/cluster/one.rs`.
+//! Tested by `crates/cli/tests/it/cluster/pair.rs`.
 
 use super::{Engine, Ways};
 use crate::cluster::{Asked, Beside, Brought, ClusterView, Failed, Others, Told, answered};

@@ -1,4 +1,6 @@
 //! What can be seen of tasks, plans and locks that other instances have.
+//!
+//! Tested by `crates/sdk/tests/it/instances/looks.rs`.
 
 use super::Engine;
 use crate::commons::{BLIP, Common, Note, SharingHealth, SharingState, tasks_of};

@@ -1,4 +1,6 @@
 //! Keys: put, looked at, renewed, deleted, listed; and those who are told of their ends.
+//!
+//! Tested by `crates/sdk/tests/it/keys/reads.rs`.
 
 use super::{Engine, PAGE};
 use crate::callbacks::Handler;

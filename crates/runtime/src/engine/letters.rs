@@ -1,4 +1,6 @@
 //! Dead letters: looked at, tried again, thrown away; and messages that become some.
+//!
+//! Tested by `crates/sdk/tests/it/dead_letters.rs`.
 
 use super::{Engine, WeakEngine};
 use crate::error::Error;

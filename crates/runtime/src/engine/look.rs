@@ -1,4 +1,6 @@
 //! What can be seen of runs and limits; nothing changes.
+//!
+//! Tested by `crates/sdk/tests/it/listing.rs`.
 
 use super::{Engine, PAGE};
 use crate::error::Error;

@@ -1,4 +1,6 @@
 //! The engine: the handle that others ask through. `builder.rs` starts it, `look.rs` is what can be seen of runs and limits, `letters.rs` what can be done about dead letters, `redrive.rs` about many of them, `keys.rs` what can be done with keys, `plans.rs` with plans, their tasks and locks, `elsewhere.rs` is what can be seen of those that other instances have, `adopt.rs` how a task goes from one to another, `asking.rs` how a shard is asked, here or elsewhere, `workers.rs` is about other processes that host runs.
+//!
+//! Tested by `crates/sdk/tests/it/shutdown.rs`.
 
 mod adopt;
 mod asking;

@@ -1,4 +1,6 @@
 //! Many dead letters tried again, oldest first, at a pace.
+//!
+//! Tested by `crates/sdk/tests/it/redrive_all.rs`.
 
 use super::{Engine, PAGE};
 use crate::error::Error;

@@ -12,6 +12,8 @@
 //!
 //! The code only ever moves on when something is delivered. An attempt that finishes inside a poll hands its outcome over and stays pending; the
 //! session delivers one outcome at a time. That is what makes the order the journal's and not the poll's.
+//!
+//! Tested by `crates/sdk/tests/it/redelivered.rs`.
 
 mod beats;
 mod hosting;

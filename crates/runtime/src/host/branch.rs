@@ -1,4 +1,6 @@
 //! Branches: whatever is asked for while a branch's future is polled belongs to that branch.
+//!
+//! Tested by `crates/sdk/tests/it/branches.rs`.
 
 use super::board::Board;
 use futures_util::future::BoxFuture;

@@ -1,4 +1,6 @@
 //! Runs that are started by a run.
+//!
+//! Tested by `crates/sdk/tests/it/children.rs`.
 
 use super::board::{Ask, Board, Gate, Key};
 use std::future::Future;

@@ -1,4 +1,6 @@
 //! What the code of a run holds: its way to ask for things.
+//!
+//! Tested by `crates/sdk/tests/it/determinism.rs`.
 
 use super::board::{Board, Key};
 use super::branch::Branch;

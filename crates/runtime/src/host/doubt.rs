@@ -1,4 +1,6 @@
 //! An attempt that may have happened: its probe is asked, then a person.
+//!
+//! Tested by `crates/sdk/tests/it/doubt.rs`.
 
 use super::answer::{self, OnDoubt};
 use super::board::Board;

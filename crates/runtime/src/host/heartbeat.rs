@@ -1,4 +1,6 @@
 //! How a long attempt says that it lives, and how far it has come.
+//!
+//! Tested by `crates/sdk/tests/it/heartbeats.rs`.
 
 use super::board::Board;
 use super::step::bounded;

@@ -1,6 +1,13 @@
 //! Replay: the recorded completions, delivered in the order of the journal, by the same means as live ones.
 //!
 //! There is no flag for it: what the code asks for and what the journal holds are compared, and after the last entry the run is live.
+//!
+//! Tested by `crates/sdk/tests/it/changed.rs`.
+//! Tested by `crates/sdk/tests/it/golden/mod.rs`.
+//! Tested by `crates/sdk/tests/it/programs/mod.rs`.
+//! Tested by `crates/sdk/tests/it/scenarios.rs`.
+//! Tested by `crates/sdk/tests/it/versions.rs`.
+//! Tested by `crates/sdk/tests/it/waiting.rs`.
 
 use super::Opening;
 use super::board::Key;

@@ -6,6 +6,9 @@
 //!
 //! A turn delivers what is handed over, one at a time, and polls to quiescence after each; all that came of it is sent as one list. Until it is
 //! committed no other turn is taken, and nothing that was asked for in it begins. Attempts that were in flight before go on meanwhile.
+//!
+//! Tested by `crates/sdk/tests/it/last_words.rs`.
+//! Tested by `crates/sdk/tests/it/programs/mod.rs`.
 
 use super::board::{Handed, Key};
 use super::workflow::Workflow;

@@ -1,4 +1,6 @@
 //! A wait for a signal inside a run.
+//!
+//! Tested by `crates/sdk/tests/it/signals.rs`.
 
 use super::board::{Ask, Board, Gate, Key};
 use std::future::Future;

@@ -1,4 +1,7 @@
 //! A step inside a run: its attempts are polled inside the workflow's future, so they may borrow from it.
+//!
+//! Tested by `crates/sdk/tests/it/panics.rs`.
+//! Tested by `crates/sdk/tests/it/timing.rs`.
 
 use super::board::{Ask, Board, Gate, Key, Undo};
 use super::doubt::{Doubt, Word};

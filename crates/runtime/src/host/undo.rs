@@ -1,4 +1,6 @@
 //! Compensation: the undos of a run, newest outcome first, as a future of its own.
+//!
+//! Tested by `crates/sdk/tests/it/undo.rs`.
 
 use super::Context;
 use super::answer::{self, OnUndo};

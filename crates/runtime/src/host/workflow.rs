@@ -1,4 +1,6 @@
 //! The future of a run, and how it is polled.
+//!
+//! Tested by `crates/sdk/tests/it/panics.rs`.
 
 use super::board::Board;
 use super::branch::Branch;

@@ -2,6 +2,8 @@
 //!
 //! A plan stays while one of its tasks has not ended, or keeps its tenant's lock, or ended later than the plan's time allows. Nothing holds a plan while its tasks go one after another: a task
 //! that somebody takes up again meanwhile is kept, and its plan with it.
+//!
+//! Tested by `crates/sdk/tests/it/plans/kept.rs`.
 
 use super::{Agenda, HANDED, PAGE, PAUSE, Sweeper};
 use std::collections::BTreeMap;

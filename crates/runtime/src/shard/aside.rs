@@ -1,6 +1,8 @@
 //! Looking beside the shard: at what another instance has, and while the store cannot write: who changes nothing is answered from what the store has, beside the shard's own memory.
 //!
 //! What the shard has cached is of no use then: it may be ahead of the store, and whether the store has it will show only when it writes again.
+//!
+//! Tested by `crates/sdk/tests/it/full_disk.rs`.
 
 use super::decide::not_found;
 use super::read::Reader;

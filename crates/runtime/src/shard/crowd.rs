@@ -1,4 +1,6 @@
 //! How much all shards of an instance have under way: its limits go for all of them together.
+//!
+//! Tested by `crates/sdk/tests/it/limits.rs`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

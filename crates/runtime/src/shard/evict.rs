@@ -2,6 +2,8 @@
 //!
 //! The session itself says whether it has nothing to do. Whatever it is told between being asked and having left is not lost: the run is then hosted again from
 //! its journal, and its timers are told again.
+//!
+//! Tested by `crates/sdk/tests/it/waiting.rs`.
 
 use super::{Ask, Done, Shard};
 use crate::host::ToHost;

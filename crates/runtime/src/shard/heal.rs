@@ -2,6 +2,9 @@
 //!
 //! Sessions live on. What they said and was not recorded they say again, so that work that was done is not done twice because the disk was
 //! full for a moment; if it turns out to be recorded after all, it is refused as stale and the run is replayed.
+//!
+//! Tested by `crates/sdk/tests/it/faults.rs`.
+//! Tested by `crates/sdk/tests/it/full_disk.rs`.
 
 use super::{Ask, Done, Health, Memory, Pending, Shard, Then};
 use crate::health;

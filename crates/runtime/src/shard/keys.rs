@@ -2,6 +2,12 @@
 //!
 //! What is told is on record: an end that nobody was told of yet is found in the store, by its row or by its timer. So a crash, another leader or a full lane lose nothing,
 //! and an attempt whose report cannot be written is reported again.
+//!
+//! Tested by `crates/sdk/tests/it/keys/crashes.rs`.
+//! Tested by `crates/sdk/tests/it/keys/faults.rs`.
+//! Tested by `crates/sdk/tests/it/keys/journals.rs`.
+//! Tested by `crates/sdk/tests/it/keys/roles.rs`.
+//! Tested by `crates/crash-test/tests/it/keys/mod.rs`.
 
 use super::{Ask, Done, Follow, From, Memory, Shard, Then};
 use crate::callbacks::{Errand, How, Lane};

@@ -1,4 +1,8 @@
 //! Runs come into memory: read, folded, and hosted if something asks for it. Reading goes on beside the shard's other work.
+//!
+//! Tested by `crates/sdk/tests/it/crashes.rs`.
+//! Tested by `crates/sdk/tests/it/interrupted.rs`.
+//! Tested by `crates/crash-test/tests/it/main.rs`.
 
 use super::read::{Found, Reader};
 use super::{Ask, Done, From, Memory, Pending, Shard, Then};

@@ -2,6 +2,9 @@
 //!
 //! A worker that is lost is a process that died: its runs are opened elsewhere from their journals, or are interrupted if they do not go on by themselves. One that
 //! drains has left nothing in flight, so what it gives back always goes on.
+//!
+//! Tested by `crates/sdk/tests/it/messages/random.rs`.
+//! Tested by `crates/crash-test/tests/it/workers.rs`.
 
 use super::evict::may_begin;
 use super::{Ask, Done, Shard};

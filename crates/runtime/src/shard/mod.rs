@@ -11,6 +11,8 @@
 //! The loop is here; `decide.rs` takes commands through the kernel, `perform.rs` does what follows a commit, `load.rs` brings them into
 //! memory by `read.rs`, `keys.rs` has the ends of keys told, `save.rs` keeps that short for long journals, `evict.rs` lets them go, `relay.rs` carries what entities tell each other, `heal.rs` is what
 //! happens when the store fails, `rest.rs` how it comes to rest before it moves, `aside.rs` answers who only looks meanwhile, and `sweep.rs` removes what has ended and whose time is over.
+//!
+//! Tested by `crates/sdk/tests/it/torture.rs`.
 
 mod aside;
 mod crowd;

@@ -1,4 +1,6 @@
 //! What follows a commit: effects and answers. Nothing here is durable; what a crash loses is derived again from state.
+//!
+//! Tested by `crates/crash-test/tests/it/facts/nothing_begins_before_it_is_recorded.rs`.
 
 use super::decide::not_found;
 use super::view::{Look, row};

@@ -1,4 +1,6 @@
 //! Entities are read from the store: the whole journal if it is short, otherwise what was saved of it and what came after.
+//!
+//! Tested by `crates/sdk/tests/it/saved.rs`.
 
 use super::save::Saved;
 use crate::error::Error;

@@ -1,4 +1,7 @@
 //! What entities tell each other: delivered as commands, settled once it is durable that they were heard.
+//!
+//! Tested by `crates/sdk/tests/it/outbox.rs`.
+//! Tested by `crates/crash-test/tests/it/facts/a_message_is_heard_once.rs`.
 
 use super::{Ask, Done, From, Health, Said, Shard, Then};
 use crate::clock::Clock;

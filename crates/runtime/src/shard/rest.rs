@@ -8,6 +8,8 @@
 //! While it comes to rest nothing begins: no attempt, no run, no callback. What is asked for and what entities tell each other is put on record as long as attempts are in flight, and so are the ends
 //! of runs and the leases of locks, which others wait for. Whoever opens the shard next finds all of it; and so does the shard itself when it goes on: it reads what is under way, the outbox,
 //! the ends of keys and the timers as if it were opened, beside the sessions that have been in flight all the time. Once nothing is in flight nothing is taken any more, or it would never be over.
+//!
+//! Tested by `crates/sdk/tests/it/cluster/stays.rs`.
 
 use super::load::under_way;
 use super::{Ask, Done, Health, Request, Shard, State};

@@ -1,4 +1,6 @@
 //! When what a journal comes to is saved: with the batch that makes it long enough.
+//!
+//! Tested by `crates/sdk/tests/it/saved.rs`.
 
 use steadfast_kernel::{Entity, EntityId, Seq, Snapshot};
 

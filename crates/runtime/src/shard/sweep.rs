@@ -2,6 +2,10 @@
 //!
 //! Such a one is in memory as if it was being read: whoever asks for it waits, and finds nothing when it is gone. So no command is decided on what is going, and what
 //! a removed id begins with next comes after the last of it has gone.
+//!
+//! Tested by `crates/sdk/tests/it/retention.rs`.
+//! Tested by `crates/sdk/tests/it/torture/lives/swept.rs`.
+//! Tested by `crates/crash-test/tests/it/removed.rs`.
 
 use super::{Done, Health, Memory, Shard};
 use crate::error::STORE_RETRY_AFTER;

@@ -2,6 +2,8 @@
 //!
 //! The rows in the store are the truth. The keeper holds those of the near future in memory, reads the next ones before their time comes, and tells the shard when
 //! one is due. A timer that was told is pending until the shard has dealt with it: what the store was away for, or what nobody answered, is told again.
+//!
+//! Tested by `crates/crash-test/tests/it/facts/a_timer_never_fires_early.rs`.
 
 mod name;
 mod queues;

@@ -1,4 +1,6 @@
 //! Routes that are workflows: a request is a run, and so it is executed once, whatever happens to the process.
+//!
+//! Tested by `crates/crash-test/tests/it/messages.rs`.
 
 use super::{Incoming, Route};
 use bytes::Bytes;

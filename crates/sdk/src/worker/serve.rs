@@ -1,4 +1,6 @@
 //! The server's side: workers come over streams of its node.
+//!
+//! Tested by `crates/cli/tests/it/workers.rs`.
 
 use super::line::{ROUTE, duplex};
 use crate::messages::{Caller, Incoming, Node, Peer, Stream};

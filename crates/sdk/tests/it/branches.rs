@@ -1,4 +1,6 @@
 //! Branches: joins, races and the identity of what is asked for in them.
+//!
+//! Subject: `crates/runtime/src/host/branch.rs`.
 
 use crate::support::{call, calls, engine, lines};
 use std::time::Duration;

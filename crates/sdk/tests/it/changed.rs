@@ -1,4 +1,6 @@
 //! Code that says more about a step than it did when the run began: the journal says what holds.
+//!
+//! Subject: `crates/runtime/src/host/replay.rs`.
 
 use crate::support::{call, calls, engine, lines, until};
 use steadfast::memory::Memory;

@@ -1,4 +1,6 @@
 //! Runs that are started by a run.
+//!
+//! Subject: `crates/runtime/src/host/child.rs`.
 
 use crate::support::{call, calls, engine, lines, until};
 use steadfast::memory::{Fault, Memory};

@@ -1,4 +1,6 @@
 //! A crash before or after every single commit: the next engine goes on, and the end is the same.
+//!
+//! Subject: `crates/runtime/src/shard/load.rs`.
 
 use steadfast::testing::{Crash, Lab};
 use steadfast::{Ctx, Failure, HOUR, Policy, SECOND, workflow};

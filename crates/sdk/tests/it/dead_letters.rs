@@ -1,4 +1,7 @@
 //! Poison lands in the letter box, with its bytes and the reason, until a person redrives or drops it.
+//!
+//! Subject: `crates/runtime/src/engine/letters.rs`.
+//! Subject: `crates/kernel/src/letter/mod.rs`.
 
 use crate::support::{call, calls, engine, until};
 use steadfast::memory::Memory;

@@ -1,4 +1,7 @@
 //! Messages that nobody will send or handle again by itself: kept with their bytes, and delivered once when a person wants it.
+//!
+//! Subject: `crates/runtime/src/redeliver.rs`.
+//! Subject: `crates/kernel/src/route/mod.rs`.
 
 use crate::support::{engine, until};
 use futures_util::FutureExt;

@@ -1,4 +1,7 @@
 //! Time and chance are the same when a run is replayed, and have no limit.
+//!
+//! Subject: `crates/runtime/src/host/context.rs`.
+//! Subject: `crates/kernel/src/random.rs`.
 
 use crate::support::engine;
 use std::time::Duration;

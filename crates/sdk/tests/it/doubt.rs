@@ -1,4 +1,6 @@
 //! Steps that must not be repeated: in doubt after a crash, until a probe or a person says what happened.
+//!
+//! Subject: `crates/runtime/src/host/doubt.rs`.
 
 use crate::support::{call, calls, engine, lines, until};
 use std::time::Duration;

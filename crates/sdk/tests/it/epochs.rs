@@ -1,4 +1,6 @@
 //! Another life of a run: from the failed step, from a named one, from the start, with another input or supplied outputs.
+//!
+//! Subject: `crates/kernel/src/run/retry.rs`.
 
 use crate::support::{call, calls, engine, lines};
 use steadfast::memory::Memory;

@@ -1,4 +1,6 @@
 //! A store that fails, is slow, or whose answers get lost: nothing is acknowledged that is not durable, and nothing that was done is lost.
+//!
+//! Subject: `crates/runtime/src/shard/heal.rs`.
 
 use crate::support::{call, calls, engine, lines, until};
 use std::time::Duration;

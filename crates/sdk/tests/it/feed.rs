@@ -1,4 +1,6 @@
 //! The change feed: everything that is written, in its order, for as many as want to know.
+//!
+//! Subject: `crates/runtime/src/feed.rs`.
 
 use crate::support::engine;
 use std::sync::Arc;

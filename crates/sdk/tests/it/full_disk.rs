@@ -1,4 +1,7 @@
 //! A disk that takes no more: who wants to change something is refused and told why, who looks is answered, and it goes on by itself.
+//!
+//! Subject: `crates/runtime/src/shard/aside.rs`.
+//! Subject: `crates/runtime/src/shard/heal.rs`.
 
 use crate::support::{call, calls};
 use std::env;

@@ -1,4 +1,7 @@
 //! Long steps say that they live, and how far they have come.
+//!
+//! Subject: `crates/runtime/src/host/heartbeat.rs`.
+//! Subject: `crates/runtime/src/host/board/beats.rs`.
 
 use crate::support::{call, calls, engine, lines, until};
 use std::future::pending;

@@ -1,4 +1,7 @@
 //! Manual recovery: a run whose process died with work under way does not go on by itself.
+//!
+//! Subject: `crates/runtime/src/shard/load.rs`.
+//! Subject: `crates/kernel/src/run/interrupt.rs`.
 
 use crate::support::{call, calls, engine, lines, until};
 use steadfast::memory::{Fault, Gate, Memory};

@@ -1,4 +1,6 @@
 //! What the code says in the turn that it ends in is on record before its end, and replays.
+//!
+//! Subject: `crates/runtime/src/host/session.rs`.
 
 use crate::support::{call, calls, engine, lines, until};
 use steadfast::memory::Memory;

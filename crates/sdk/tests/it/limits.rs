@@ -1,4 +1,7 @@
 //! Every bound refuses clearly and says what to do.
+//!
+//! Subject: `crates/runtime/src/config.rs`.
+//! Subject: `crates/runtime/src/shard/crowd.rs`.
 
 use crate::support::{engine, lines};
 use std::future::IntoFuture;

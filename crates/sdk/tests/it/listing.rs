@@ -1,4 +1,6 @@
 //! Lists of runs, and why one does not move.
+//!
+//! Subject: `crates/runtime/src/engine/look.rs`.
 
 use crate::support::{engine, until};
 use steadfast::memory::Memory;

@@ -1,4 +1,7 @@
 //! What entities tell each other survives a crash at every point: nothing is lost, nothing counts twice.
+//!
+//! Subject: `crates/runtime/src/outbox.rs`.
+//! Subject: `crates/runtime/src/shard/relay.rs`.
 
 use crate::support::{call, engine};
 use steadfast::memory::{Fault, Gate, Memory};

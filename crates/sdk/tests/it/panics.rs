@@ -1,4 +1,7 @@
 //! Panics of user code become failures.
+//!
+//! Subject: `crates/runtime/src/host/workflow.rs`.
+//! Subject: `crates/runtime/src/host/step.rs`.
 
 use crate::support::{call, calls, engine, lines};
 use futures_util::FutureExt;

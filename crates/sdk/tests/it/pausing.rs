@@ -1,4 +1,7 @@
 //! Pause and resume with the run's own time standing still; terminate.
+//!
+//! Subject: `crates/runtime/src/host/board/time.rs`.
+//! Subject: `crates/kernel/src/run/pause.rs`.
 
 use crate::support::{call, calls, engine, lines, until};
 use std::time::Duration;

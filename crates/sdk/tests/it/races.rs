@@ -1,4 +1,6 @@
 //! Races: what the losers leave behind.
+//!
+//! Subject: `crates/runtime/src/host/board/hosting.rs`.
 
 use crate::support::{engine, lines};
 use steadfast::memory::Memory;

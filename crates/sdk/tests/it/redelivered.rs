@@ -1,4 +1,7 @@
 //! `ctx.redelivered()`: whether an attempt may have begun before and left no record.
+//!
+//! Subject: `crates/runtime/src/host/board.rs`.
+//! Subject: `crates/runtime/src/host/board/replaying.rs`.
 
 use crate::messages::{node, start};
 use crate::support::{call, calls, engine, until};

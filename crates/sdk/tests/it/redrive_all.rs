@@ -1,4 +1,6 @@
 //! Many dead letters tried again at once: oldest first, at a pace, each of them once.
+//!
+//! Subject: `crates/runtime/src/engine/redrive.rs`.
 
 use crate::dead_messages::{Fake, message};
 use crate::support::{call, engine, until};

@@ -1,4 +1,7 @@
 //! Ended runs are removed when their time is over: whole, not earlier, and never one that somebody has taken up again.
+//!
+//! Subject: `crates/runtime/src/retention.rs`.
+//! Subject: `crates/runtime/src/shard/sweep.rs`.
 
 use crate::support::{call, engine, lines, until};
 use std::time::Duration;

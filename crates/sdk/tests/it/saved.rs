@@ -1,4 +1,7 @@
 //! Long journals are not read from their beginning: what they come to is saved now and then.
+//!
+//! Subject: `crates/runtime/src/shard/save.rs`.
+//! Subject: `crates/runtime/src/shard/read.rs`.
 
 use crate::support::{engine, lines, until};
 use steadfast::memory::Memory;

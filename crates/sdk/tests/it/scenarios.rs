@@ -2,6 +2,8 @@
 //! be the same, byte for byte but for the times: events, attempts, delays, payloads, order.
 //!
 //! Steps know only which attempt they are, so a scenario takes the same way whoever carries it on.
+//!
+//! Subject: `crates/runtime/src/host/replay.rs`.
 
 use std::time::Duration;
 use steadfast::memory::Memory;

@@ -1,4 +1,6 @@
 //! A shutdown lets attempts in flight end and begins nothing new; what is not done goes on after the next start.
+//!
+//! Subject: `crates/runtime/src/engine/mod.rs`.
 
 use crate::support::{call, calls, engine, until};
 use std::time::Duration;

@@ -1,4 +1,6 @@
 //! Signals: kept until the code asks for them, once, in order.
+//!
+//! Subject: `crates/runtime/src/host/signal.rs`.
 
 use crate::support::{call, calls, engine, lines, until};
 use steadfast::memory::Memory;

@@ -1,4 +1,6 @@
 //! Limits: so many runs at once, first come first served.
+//!
+//! Subject: `crates/kernel/src/limit/mod.rs`.
 
 use crate::support::{call, calls, engine, lines, until};
 use steadfast::memory::Memory;

@@ -1,4 +1,6 @@
 //! Starting a run: the id makes it idempotent.
+//!
+//! Subject: `crates/kernel/src/run/start.rs`.
 
 use crate::support::{call, calls, engine};
 use steadfast::memory::Memory;

@@ -1,4 +1,6 @@
 //! Timeouts and deadlines.
+//!
+//! Subject: `crates/runtime/src/host/step.rs`.
 
 use crate::support::{call, calls, engine, lines, until};
 use std::time::Duration;

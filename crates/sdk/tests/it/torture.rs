@@ -1,6 +1,8 @@
 //! Random workflows on a store with random faults, restarted at random moments: whatever happens, the facts hold and every run ends as it must.
 //!
 //! `TORTURE_SEED` repeats a case (a failing one prints its seed), `TORTURE_CASES` sets how many there are.
+//!
+//! Subject: `crates/runtime/src/shard/mod.rs`.
 
 mod facts;
 mod lives;

@@ -1,4 +1,6 @@
 //! Undo and cancel: what a run did is taken back, newest outcome first, whatever happens meanwhile.
+//!
+//! Subject: `crates/runtime/src/host/undo.rs`.
 
 use crate::support::{call, calls, engine, lines, until};
 use std::sync::{LazyLock, Mutex};

@@ -1,4 +1,6 @@
 //! Planned changes of code: runs that are under way stay on the version they have.
+//!
+//! Subject: `crates/runtime/src/host/replay.rs`.
 
 use crate::support::{call, calls, engine, until};
 use steadfast::memory::Memory;

@@ -1,4 +1,7 @@
 //! Runs whose code cannot go on wait, say why, and lose nothing.
+//!
+//! Subject: `crates/runtime/src/host/replay.rs`.
+//! Subject: `crates/runtime/src/shard/evict.rs`.
 
 use crate::support::{call, calls, engine, lines, until};
 use steadfast::memory::{Fault, Memory};

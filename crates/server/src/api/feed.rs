@@ -1,4 +1,6 @@
 //! The change feed over SSE. It is pulled: what a reader has not asked for is in the store and nowhere else, so a slow one only falls behind.
+//!
+//! Tested by `crates/cli/tests/it/cluster/feed.rs`.
 
 use crate::app::App;
 use crate::ask::{Query, nearest};

@@ -1,4 +1,6 @@
 //! Whom this server may call.
+//!
+//! Tested by `crates/cli/tests/it/callbacks.rs`.
 
 use reqwest::Url;
 

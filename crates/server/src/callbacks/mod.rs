@@ -2,6 +2,8 @@
 //!
 //! The engine decides when, how often and in which lane (`steadfast_runtime`'s callbacks); here is one call: `address.rs` says whom this server may call at all; an
 //! answer means what it means for `http` steps. Neither the value of a key nor the path and query of an address get into messages or logs: both may hold secrets.
+//!
+//! Tested by `crates/cli/tests/it/callbacks.rs`.
 
 mod address;
 

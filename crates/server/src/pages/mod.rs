@@ -5,6 +5,8 @@
 //!
 //! Nothing on a page is trusted: ids, messages and payloads are the users' own. They are escaped where they are written, and the content security policy
 //! lets nothing run that is not an asset of ours.
+//!
+//! Tested by `crates/cli/tests/it/console.rs`.
 
 mod assets;
 mod cluster;

@@ -2,6 +2,8 @@
 //!
 //! The engine tells the [`Exporter`] what has ended; that only puts it in line, and drops it if the line is full, so that nobody ever waits for whoever collects traces. A task sends what is
 //! in line, many at a time, as OTLP over HTTP with JSON, which every collector takes. `docs/decisions/0005-the-product.md` says why not by a library.
+//!
+//! Tested by `crates/cli/tests/it/observed.rs`.
 
 mod document;
 mod send;

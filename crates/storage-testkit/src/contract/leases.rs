@@ -1,4 +1,6 @@
 //! Checks shard leases: one owner per shard, and a former owner cannot write.
+//!
+//! Subject: `crates/store/src/leases.rs`.
 
 use super::fixture::{Writer, event, events};
 use async_trait::async_trait;

@@ -66,6 +66,8 @@
 //!
 //! [`contract_tests!`]: crate::contract_tests
 //! [`lease_contract_tests!`]: crate::lease_contract_tests
+//!
+//! Subject: `crates/store/src/lib.rs`.
 #![allow(clippy::unwrap_used, reason = "a case is a test: a failed call is a failed case")]
 
 pub mod backlogs;

@@ -26,6 +26,8 @@
 //! steadfast_storage_testkit::differential::random_operations_have_the_outcomes_of_the_reference_store(|| Fresh(Default::default())).await;
 //! # });
 //! ```
+//!
+//! Subject: `crates/store/src/lib.rs`.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "this is a test that prints how to repeat it")]
 
 mod chance;

@@ -3,6 +3,8 @@
 //! A step removes so many rows and bytes, and then lets commits through. It takes away the row first, so that nobody finds the run or the plan; the table here has those whose
 //! journal was too long for one step, so that nobody reads the rest of it and a restart finds it. There is no index by the time of an end, which every run would have to pay for:
 //! who looks for runs to remove walks the rows, oldest first.
+//!
+//! Tested by `crates/crash-test/tests/it/removed.rs`.
 
 use super::{feed, shards};
 use rusqlite::{Connection, OptionalExtension, Row};

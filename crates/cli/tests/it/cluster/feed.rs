@@ -1,4 +1,6 @@
 //! The change feed goes on when a server dies, and is gone on with at another one.
+//!
+//! Subject: `crates/server/src/api/feed.rs`.
 
 use super::http::follow_with_cursors;
 use super::storm::stroll;

@@ -1,4 +1,6 @@
 //! A server that is killed: what goes on by itself does so at another one, and what does not waits there for a person.
+//!
+//! Subject: `crates/runtime/src/cluster/keeper/mod.rs`.
 
 use super::Pair;
 use crate::callbacks::is_over;

@@ -1,4 +1,6 @@
 //! Any server can be asked for anything, wherever it is.
+//!
+//! Subject: `crates/runtime/src/engine/asking.rs`.
 
 use super::http::follow;
 use super::{Pair, SHARDS};

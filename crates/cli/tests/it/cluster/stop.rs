@@ -1,4 +1,6 @@
 //! A server that is told to stop gives its work away in good order: nobody is interrupted, and nothing is done again.
+//!
+//! Subject: `crates/runtime/src/cluster/keeper/leaving.rs`.
 
 use super::database::Database;
 use super::{Pair, SHARDS, join, now};

@@ -1,4 +1,6 @@
 //! Three servers under load, to which everything happens that can: nothing is lost, nothing that is on record is done again, and work goes on soon.
+//!
+//! Subject: `crates/runtime/src/cluster/mod.rs`.
 
 use super::database::Database;
 use super::http::{ask, is_done};

@@ -1,5 +1,7 @@
 //! What one entity tells another is kept until it is heard, and counts once. The outbox holds the last messages of each pair, as they were said; of those
 //! before them nothing more can come.
+//!
+//! Subject: `crates/runtime/src/shard/relay.rs`.
 
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};

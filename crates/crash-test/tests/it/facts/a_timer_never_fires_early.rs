@@ -1,4 +1,6 @@
 //! No sleep is over, no attempt begins again and no deadline ends a run before its time. A pause moves the time on; that is in the state before the event.
+//!
+//! Subject: `crates/runtime/src/timers/mod.rs`.
 
 use crate::world::{History, World};
 use std::collections::BTreeMap;

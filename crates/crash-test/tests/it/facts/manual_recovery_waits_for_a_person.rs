@@ -1,5 +1,7 @@
 //! A run with manual recovery that had an attempt in flight or in backoff when its process died is interrupted by the next one, and nothing of it is
 //! executed before somebody retries it. Others are never interrupted.
+//!
+//! Subject: `crates/kernel/src/run/interrupt.rs`.
 
 use crate::world::World;
 use steadfast_kernel::run::Recover;

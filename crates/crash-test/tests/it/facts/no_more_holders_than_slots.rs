@@ -1,4 +1,6 @@
 //! Never more runs hold a slot than there are, by the journal of the limit and by those of the runs; a run that is under way is a member; no slot is lost.
+//!
+//! Subject: `crates/kernel/src/limit/mod.rs`.
 
 use crate::world::World;
 use std::collections::BTreeMap;

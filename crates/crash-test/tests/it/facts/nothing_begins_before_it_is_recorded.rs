@@ -1,4 +1,6 @@
 //! When a step has begun, its run is on record, and so is what its code did before it.
+//!
+//! Subject: `crates/runtime/src/shard/perform.rs`.
 
 use crate::world::{History, World};
 use std::collections::BTreeSet;

@@ -1,4 +1,6 @@
 //! A process whose keys expire, killed again and again: every end is told, none too early, and none again that is known to be told.
+//!
+//! Subject: `crates/runtime/src/shard/keys.rs`.
 
 mod facts;
 mod left;

@@ -1,4 +1,8 @@
 //! How a shard comes to rest and is given away, and how one is stopped that is this instance's no longer.
+//!
+//! Tested by `crates/sdk/tests/it/cluster/moves.rs`.
+//! Tested by `crates/sdk/tests/it/cluster/stays.rs`.
+//! Tested by `crates/cli/tests/it/cluster/stop.rs`.
 
 use super::super::round::within;
 use super::{LeaseKeeper, News, Open, ROUND_GAP};

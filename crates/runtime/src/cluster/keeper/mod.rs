@@ -5,6 +5,9 @@
 //! Then the next commit is refused, because whoever has taken the shard has raised its term.
 //!
 //! Here is what it hears and what follows from it; `opening.rs` and `leaving.rs` are how a shard comes and goes.
+//!
+//! Tested by `crates/sdk/tests/it/cluster/leases.rs`.
+//! Tested by `crates/cli/tests/it/cluster/killed.rs`.
 
 mod leaving;
 mod opening;

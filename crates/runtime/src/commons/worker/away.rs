@@ -1,4 +1,8 @@
 //! The commons are away, or are back: who has to know, which stages may begin, and how it stands.
+//!
+//! Tested by `crates/sdk/tests/it/instances/outages/blips.rs`.
+//! Tested by `crates/sdk/tests/it/instances/outages/measured.rs`.
+//! Tested by `crates/sdk/tests/it/instances/outages/seen.rs`.
 
 use super::{Away, BLIP, RETRY, TWIN, Worker, locks};
 use crate::commons::gate::Lets;

@@ -1,4 +1,8 @@
 //! What follows from what the commons say: locks are granted or lost, tasks are handed over, and the shard is told.
+//!
+//! Tested by `crates/sdk/tests/it/instances/foreign.rs`.
+//! Tested by `crates/sdk/tests/it/instances/late.rs`.
+//! Tested by `crates/sdk/tests/it/instances/outages/reconciled.rs`.
 
 use super::{Worker, mirror};
 use crate::commons::Note;

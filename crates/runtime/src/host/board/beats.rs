@@ -1,4 +1,6 @@
 //! What attempts say of how far they have come. It may be said from any thread.
+//!
+//! Tested by `crates/sdk/tests/it/heartbeats.rs`.
 
 use super::{Beat, Board, Key};
 use std::task::Waker;

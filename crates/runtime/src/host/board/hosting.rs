@@ -1,4 +1,6 @@
 //! What the session does with the board: it takes what was asked for, opens gates, and delivers outcomes one at a time.
+//!
+//! Tested by `crates/sdk/tests/it/races.rs`.
 
 use super::time::later;
 use super::{Ask, Board, Handed, Key, Op, Registered, State, record};

@@ -1,4 +1,6 @@
 //! What replay does with the board: the journal says what was asked for and what came of it.
+//!
+//! Tested by `crates/sdk/tests/it/redelivered.rs`.
 
 use super::{Ask, Board, Key, Op, State};
 use std::task::Waker;

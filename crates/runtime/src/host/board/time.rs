@@ -1,4 +1,6 @@
 //! The run's own time: it stands still while the run does, and what the code asked for in an earlier life is asked for when the next one begins.
+//!
+//! Tested by `crates/sdk/tests/it/pausing.rs`.
 
 use super::{Ask, Board, Key, State, record};
 use steadfast_kernel::{Policy, Timestamp};

@@ -1,4 +1,6 @@
 //! Whoever follows what is written sees all of it, whichever instance wrote it.
+//!
+//! Subject: `crates/runtime/src/feed.rs`.
 
 use super::World;
 use crate::support::until;

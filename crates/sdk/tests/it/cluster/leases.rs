@@ -1,4 +1,7 @@
 //! Who has which shard, as instances come and go.
+//!
+//! Subject: `crates/runtime/src/cluster/keeper/mod.rs`.
+//! Subject: `crates/runtime/src/cluster/round.rs`.
 
 use super::{LEASE, World, within};
 use crate::support::until;

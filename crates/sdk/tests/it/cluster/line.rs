@@ -1,4 +1,6 @@
 //! Instances ask each other over real sockets.
+//!
+//! Subject: `crates/runtime/src/cluster/asked.rs`.
 
 use super::{LEASE, all_shared};
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! What is under way goes on when its shard changes hands: at once and in good order, or after its holder has died.
+//!
+//! Subject: `crates/runtime/src/cluster/keeper/leaving.rs`.
 
 use super::{LEASE, World, within};
 use crate::support::{call, calls, until};

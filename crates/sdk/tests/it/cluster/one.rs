@@ -1,4 +1,6 @@
 //! Any instance can be asked for anything, wherever it is.
+//!
+//! Subject: `crates/runtime/src/engine/asking.rs`.
 
 use super::World;
 use crate::support::until;

@@ -2,6 +2,8 @@
 //! is recorded is done again.
 //!
 //! `TORTURE_SEED` repeats a case (a failing one prints its seed), `TORTURE_CASES` sets how many there are.
+//!
+//! Subject: `crates/runtime/src/cluster/mod.rs`.
 
 use super::{Instance, World};
 use futures_util::FutureExt;

@@ -1,4 +1,7 @@
 //! A shard that is to move and does not come to rest: it goes on where it is, all of it, and moves when it can. Nothing is cut off, and nothing waits for long.
+//!
+//! Subject: `crates/runtime/src/shard/rest.rs`.
+//! Subject: `crates/runtime/src/cluster/keeper/leaving.rs`.
 
 use super::{Instance, LEASE, World, within};
 use crate::keys::Told;

@@ -2,6 +2,8 @@
 //!
 //! The files are in the kernel's `tests/golden`, where `README.md` says how to add one. The code of a story must go on fitting them; it may be changed only as users may
 //! change theirs.
+//!
+//! Subject: `crates/runtime/src/host/replay.rs`.
 
 #[path = "../../../../kernel/tests/it/golden/text.rs"]
 mod text;

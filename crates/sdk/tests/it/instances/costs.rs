@@ -1,4 +1,6 @@
 //! What plans cost on Redis.
+//!
+//! Subject: `crates/runtime/src/commons/worker.rs`.
 
 use super::{GONE_AFTER, instance, start, until};
 use crate::plans::{TEN, World};

@@ -1,4 +1,7 @@
 //! Commits of which it was said that they failed, and that are there: what is shared says so as well, and nothing begins before it does.
+//!
+//! Subject: `crates/runtime/src/commons/locks.rs`.
+//! Subject: `crates/runtime/src/commons/mirror.rs`.
 
 use super::mirror::text;
 use super::{begin, instance, mirror_is_true, start, until};

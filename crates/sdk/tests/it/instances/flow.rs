@@ -1,4 +1,6 @@
 //! The way of an operator across instances: roll out on one, lose it, look and retry on another.
+//!
+//! Subject: `crates/runtime/src/engine/adopt.rs`.
 
 use super::{counts, instance, start, task_is, until};
 use crate::plans::{How, TEN, World};

@@ -1,4 +1,6 @@
 //! Something in a key that none of us has put there: it is left alone and shown, others go on, and all goes on once it is removed.
+//!
+//! Subject: `crates/runtime/src/commons/worker/follow.rs`.
 
 use super::mirror::{hash, text};
 use super::{FIVE, begin, counts, instance, mirror_is_true, settings, start, task_is, until};

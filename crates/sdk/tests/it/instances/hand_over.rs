@@ -1,4 +1,6 @@
 //! A task is given up on one instance, and goes on at once on another.
+//!
+//! Subject: `crates/runtime/src/engine/adopt.rs`.
 
 use super::mirror::{hash, text};
 use super::{FIVE, begin, counts, instance, mirror_is_true, start, task_is, until};

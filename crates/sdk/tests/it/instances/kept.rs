@@ -1,4 +1,6 @@
 //! What is open is kept in Redis for as long as it is open, and what a task needs to be taken up with it.
+//!
+//! Subject: `crates/runtime/src/commons/mirror.rs`.
 
 use super::{counts, instance, mirror_is_true, settings, start, task_is, until};
 use crate::plans::{How, World};

@@ -1,4 +1,6 @@
 //! An instance that was cut off, and comes back after another one has gone on with its task.
+//!
+//! Subject: `crates/runtime/src/commons/worker/follow.rs`.
 
 use super::mirror::{hash, text};
 use super::{FIVE, begin, counts, instance, is_gone, mirror_is_true, settings, start, task_is, until};

@@ -1,4 +1,6 @@
 //! A lock that is not what its holder takes it for: stolen, expired, lost with all that Redis had.
+//!
+//! Subject: `crates/runtime/src/commons/locks.rs`.
 
 use super::mirror::{hash, lock_is, text};
 use super::{FIVE, begin, events, instance, mirror_is_true, settings, start, task_is, until};

@@ -1,4 +1,6 @@
 //! What one instance shows of what another one has.
+//!
+//! Subject: `crates/runtime/src/engine/elsewhere.rs`.
 
 use super::{FIVE, begin, instance, is_gone, mirror_is_true, start, task_is, until};
 use crate::plans::{How, World};

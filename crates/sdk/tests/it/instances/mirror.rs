@@ -1,4 +1,7 @@
 //! What others can read in Redis is what an instance knows itself: every plan, task, index, checkpoint, lock and number.
+//!
+//! Subject: `crates/runtime/src/commons/mirror.rs`.
+//! Subject: `crates/runtime/src/commons/image.rs`.
 
 use super::until;
 use serde_json::Value;

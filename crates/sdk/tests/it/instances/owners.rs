@@ -1,4 +1,6 @@
 //! Who goes on with a task when its instance is gone, in every state in which that can happen.
+//!
+//! Subject: `crates/runtime/src/engine/adopt.rs`.
 
 use super::mirror::{hash, text};
 use super::{FIVE, begin, counts, instance, is_gone, mirror_is_true, start, task_is, until};

@@ -1,4 +1,6 @@
 //! Two instances race for tenants: a lock has one holder, whoever asks, and its numbers rise.
+//!
+//! Subject: `crates/runtime/src/commons/locks.rs`.
 
 use super::{instance, mirror_is_true, start, until};
 use std::collections::BTreeMap;

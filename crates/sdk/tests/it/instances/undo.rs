@@ -1,4 +1,6 @@
 //! Rolled back, or called off, where the task was not begun.
+//!
+//! Subject: `crates/runtime/src/engine/adopt.rs`.
 
 use super::mirror::text;
 use super::{begin, instance, is_gone, mirror_is_true, start, task_is, until};

@@ -1,4 +1,6 @@
 //! The process dies before and after every commit: an end is told at least once, and never again once that is on record.
+//!
+//! Subject: `crates/runtime/src/shard/keys.rs`.
 
 use super::{config, pass};
 use std::cell::RefCell;

@@ -1,4 +1,6 @@
 //! Directories: the keys below one end with it, before its own end is told.
+//!
+//! Subject: `crates/kernel/src/key/end.rs`.
 
 use super::{Told, config, down_for, pass, put, seen_next, told_by};
 use crate::support::engine;

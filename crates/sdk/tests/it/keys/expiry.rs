@@ -1,4 +1,6 @@
 //! When keys expire, and in which order; and what a change of a key means for its expiry.
+//!
+//! Subject: `crates/kernel/src/key/expire.rs`.
 
 use super::{Told, config, down_for, pass, put, seen_next, told_by};
 use crate::support::engine;

@@ -1,4 +1,6 @@
 //! A store that fails, or whose answers get lost: every end is told all the same.
+//!
+//! Subject: `crates/runtime/src/shard/keys.rs`.
 
 use super::{Told, config, down_for, pass, put, told_by};
 use crate::support::engine;

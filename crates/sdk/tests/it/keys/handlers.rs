@@ -1,4 +1,7 @@
 //! Who is told: handlers that fail, hang, panic or are slow, handlers that come later, addresses, and runs.
+//!
+//! Subject: `crates/runtime/src/callbacks/handlers.rs`.
+//! Subject: `crates/runtime/src/callbacks/courier.rs`.
 
 use super::{Told, config, down_for, pass, put, seen_next, told_by};
 use crate::support::engine;

@@ -1,4 +1,6 @@
 //! The journals of keys do not grow for ever, and nothing that is still to be known is lost with what is removed.
+//!
+//! Subject: `crates/runtime/src/shard/keys.rs`.
 
 use super::{Told, down_for, pass, put, told_by};
 use futures_util::FutureExt;

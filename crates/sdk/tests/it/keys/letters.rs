@@ -1,4 +1,6 @@
 //! Ends that nobody will tell by itself.
+//!
+//! Subject: `crates/kernel/src/key/letters.rs`.
 
 use super::{Told, config, pass, put, told_by};
 use crate::support::engine;

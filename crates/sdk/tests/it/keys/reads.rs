@@ -1,4 +1,6 @@
 //! What reads show: never a key past its time, whatever is on record.
+//!
+//! Subject: `crates/runtime/src/engine/keys.rs`.
 
 use super::{config, pass, put};
 use crate::support::engine;

@@ -1,4 +1,6 @@
 //! Only a leader has keys expire and tells of it; what it did not get to, the next leader does.
+//!
+//! Subject: `crates/runtime/src/shard/keys.rs`.
 
 use super::{Told, config, down_for, pass, put};
 use crate::support::engine;

@@ -1,4 +1,6 @@
 //! What first versions of such engines got wrong.
+//!
+//! Subject: `crates/runtime/src/callbacks/lanes.rs`.
 
 use super::{Told, config, down_for, pass, put, told_by};
 use crate::support::engine;

@@ -2,6 +2,8 @@
 //! in two places at a time, and no attempt that had begun before is told that it had not.
 //!
 //! `SEED` repeats a case; it is printed first.
+//!
+//! Subject: `crates/runtime/src/shard/lost.rs`.
 
 use super::{node, start};
 use crate::support::engine;

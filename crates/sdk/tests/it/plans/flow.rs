@@ -1,4 +1,6 @@
 //! The way of an operator: roll out, crash, look, retry.
+//!
+//! Subject: `crates/kernel/src/run/task.rs`.
 
 use super::{How, TEN, World, engine, plan_is, task_is};
 use steadfast::memory::Memory;

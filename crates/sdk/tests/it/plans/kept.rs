@@ -1,4 +1,6 @@
 //! Plans and their tasks are kept together, and go together when the time of the plan is over.
+//!
+//! Subject: `crates/runtime/src/retention/plans.rs`.
 
 use super::{How, World, engine, plan_is, task_is};
 use steadfast::memory::{Fault, Gate, Memory};

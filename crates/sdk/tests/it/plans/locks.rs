@@ -1,4 +1,6 @@
 //! Tenant locks: one holder over all plans, leases, fences, and a person who breaks them.
+//!
+//! Subject: `crates/kernel/src/lock/mod.rs`.
 
 use super::{How, World, engine, plan_is, task_is};
 use crate::support::until;

@@ -1,4 +1,6 @@
 //! How a plan goes about its tasks: how many at once, the canaries first, when it stops.
+//!
+//! Subject: `crates/kernel/src/plan/next.rs`.
 
 use super::{How, World, engine, plan_is, task_is};
 use crate::support::until;

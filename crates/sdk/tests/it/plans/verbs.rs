@@ -1,4 +1,6 @@
 //! What people ask of plans and tasks: pause, resume, cancel, roll back.
+//!
+//! Subject: `crates/kernel/src/plan/operate.rs`.
 
 use super::{How, World, engine, plan_is, task_is};
 use crate::support::until;

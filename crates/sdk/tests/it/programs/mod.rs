@@ -2,6 +2,9 @@
 //!
 //! One seed decides everything about a program: what it does, the chance of its run, the signals it is sent, and what goes wrong. A program that
 //! fails is made smaller for as long as it still fails, and is printed with the command that repeats it.
+//!
+//! Subject: `crates/runtime/src/host/session.rs`.
+//! Subject: `crates/runtime/src/host/replay.rs`.
 
 mod code;
 mod facts;

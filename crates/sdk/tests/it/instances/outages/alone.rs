@@ -1,4 +1,6 @@
 //! One instance, and nobody else was seen: whatever becomes of Redis, and wherever its tasks are, they go on and nothing is refused.
+//!
+//! Subject: `crates/runtime/src/commons/alone.rs`.
 
 use super::scene::Does;
 use super::*;

@@ -1,4 +1,6 @@
 //! A connection that is made anew is no outage.
+//!
+//! Subject: `crates/runtime/src/commons/worker/away.rs`.
 
 use super::*;
 use steadfast::TaskStatus;

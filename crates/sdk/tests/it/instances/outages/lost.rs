@@ -1,4 +1,6 @@
 //! Redis has lost what it knew, while everybody was connected.
+//!
+//! Subject: `crates/runtime/src/commons/worker.rs`.
 
 use super::super::GONE_AFTER;
 use super::scene::Does;

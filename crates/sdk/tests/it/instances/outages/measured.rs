@@ -1,4 +1,6 @@
 //! What is measured of an outage.
+//!
+//! Subject: `crates/runtime/src/commons/worker/away.rs`.
 
 use super::*;
 use metrics::{Counter, CounterFn, Gauge, GaugeFn, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};

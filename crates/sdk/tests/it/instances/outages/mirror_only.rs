@@ -1,4 +1,6 @@
 //! Instances that have one store beside a Redis: it shows what is there, and nothing waits for it or asks it.
+//!
+//! Subject: `crates/runtime/src/commons/scribe.rs`.
 
 use super::scene::Does;
 use super::truth::{fence, hash, text};

@@ -1,6 +1,8 @@
 //! Outages at random points: whatever becomes of Redis, no stage is carried out twice, no task is lost, and what Redis says is true in the end.
 //!
 //! `STEADFAST_SEED` repeats a case (it is printed), `OUTAGES` sets how many there are.
+//!
+//! Subject: `crates/runtime/src/commons/mod.rs`.
 
 use super::*;
 use std::collections::BTreeMap;

@@ -1,4 +1,6 @@
 //! Redis is back: what was taken meanwhile is compared with what others have taken, and a conflict is loud.
+//!
+//! Subject: `crates/runtime/src/commons/worker/follow.rs`.
 
 use super::scene::Does;
 use super::*;

@@ -1,4 +1,7 @@
 //! Another instance was seen: without Redis nobody can know who has a lock, so nothing begins, and a person goes on when it is back.
+//!
+//! Subject: `crates/runtime/src/commons/gate.rs`.
+//! Subject: `crates/runtime/src/commons/worker/away.rs`.
 
 use super::scene::Does;
 use super::*;

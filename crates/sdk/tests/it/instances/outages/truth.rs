@@ -1,4 +1,6 @@
 //! After healing, what Redis says of what is an instance's is true: all of what may go on is there, and of what has ended nothing else than its end.
+//!
+//! Subject: `crates/runtime/src/commons/mirror.rs`.
 
 use std::collections::BTreeMap;
 use steadfast::{Engine, RunRow, TaskStatus};

@@ -1,5 +1,7 @@
 //! The same lives, removed a short time after their end, while everything goes on: starts with the same ids and other plans, retries, words, letters,
 //! crashes, and sweeps that fail. A run is there whole or not at all, and nothing of it is left in the next run of its id.
+//!
+//! Subject: `crates/runtime/src/shard/sweep.rs`.
 
 use super::ledger::Ledger;
 use super::operator::Operator;

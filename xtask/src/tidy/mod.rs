@@ -1,0 +1,3 @@
+//! Checks the sources for defects that the compiler does not see.
+
+mod subjects;
