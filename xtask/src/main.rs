@@ -3,7 +3,6 @@
 
 mod needs;
 mod test;
-#[cfg(test)]
 mod tidy;
 
 use anyhow::{Result, bail};
@@ -12,6 +11,7 @@ use std::process::{Command, ExitCode};
 const HELP: &str = "\
 cargo xtask test                                everything CI checks: format, clippy, tests, doc tests, examples
 cargo xtask bench [NAME] [--json] [--quick]     measurements, built with optimisation; `cargo xtask bench` lists them
+cargo xtask tidy [--report] [--update]          names, prose and structure against the budgets in tidy.toml
 ";
 
 fn main() -> ExitCode {
@@ -29,6 +29,7 @@ fn chore() -> Result<()> {
     match arguments.first().map(String::as_str) {
         Some("test") if arguments.len() == 1 => test::run_everything(),
         Some("bench") => bench(&arguments[1..]),
+        Some("tidy") => tidy::run(&arguments[1..]),
         None | Some("help" | "--help" | "-h") => {
             print!("{HELP}");
             Ok(())
