@@ -4,6 +4,7 @@
 mod needs;
 mod test;
 mod tidy;
+mod toolchain;
 
 use anyhow::{Result, bail};
 use std::process::{Command, ExitCode};
@@ -27,7 +28,10 @@ fn main() -> ExitCode {
 fn chore() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
-        Some("test") if arguments.len() == 1 => test::run_everything(),
+        Some("test") if arguments.len() == 1 => {
+            toolchain::report()?;
+            test::run_everything()
+        }
         Some("bench") => bench(&arguments[1..]),
         Some("tidy") => tidy::run(&arguments[1..]),
         None | Some("help" | "--help" | "-h") => {
