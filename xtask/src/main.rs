@@ -1,16 +1,19 @@
 //! The project's own chores. `cargo xtask` lists them.
 #![allow(clippy::print_stdout, reason = "a command line tool")]
 
+mod deny;
 mod needs;
 mod test;
 mod tidy;
 mod toolchain;
+mod tools;
 
 use anyhow::{Result, bail};
 use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
 cargo xtask test                                everything CI checks: format, clippy, tests, doc tests, examples
+cargo xtask deny                                licences, sources, duplicates and advisories of dependencies, by deny.toml
 cargo xtask bench [NAME] [--json] [--quick]     measurements, built with optimisation; `cargo xtask bench` lists them
 cargo xtask tidy [--report] [--update]          names, prose and structure against the budgets in tidy.toml
 ";
@@ -32,6 +35,7 @@ fn chore() -> Result<()> {
             toolchain::report()?;
             test::run_everything()
         }
+        Some("deny") if arguments.len() == 1 => deny::run(),
         Some("bench") => bench(&arguments[1..]),
         Some("tidy") => tidy::run(&arguments[1..]),
         None | Some("help" | "--help" | "-h") => {
