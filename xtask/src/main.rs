@@ -2,6 +2,8 @@
 #![allow(clippy::print_stdout, reason = "a command line tool")]
 
 mod deny;
+#[cfg_attr(not(test), expect(dead_code, reason = "tidy calls it"))]
+mod figures;
 mod needs;
 mod test;
 mod tidy;
