@@ -49,7 +49,8 @@ fn checks(advisories: &Advisories) -> &'static [&'static [&'static str]] {
 
 impl Advisories {
     fn at_hand(is_reachable: bool, stored: &Path) -> Self {
-        let is_stored = || std::fs::read_dir(stored).is_ok_and(|mut databases| databases.next().is_some());
+        let is_database = |entry: std::fs::DirEntry| entry.path().join(".git").exists(); // a lock file stands beside them
+        let is_stored = || std::fs::read_dir(stored).is_ok_and(|entries| entries.flatten().any(is_database));
         match is_reachable {
             true => Self::Fetched,
             false if is_stored() => Self::Stored,
@@ -101,7 +102,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Advisories::at_hand(false, &folder.path().join("absent")), Advisories::Absent);
         assert_eq!(Advisories::at_hand(false, folder.path()), Advisories::Absent);
-        std::fs::create_dir(folder.path().join("advisory-db")).unwrap();
+        std::fs::write(folder.path().join("db.lock"), "").unwrap();
+        assert_eq!(Advisories::at_hand(false, folder.path()), Advisories::Absent);
+        std::fs::create_dir_all(folder.path().join("advisory-db/.git")).unwrap();
         assert_eq!(Advisories::at_hand(false, folder.path()), Advisories::Stored);
         assert_eq!(Advisories::at_hand(true, folder.path()), Advisories::Fetched);
     }

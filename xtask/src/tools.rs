@@ -25,7 +25,7 @@ impl Tool {
     }
 }
 
-/// Unoptimised: these tools work for seconds, and an optimised build takes minutes.
+/// Unoptimised: these tools work for seconds, and their own profiles ask for link-time optimisation.
 const QUICK_PROFILE: [(&str, &str); 6] = [
     ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"),
     ("CARGO_PROFILE_RELEASE_LTO", "off"),

@@ -59,7 +59,7 @@ fn run(cli: Cli) -> Result<(), Error> {
 
 /// Commands that ask a server need one thread.
 fn in_client(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
-    let _it_was_installed = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    steadfast_tls::install_default();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

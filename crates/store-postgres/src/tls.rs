@@ -3,7 +3,7 @@
 use crate::settings::{Address, Verify};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
@@ -16,7 +16,7 @@ type Wrong = Box<dyn std::error::Error + Send + Sync>;
 
 /// What makes connections with TLS. Files are read now.
 pub(crate) fn connector(address: &Address) -> Result<MakeRustlsConnect, Wrong> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
+    let provider = steadfast_tls::provider();
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
     let verifier: Arc<dyn ServerCertVerifier> = match address.verify {
         Verify::Nothing => Arc::new(Lenient { chain: None, provider }),

@@ -1,7 +1,6 @@
 //! Redis as the place that instances share.
 
 use crate::checkpoint;
-use crate::connect;
 use crate::fault::away;
 use crate::keys::Keys;
 use crate::link::{Answers, Link};
@@ -44,7 +43,7 @@ impl Redis {
     /// If a setting cannot be.
     pub fn open(settings: Settings) -> Result<Self, SettingsError> {
         let address = settings.address()?;
-        connect::choose_cryptography();
+        steadfast_tls::install_default();
         Ok(Redis { keys: Keys::new(&settings.prefix), link: Link::new(settings.clone(), address), settings })
     }
 

@@ -16,13 +16,6 @@ pub(crate) struct Connected {
     pub(crate) place: String,
 }
 
-/// TLS needs one library for cryptography in the whole process; the program may have chosen one already.
-pub(crate) fn choose_cryptography() {
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
-        let _another_was_faster = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    }
-}
-
 /// Connects once.
 pub(crate) async fn connect(settings: &Settings, address: &Address) -> Result<Connected, CommonsError> {
     let host = match (&address.service, address.hosts.first()) {

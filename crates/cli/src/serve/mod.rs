@@ -35,7 +35,7 @@ use traces::Traces;
 pub(crate) fn run(common: &Common, args: &Serve) -> Result<(), Error> {
     let mut config = Config::load(&args.settings.given(common))?;
     logs::install(&config)?;
-    let _it_was_installed = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    steadfast_tls::install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -90,6 +90,7 @@ impl Tools {
         if let Some(client) = &*client {
             return Ok(client.clone());
         }
+        steadfast_tls::install_default();
         let made = Client::builder()
             .redirect(redirects(self.settings.redirects_max))
             .referer(false) // it would tell the address with its query

@@ -86,6 +86,7 @@ impl HttpCaller {
 }
 
 fn make_client(user_agent: &str) -> Result<Client, Failure> {
+    steadfast_tls::install_default();
     Client::builder()
         .redirect(Policy::none()) // nobody else is to say whom this server calls next
         .referer(false)

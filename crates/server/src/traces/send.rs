@@ -24,6 +24,7 @@ pub(super) struct Sender {
 
 impl Sender {
     pub(super) fn new(endpoint: &str, dropped: Arc<AtomicU64>) -> Result<Self, reqwest::Error> {
+        steadfast_tls::install_default();
         let client = reqwest::Client::builder().timeout(ANSWER_WITHIN).build()?;
         Ok(Sender { client, url: format!("{}/v1/traces", endpoint.trim_end_matches('/')), dropped })
     }

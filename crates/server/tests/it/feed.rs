@@ -228,6 +228,7 @@ async fn a_reader_that_does_not_read_is_cut_off_and_can_come_back() {
 #[tokio::test]
 async fn a_reader_that_does_not_read_over_http_2_loses_its_place() {
     let site = impatient().await;
+    steadfast_tls::install_default();
     let http = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().unwrap();
     let unread = http.get(site.url("/v1/events?after=0")).send().await.unwrap();
     assert_eq!((unread.status().as_u16(), unread.version()), (200, reqwest::Version::HTTP_2));

@@ -85,6 +85,7 @@ async fn a_client_that_sends_nothing_or_half_a_head_is_cut_off() {
 #[tokio::test]
 async fn http_2_is_spoken_without_tls() {
     let site = Site::new().await;
+    steadfast_tls::install_default();
     let http = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().unwrap();
     let answer = http
         .post(site.url("/v1/runs"))

@@ -242,6 +242,7 @@ impl Site {
         let (stop, stopped) = oneshot::channel::<()>();
         let addr = server.addr();
         let served = tokio::spawn(server.serve(async move { drop(stopped.await) }));
+        steadfast_tls::install_default();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         Site { engine, store, world, addr, http, stop: Some(stop), served }
     }

@@ -1,6 +1,6 @@
 //! Who an end is: its certificate and its key.
 
-use super::{certificates, fingerprint, misfit, provider, unusable};
+use super::{certificates, fingerprint, misfit, unusable};
 use crate::wire::Fingerprint;
 use rand::TryRng;
 use rand::rngs::SysRng;
@@ -74,7 +74,7 @@ impl Identity {
     }
 
     fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Self, Failure> {
-        CertifiedKey::from_der(chain.clone(), key.clone_key(), &provider()).map_err(|error| misfit(&error))?;
+        CertifiedKey::from_der(chain.clone(), key.clone_key(), &steadfast_tls::provider()).map_err(|error| misfit(&error))?;
         let fingerprint = fingerprint(&chain[0]);
         Ok(Identity { chain, key: Arc::new(key), fingerprint })
     }

@@ -22,7 +22,6 @@ use super::{Fingerprint, Remote};
 use pins::Pinned;
 use rustls::client::Resumption;
 use rustls::client::danger::ServerCertVerifier;
-use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::danger::ClientCertVerifier;
@@ -80,7 +79,7 @@ impl Client {
     /// # Errors
     /// Permanent if there is nobody to trust, or the certificate cannot be used.
     pub fn new(trust: Trust, identity: Option<&Identity>) -> Result<Self, Failure> {
-        let (provider, trusts_authorities) = (provider(), trust.is_in_authorities());
+        let (provider, trusts_authorities) = (steadfast_tls::provider(), trust.is_in_authorities());
         let verifier: Arc<dyn ServerCertVerifier> = match trust {
             Trust::Authorities(roots) => rustls::client::WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
                 .build()
@@ -136,7 +135,7 @@ impl Server {
     /// # Errors
     /// Permanent if there is nobody to trust, or the certificate cannot be used.
     pub fn new(identity: &Identity, clients: Option<Trust>) -> Result<Self, Failure> {
-        let (provider, asks_who_connects) = (provider(), clients.is_some());
+        let (provider, asks_who_connects) = (steadfast_tls::provider(), clients.is_some());
         let trusts_authorities = clients.as_ref().is_some_and(Trust::is_in_authorities);
         let verifier: Arc<dyn ClientCertVerifier> = match clients {
             None => WebPkiClientVerifier::no_client_auth(),
@@ -254,10 +253,6 @@ fn alerted(address: &str, alert: AlertDescription) -> Failure {
         ),
         alert => Failure::transient(format!("cannot connect to {address}: it has given up: {alert:?}")),
     }
-}
-
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {

@@ -113,6 +113,7 @@ async fn links_share_a_port_with_http1() {
     let address = shared(router.route_service(PATH, Service::new(settings(), sender))).await;
     let mut near = Http2::new(settings()).connect(&address).await.unwrap();
     let mut far = links.recv().await.unwrap();
+    steadfast_tls::install_default();
     let http1 = reqwest::Client::builder().http1_only().build().unwrap();
     assert_eq!(http1.get(&address).send().await.unwrap().text().await.unwrap(), "hello");
     let refused = http1

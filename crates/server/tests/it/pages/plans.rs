@@ -149,6 +149,7 @@ async fn only_pages_of_ours_can_send_forms() {
     }
     let long = "x".repeat(5000);
     assert_eq!(site.form("/plans/p", &[("verb", "start"), ("reason", &long)]).await.status, 400);
+    steadfast_tls::install_default();
     let json = reqwest::Client::builder()
         .no_proxy()
         .build()

@@ -57,6 +57,7 @@ impl Site {
     pub(super) async fn before(store: Memory, config: Config) -> Self {
         let world = World::default();
         let engine = flows::engine(store, &world).await;
+        steadfast_tls::install_default();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let mut site = Site { engine, world, addr: ([127, 0, 0, 1], 0).into(), http, serving: None };
         site.serve(config).await;
@@ -104,6 +105,7 @@ impl Site {
 
     /// Sends a form as the page of that origin would, and does not follow where it leads.
     pub(super) async fn form_of(&self, origin: &str, path: &str, fields: &[(&str, &str)]) -> Got {
+        steadfast_tls::install_default();
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
         let answer = http
