@@ -1,23 +1,35 @@
 //! The project's own chores. `cargo xtask` lists them.
 #![allow(clippy::print_stdout, reason = "a command line tool")]
 
+mod bench;
+mod check;
 mod deny;
-#[cfg_attr(not(test), expect(dead_code, reason = "tidy calls it"))]
 mod figures;
 mod needs;
+mod steps;
 mod test;
 mod tidy;
 mod toolchain;
 mod tools;
 
 use anyhow::{Result, bail};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
-cargo xtask test                                everything CI checks: format, clippy, tests, doc tests, examples
-cargo xtask deny                                licences, sources, duplicates and advisories of dependencies, by deny.toml
-cargo xtask bench [NAME] [--json] [--quick]     measurements, built with optimisation; `cargo xtask bench` lists them
+cargo xtask check                               before a commit: format, tidy, lints, unit tests
+cargo xtask fix                                 formats, and applies what clippy suggests
+cargo xtask test                                the whole suite, as CI runs it
+cargo xtask test -p CRATE | --group GROUP       the tests of a crate, or of postgres, redis, browser, crash, examples
+                 --yes                          installs missing packages without a question
+cargo xtask snapshots [--accept] [-p CRATE]     public interfaces against the files in snapshots/
 cargo xtask tidy [--report] [--update]          names, prose and structure against the budgets in tidy.toml
+cargo xtask deny                                licences, sources, duplicates and advisories of dependencies, by deny.toml
+cargo xtask docs                                the API documentation; a warning is an error
+cargo xtask coverage                            line coverage per crate; takes long
+cargo xtask bench [NAME] [--json] [--quick]     measurements of the `dist` profile; `cargo xtask bench` lists them
+cargo xtask bench counts [SCENARIO] [--accept] [--admit]
+                                                instructions of fixed scenarios, against docs/performance/counts.toml
 ";
 
 fn main() -> ExitCode {
@@ -32,33 +44,27 @@ fn main() -> ExitCode {
 
 fn chore() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.first().map(String::as_str) {
-        Some("test") if arguments.len() == 1 => {
-            toolchain::report()?;
-            test::run_everything()
-        }
-        Some("deny") if arguments.len() == 1 => deny::run(),
-        Some("bench") => bench(&arguments[1..]),
-        Some("tidy") => tidy::run(&arguments[1..]),
-        None | Some("help" | "--help" | "-h") => {
-            print!("{HELP}");
-            Ok(())
-        }
-        Some(_) => bail!("unknown command: {}\n\n{HELP}", arguments.join(" ")),
+    let Some((verb, rest)) = arguments.split_first() else { return help() };
+    match verb.as_str() {
+        "check" => check::check(rest),
+        "fix" => check::fix(rest),
+        "test" => test::run(rest),
+        "tidy" => tidy::run(rest),
+        "deny" => without_arguments(rest).and_then(|()| deny::run()),
+        "docs" => check::docs(rest),
+        "bench" => bench::run(rest),
+        "help" | "--help" | "-h" => help(),
+        _ => bail!("unknown command: {}\n\n{HELP}", arguments.join(" ")),
     }
 }
 
-fn bench(arguments: &[String]) -> Result<()> {
-    let mut bench = cargo();
-    if arguments.first().is_some_and(|name| name == "http") {
-        run(cargo().args(["build", "--quiet", "--release", "--locked", "--package", "steadfast-cli"]))?; // it is started as users start it
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-        bench.env("BENCH_BINARY", std::path::absolute(target.join("release/steadfast"))?);
-    }
-    bench
-        .args(["run", "--quiet", "--release", "--locked", "--package", "steadfast-bench", "--"])
-        .args(arguments);
-    run(&mut bench)
+fn help() -> Result<()> {
+    print!("{HELP}");
+    Ok(())
+}
+
+fn without_arguments(arguments: &[String]) -> Result<()> {
+    if arguments.is_empty() { Ok(()) } else { bail!("unknown argument: {}\n\n{HELP}", arguments.join(" ")) }
 }
 
 /// The cargo that runs us, in the root of the workspace.
@@ -68,8 +74,13 @@ fn cargo() -> Command {
     cargo
 }
 
-fn root() -> std::path::PathBuf {
+fn root() -> PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The folder that cargo builds into.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into)
 }
 
 fn run(command: &mut Command) -> Result<()> {

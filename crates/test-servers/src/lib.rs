@@ -15,7 +15,7 @@ mod wait;
 pub use certificates::Certificates;
 pub use losses::Losses;
 pub use monitor::Monitor;
-pub use postgres::{PostgresOptions, PostgresServer};
+pub use postgres::{PostgresOptions, PostgresServer, SHARED_PORT};
 pub use proxy::Proxy;
 pub use redis::{RedisOptions, RedisServer};
 pub use resp::Reply;

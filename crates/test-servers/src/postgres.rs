@@ -15,6 +15,8 @@ use tempfile::TempDir;
 /// Debian has a folder per version.
 const PROGRAMS: &str = "/usr/lib/postgresql";
 const INSTALL: &str = "install it: apt-get install -y --no-install-recommends postgresql";
+/// The environment variable with the port of a server that all processes of a test run share.
+pub const SHARED_PORT: &str = "STEADFAST_TEST_POSTGRES";
 /// How often another port is tried, if somebody was faster.
 const TRIES: usize = 5;
 /// What ends it if we cannot: it is asked to end at once, and its folder goes with it.
@@ -54,14 +56,32 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// The one that tests of this process share, which does not write to the disk. It ends with the process.
+    /// The server that tests share: that of the whole run if [`SHARED_PORT`] names one, else one per process.
     ///
     /// # Panics
     /// If there is no PostgreSQL on this machine, or it does not begin.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<PostgresServer> = OnceLock::new();
+        SHARED.get_or_init(|| match std::env::var(SHARED_PORT) {
+            Ok(port) => Self::running_at(port.parse().unwrap_or_else(|_| panic!("{SHARED_PORT} must be a port; got {port:?}"))),
+            Err(_) => Self::start_to_share(),
+        })
+    }
+
+    /// Starts a server for many tests at once. It does not write to the disk.
+    ///
+    /// # Panics
+    /// If there is no PostgreSQL on this machine, or it does not begin.
+    pub fn start_to_share() -> Self {
         let more = vec![("max_connections".into(), "400".into())];
-        SHARED.get_or_init(|| Self::start_with(PostgresOptions { fsync: false, more, ..PostgresOptions::default() }))
+        Self::start_with(PostgresOptions { fsync: false, more, ..PostgresOptions::default() })
+    }
+
+    /// A server that another process started as [`start_to_share`](Self::start_to_share) does, and will end.
+    fn running_at(port: u16) -> Self {
+        let (programs, folder) = (programs(), temporary_folder());
+        let options = PostgresOptions { fsync: false, ..PostgresOptions::default() };
+        PostgresServer { options, programs, folder, port, certificates: None, databases: AtomicU64::new(0), process: None }
     }
 
     /// Starts one that keeps what was committed, and lets everybody in.
@@ -78,7 +98,7 @@ impl PostgresServer {
     /// If there is no PostgreSQL on this machine, or it does not begin.
     pub fn start_with(options: PostgresOptions) -> Self {
         let programs = programs();
-        let folder = TempDir::new().unwrap_or_else(|error| panic!("there is no place for a folder: {error}"));
+        let folder = temporary_folder();
         let certificates = options.tls.then(|| Certificates::make(folder.path()));
         let databases = AtomicU64::new(0);
         let mut server = PostgresServer { options, programs, folder, port: 0, certificates, databases, process: None };
@@ -202,7 +222,8 @@ impl PostgresServer {
 
     /// Makes an empty database, and gives its name.
     pub fn database(&self) -> String {
-        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::SeqCst));
+        // Processes that share the server have different ids.
+        let name = format!("test_{}_{}", std::process::id(), self.databases.fetch_add(1, Ordering::SeqCst));
         self.psql("postgres", &format!("CREATE DATABASE {name} TEMPLATE template0"));
         name
     }
@@ -310,6 +331,10 @@ impl Drop for PostgresServer {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+fn temporary_folder() -> TempDir {
+    TempDir::new().unwrap_or_else(|error| panic!("a temporary folder cannot be made: {error}"))
 }
 
 /// Where a database is, behind that port of the loopback.

@@ -25,7 +25,7 @@ mod test_code;
 mod test_subjects;
 mod workspace;
 
-use crate::root;
+use crate::{figures, root};
 use anyhow::{Context, Result, bail};
 use budget::{Finding, Verdict};
 use measures::{FigureRow, MEASURES, Measure};
@@ -106,6 +106,7 @@ fn settle(texts: &SourceTree, rows: &[FigureRow], document: &Table, updates: boo
     let findings = budget::compare(rows, document, skipped);
     let stale = budget::stale(rows, document);
     let mut faults = crate_arrows::faults(texts, document)?;
+    faults.extend(figures::problems(&root())?);
     if updates {
         let text = texts.get("tidy.toml").map(|text| text.text.as_str()).unwrap_or_default();
         let text = budget_update::updated_text(text, &findings, &stale);

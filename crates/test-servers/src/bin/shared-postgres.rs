@@ -1,0 +1,12 @@
+//! Starts the PostgreSQL server that all tests of a run share, prints its port, and ends with its standard input.
+#![expect(clippy::print_stdout, reason = "the port is the output")]
+
+use std::io::Read;
+use steadfast_test_servers::PostgresServer;
+
+fn main() {
+    let server = PostgresServer::start_to_share();
+    println!("{}", server.port());
+    let _its_end_is_all = std::io::stdin().read_to_end(&mut Vec::new());
+    drop(server);
+}
