@@ -7,6 +7,7 @@ mod deny;
 mod figures;
 mod needs;
 mod steps;
+mod snapshots;
 mod test;
 mod tidy;
 mod toolchain;
@@ -30,6 +31,9 @@ cargo xtask coverage                            line coverage per crate; takes l
 cargo xtask bench [NAME] [--json] [--quick]     measurements of the `dist` profile; `cargo xtask bench` lists them
 cargo xtask bench counts [SCENARIO] [--accept] [--admit]
                                                 instructions of fixed scenarios, against docs/performance/counts.toml
+cargo xtask test                                everything CI checks: format, clippy, tests, doc tests, examples
+cargo xtask bench [NAME] [--json] [--quick]     measurements, built with optimisation; `cargo xtask bench` lists them
+cargo xtask snapshots [--accept] [-p PACKAGE]   compares the committed snapshots of interfaces with the code, or accepts new ones
 ";
 
 fn main() -> ExitCode {
@@ -55,6 +59,15 @@ fn chore() -> Result<()> {
         "bench" => bench::run(rest),
         "help" | "--help" | "-h" => help(),
         _ => bail!("unknown command: {}\n\n{HELP}", arguments.join(" ")),
+    match arguments.first().map(String::as_str) {
+        Some("test") if arguments.len() == 1 => test::run_everything(),
+        Some("snapshots") => snapshots::run(&arguments[1..]),
+        Some("bench") => bench(&arguments[1..]),
+        None | Some("help" | "--help" | "-h") => {
+            print!("{HELP}");
+            Ok(())
+        }
+        Some(_) => bail!("unknown command: {}\n\n{HELP}", arguments.join(" ")),
     }
 }
 

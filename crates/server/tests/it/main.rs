@@ -17,5 +17,6 @@ mod property;
 mod runs;
 mod schema;
 mod shutdown;
+mod snapshots;
 mod support;
 mod workers;
