@@ -11,7 +11,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let request = Request::read(arguments)?;
     let known = packages(&root())?;
     let mut test = cargo();
-    test.arg("test").args(["--locked", "--no-fail-fast", "--test", "it"]);
+    test.arg("test").args(["--locked", "--no-fail-fast", "--tests"]);
     for package in request.select(&known)? {
         test.args(["--package", package]);
     }

@@ -66,9 +66,20 @@ impl Comparison<'_> {
     }
 }
 
+/// A unified diff; after the numbers of each hunk stands the last line before it that is not indented.
 fn diff(committed: &str, actual: &str) -> String {
+    let lines: Vec<&str> = committed.lines().collect();
     let diff = TextDiff::from_lines(committed, actual);
-    diff.unified_diff().context_radius(3).header("committed", "rendered by the code").to_string()
+    let mut text = String::from("--- committed\n+++ rendered by the code\n");
+    for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
+        let start = hunk.ops().first().map_or(0, |op| op.old_range().start);
+        let (numbers, changes) = (hunk.header().to_string(), hunk.to_string());
+        let title = lines[..start].iter().rfind(|line| line.starts_with(|first: char| !first.is_whitespace()));
+        text += &numbers;
+        text += &title.map_or_else(String::new, |title| format!(" {title}"));
+        text += changes.strip_prefix(&numbers).unwrap_or(&changes);
+    }
+    text
 }
 
 /// A committed file that differs from the code.
@@ -127,6 +138,13 @@ mod tests {
              If the change is intended, accept it: cargo xtask snapshots --accept -p steadfast-server"
         );
         assert_eq!(fs::read_to_string(folder.path().join(PATH)).unwrap(), "a\nb\nc\n");
+    }
+
+    #[test]
+    fn hunk_names_its_block() {
+        let committed = "first\n  a\nsecond\n  b\n  c\n  d\n  e\n";
+        let message = run(folder(committed).path(), Mode::Compare, &committed.replace("  e", "  E")).unwrap_err();
+        assert!(message.contains("\n@@ -4,4 +4,4 @@ second\n   b\n   c\n   d\n-  e\n+  E\n"), "{message}");
     }
 
     #[test]
