@@ -7,4 +7,5 @@ mod fixture;
 mod killed;
 mod open;
 mod readable;
+mod snapshots;
 mod space;

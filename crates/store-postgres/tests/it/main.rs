@@ -9,5 +9,6 @@ mod lists;
 mod migrations;
 mod readable;
 mod servers;
+mod snapshots;
 mod trouble;
 mod unknown;
