@@ -34,3 +34,6 @@ lua! {
     RENEW_LOCK "renew_lock"
     RELEASE_LOCK "release_lock"
 }
+
+#[cfg(test)]
+mod snapshot;

@@ -12,4 +12,5 @@ mod model;
 mod plans;
 mod round_trips;
 mod sentinel;
+mod snapshots;
 mod tasks;
