@@ -16,7 +16,7 @@ const NAMED_MAX: usize = 20;
 const SAID_MAX: usize = 100;
 
 /// The instances that share the store of this server, and who has which shard of it.
-#[utoipa::path(get, path = "/v1/cluster", tag = "cluster", responses(
+#[utoipa::path(get, path = "/v1/cluster", operation_id = "cluster_show", tag = "cluster", responses(
     (status = 200, description = "As the store knows it now.", body = Cluster),
     (status = 400, description = "A parameter cannot be understood."),
     (status = 404, description = "This server does not share its store."),
@@ -27,7 +27,8 @@ pub(super) async fn show(State(app): State<Arc<App>>, _: Query<Nothing>) -> Resu
 
 /// Has an instance give its shards to the others, and take no more until it is undrained: what it works on goes on there. Any instance can be asked, about
 /// any other. It is answered at once; how many shards are left is in `shards`. Draining one that drains changes nothing. The reason goes to the server's log.
-#[utoipa::path(post, path = "/v1/cluster/instances/{id}/drain", tag = "cluster", request_body = Option<Reason>, params(
+#[utoipa::path(post, path = "/v1/cluster/instances/{id}/drain", operation_id = "cluster_drain", tag = "cluster",
+    request_body = Option<Reason>, params(
     ("id" = String, Path, description = "The instance's id."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one, with a key or without."),
 ), responses(
@@ -45,7 +46,8 @@ pub(super) async fn drain(
 }
 
 /// Has an instance that drains take shards again. One that does not drain stays as it is. The reason goes to the server's log.
-#[utoipa::path(post, path = "/v1/cluster/instances/{id}/undrain", tag = "cluster", request_body = Option<Reason>, params(
+#[utoipa::path(post, path = "/v1/cluster/instances/{id}/undrain", operation_id = "cluster_undrain", tag = "cluster",
+    request_body = Option<Reason>, params(
     ("id" = String, Path, description = "The instance's id."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one, with a key or without."),
 ), responses(

@@ -50,7 +50,7 @@ pub(super) struct Asked {
 /// Everything that happens, as it happens: server-sent events whose data is `{kind, id, event}`. The order is that of the journal for each thing. The
 /// `id` of an event is a cursor: a reader that comes back with it in `Last-Event-ID` (or `after`) misses nothing. A reader that does not read is
 /// cut off. What happens to a task of a plan has the kind `task`, and types of its own where every run has them (`TASK_CREATED` for `RUN_STARTED`, …).
-#[utoipa::path(get, path = "/v1/events", tag = "events",
+#[utoipa::path(get, path = "/v1/events", operation_id = "events_follow", tag = "events",
     params(Asked, ("Last-Event-ID" = Option<String>, Header, description = "The cursor of the last event that was seen; it goes before `after`.")),
     responses(
         (status = 200, description = "A stream without an end.", body = Change, content_type = "text/event-stream"),

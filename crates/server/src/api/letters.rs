@@ -63,7 +63,7 @@ impl Asked {
 }
 
 /// Dead letters, newest first; those to which everything applies that is asked for.
-#[utoipa::path(get, path = "/v1/letters", tag = "letters", params(Asked), responses(
+#[utoipa::path(get, path = "/v1/letters", operation_id = "letters_list", tag = "letters", params(Asked), responses(
     (status = 200, description = "A page of them.", body = Page<Letter>),
     (status = 400, description = "A parameter cannot be understood."),
 ))]
@@ -78,7 +78,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, Query(asked): Query<Asked>
 }
 
 /// A dead letter, with its bytes.
-#[utoipa::path(get, path = "/v1/letters/{id}", tag = "letters",
+#[utoipa::path(get, path = "/v1/letters/{id}", operation_id = "letters_show", tag = "letters",
     params(("id" = String, Path, description = "WORKFLOW.NUMBER, key:KEY.NUMBER or route:ROUTE.NUMBER", example = "checkout.17")), responses(
     (status = 200, description = "The letter.", body = Letter),
     (status = 400, description = "No letter can have that id."),
@@ -89,7 +89,8 @@ pub(super) async fn show(State(app): State<Arc<App>>, LetterPath(letter): Letter
 }
 
 /// Has a dead letter tried again: the run of a step is retried from there, an expiry is told anew, and a message is sent or handled again.
-#[utoipa::path(post, path = "/v1/letters/{id}/redrive", tag = "letters", request_body = Option<Reason>, params(
+#[utoipa::path(post, path = "/v1/letters/{id}/redrive", operation_id = "letters_redrive", tag = "letters",
+    request_body = Option<Reason>, params(
     ("id" = String, Path, description = "WORKFLOW.NUMBER, key:KEY.NUMBER or route:ROUTE.NUMBER", example = "checkout.17"),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
 ), responses(
@@ -117,7 +118,8 @@ const LIMIT: u64 = 1000;
 
 /// Has many dead letters tried again, oldest first, each of them once. A request ends in time: `more` says that there are others, and another one with `nextCursor`
 /// and `addedBefore` goes on.
-#[utoipa::path(post, path = "/v1/letters/redrive", tag = "letters", operation_id = "redrive_many", request_body = RedriveLetters, params(
+#[utoipa::path(post, path = "/v1/letters/redrive", operation_id = "letters_redrive_many", tag = "letters",
+    request_body = RedriveLetters, params(
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is answered as before, and tries nothing."),
 ), responses(
     (status = 200, description = "What came of it.", body = LettersRedriven),
@@ -179,7 +181,7 @@ pub(super) struct Why {
 }
 
 /// Throws a dead letter away.
-#[utoipa::path(delete, path = "/v1/letters/{id}", tag = "letters", params(
+#[utoipa::path(delete, path = "/v1/letters/{id}", operation_id = "letters_discard", tag = "letters", params(
     ("id" = String, Path, description = "WORKFLOW.NUMBER, key:KEY.NUMBER or route:ROUTE.NUMBER", example = "checkout.17"),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
     Why,

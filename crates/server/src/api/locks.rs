@@ -26,7 +26,7 @@ pub(super) struct Asked {
 }
 
 /// Locks that tasks of this instance have, by tenant.
-#[utoipa::path(get, path = "/v1/locks", tag = "locks", params(Asked), responses(
+#[utoipa::path(get, path = "/v1/locks", operation_id = "locks_list", tag = "locks", params(Asked), responses(
     (status = 200, description = "A page of them.", body = Page<Lock>),
     (status = 400, description = "A parameter cannot be understood."),
 ))]
@@ -52,7 +52,7 @@ pub(super) struct Why {
 
 /// Takes a lock away from its holder, who is interrupted if it is under way; who waits for the lock has it then. A reason is needed, in the query or in the
 /// body, and is kept on record. One of an instance that is gone can be broken on any other. There are no roles yet: whoever has the token may do this.
-#[utoipa::path(delete, path = "/v1/locks/{tenant}", tag = "locks", request_body = Option<Reason>, params(
+#[utoipa::path(delete, path = "/v1/locks/{tenant}", operation_id = "locks_break_one", tag = "locks", request_body = Option<Reason>, params(
     ("tenant" = String, Path, description = "The tenant."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
     Why,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use steadfast_runtime::clock::{Clock, SystemClock};
 
 /// The node of this server: who is connected to it, which routes it answers, what is under way, and what it has done since the start.
-#[utoipa::path(get, path = "/v1/messages", tag = "messages", responses(
+#[utoipa::path(get, path = "/v1/messages", operation_id = "messages_show", tag = "messages", responses(
     (status = 200, description = "All of it.", body = Messages),
     (status = 400, description = "A parameter cannot be understood."),
 ))]

@@ -53,7 +53,6 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
     for (path, item) in &mut document.paths.paths {
         let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.delete];
         for operation in operations.into_iter().flatten() {
-            name(operation);
             if !ALWAYS.contains(&path.as_str()) {
                 add(operation, if BY_ITSELF.contains(&path.as_str()) { &COMMON[..3] } else { &COMMON });
                 operation.security = Some(vec![SecurityRequirement::default(), SecurityRequirement::new("token", [""; 0])]);
@@ -73,12 +72,6 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
     <shapes::Problem as ToSchema>::schemas(&mut others);
     components.schemas.extend(others);
     document
-}
-
-/// The same verb is there for several kinds of things: `runs_list`, `letters_list`.
-fn name(operation: &mut Operation) {
-    let tag = operation.tags.iter().flatten().next().cloned().unwrap_or_default();
-    operation.operation_id = operation.operation_id.take().map(|id| format!("{tag}_{id}"));
 }
 
 fn add(operation: &mut Operation, statuses: &[(&str, &str)]) {
@@ -107,7 +100,8 @@ pub(super) fn text(document: OpenApi) -> String {
 }
 
 /// This document.
-#[utoipa::path(get, path = "/openapi.json", tag = "server", responses((status = 200, description = "OpenAPI 3.1.", body = serde_json::Value)))]
+#[utoipa::path(get, path = "/openapi.json", operation_id = "server_document", tag = "server",
+    responses((status = 200, description = "OpenAPI 3.1.", body = serde_json::Value)))]
 pub(super) async fn document(State(app): State<Arc<App>>) -> Response {
     let text = app.openapi.get().cloned().unwrap_or_default();
     ([(CONTENT_TYPE, "application/json")], text).into_response()

@@ -14,13 +14,14 @@ use std::time::Duration;
 use steadfast_runtime::{Health, SharingHealth, SharingState};
 
 /// Whether the server answers.
-#[utoipa::path(get, path = "/healthz", tag = "server", responses((status = 200, description = "It does.", body = Alive)))]
+#[utoipa::path(get, path = "/healthz", operation_id = "server_healthz", tag = "server",
+    responses((status = 200, description = "It does.", body = Alive)))]
 pub(super) async fn healthz() -> Json<Alive> {
     Json(Alive { status: "ok".into() })
 }
 
 /// Whether the server can do its work, with a line per dependency. While Redis is away it is ready, and its status is `degraded`: it shows what it has, and what it begins its detail says. Why something does not is only told to those who have the token.
-#[utoipa::path(get, path = "/readyz", tag = "server", responses(
+#[utoipa::path(get, path = "/readyz", operation_id = "server_readyz", tag = "server", responses(
     (status = 200, description = "It can.", body = Ready),
     (status = 503, description = "Something that it depends on does not do its work."),
 ))]
@@ -105,7 +106,8 @@ fn redis(health: &SharingHealth) -> Dependency {
 const UP: &str = "up";
 
 /// Numbers for Prometheus.
-#[utoipa::path(get, path = "/metrics", tag = "server", responses((status = 200, description = "Prometheus text.", body = String, content_type = "text/plain")))]
+#[utoipa::path(get, path = "/metrics", operation_id = "server_metrics", tag = "server",
+    responses((status = 200, description = "Prometheus text.", body = String, content_type = "text/plain")))]
 pub(super) async fn metrics(State(app): State<Arc<App>>) -> Response {
     if app.metrics.is_some() {
         if let Some(door) = &app.door {

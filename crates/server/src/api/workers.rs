@@ -8,7 +8,7 @@ use axum::extract::State;
 use std::sync::Arc;
 
 /// Every worker that is connected: other processes that have the code of workflows, and host runs for this server.
-#[utoipa::path(get, path = "/v1/workers", tag = "workers", responses(
+#[utoipa::path(get, path = "/v1/workers", operation_id = "workers_list", tag = "workers", responses(
     (status = 200, description = "In the order of their names.", body = Workers),
     (status = 400, description = "A parameter cannot be understood."),
 ))]

@@ -12,7 +12,7 @@ use steadfast_runtime::host::Offer;
 use steadfast_runtime::{PlanSpec, Registered};
 
 /// Every workflow that can be started here, and every plan that can be created: registered by code, read from a definition, with its versions, or brought by workers.
-#[utoipa::path(get, path = "/v1/workflows", tag = "workflows", responses(
+#[utoipa::path(get, path = "/v1/workflows", operation_id = "workflows_list", tag = "workflows", responses(
     (status = 200, description = "In the order of their names.", body = Workflows),
     (status = 400, description = "A parameter cannot be understood."),
 ))]

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 /// A signal was taken in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = SignalReceived)]
 #[serde(rename_all = "camelCase")]
 pub struct SignalReceived {
     /// False if a signal of that id was there already; nothing has changed then.
@@ -16,6 +17,7 @@ pub struct SignalReceived {
 
 /// What a retry would do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RetryPreview)]
 #[serde(rename_all = "camelCase")]
 pub struct RetryPreview {
     /// The epoch that would begin.
@@ -65,6 +67,7 @@ impl From<&run::Preview> for RetryPreview {
 
 /// What a retry answers: the run, or with `dryRun` what would happen.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = Retried)]
 #[serde(untagged)]
 pub enum Retried {
     /// The run in its new life.
@@ -75,6 +78,7 @@ pub enum Retried {
 
 /// What a replay found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Replayed)]
 #[serde(rename_all = "camelCase")]
 pub struct Replayed {
     /// True if the code that is registered here does what the journal says.
@@ -88,6 +92,7 @@ pub struct Replayed {
 
 /// Where code and journal part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Mismatch)]
 #[serde(rename_all = "camelCase")]
 pub struct Mismatch {
     /// The event at which they part.

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 /// The end of a key that is still to be told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Callback)]
 #[serde(rename_all = "camelCase")]
 pub struct Callback {
     /// The key.

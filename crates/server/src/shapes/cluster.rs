@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 /// The instances that share a store, and who has which shard of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Cluster)]
 #[serde(rename_all = "camelCase")]
 pub struct Cluster {
     /// The id of the instance that answers.
@@ -25,6 +26,7 @@ pub struct Cluster {
 
 /// A process that shares the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Instance)]
 #[serde(rename_all = "camelCase")]
 pub struct Instance {
     /// Who it is; every start of a server has another one.
@@ -57,6 +59,7 @@ pub struct Instance {
 
 /// Who has a shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ShardLease)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardLease {
     /// Its number.

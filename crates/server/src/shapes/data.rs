@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use steadfast_kernel::Payload;
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType};
 use utoipa::openapi::{RefOr, Schema};
@@ -61,7 +62,11 @@ impl PartialSchema for Data {
     }
 }
 
-impl ToSchema for Data {}
+impl ToSchema for Data {
+    fn name() -> Cow<'static, str> {
+        "Data".into()
+    }
+}
 
 #[cfg(test)]
 mod tests {

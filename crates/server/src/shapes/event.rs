@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 /// An event of a run, a plan, a task, a lock, a key or a dead letter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Event)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
     /// The run, or what else it happened to.
@@ -42,6 +43,7 @@ macro_rules! payload {
     ($($(#[$meta:meta])* $name:ident: $type:ty,)+) => {
         /// What belongs to an event; what does not apply is left out.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+        #[schema(as = EventPayload)]
         #[serde(rename_all = "camelCase")]
         pub struct EventPayload {
             $($(#[$meta])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $name: Option<$type>,)+

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 /// Why an attempt, a step or a run failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Failure)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
     /// Whether it may pass: `transient`, `permanent` or `poison`.

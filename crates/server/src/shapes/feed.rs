@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 /// Something that happened to an entity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Change)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
     /// What kind of entity: `run`, `plan`, `task`, `lock`, `key` or `letter`.

@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 /// The server answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Alive)]
 #[serde(rename_all = "camelCase")]
 pub struct Alive {
     /// Always `ok`.
@@ -13,6 +14,7 @@ pub struct Alive {
 
 /// The server can do its work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Ready)]
 #[serde(rename_all = "camelCase")]
 pub struct Ready {
     /// Always true; what is not ready answers with a problem.
@@ -25,6 +27,7 @@ pub struct Ready {
 
 /// Something that the server depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Dependency)]
 #[serde(rename_all = "camelCase")]
 pub struct Dependency {
     /// Its name: `store`, `server`, `role` (what this instance is among those that work on the store), `redis`.

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 /// A key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Key)]
 #[serde(rename_all = "camelCase")]
 pub struct Key {
     /// Its name.
@@ -52,6 +53,7 @@ impl From<&KeyRow> for Key {
 
 /// Who is told of an expiry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = OnExpire)]
 #[serde(rename_all = "camelCase")]
 pub enum OnExpire {
     /// Whoever answers at that address: `POST`, until an answer is a 2xx. At most 2,048 characters, `http` or `https`, without a user or password.
@@ -64,6 +66,7 @@ pub enum OnExpire {
 
 /// The run that an expiry starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ExpiryRun)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExpiryRun {
     /// The workflow to execute.
@@ -104,6 +107,7 @@ impl OnExpire {
 
 /// Give a key a value and a time to live.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PutKey)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PutKey {
     /// Its value.
@@ -128,6 +132,7 @@ pub struct PutKey {
 
 /// Give a key another time to live.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RenewKey)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RenewKey {
     /// For how long it lives from now on.
@@ -144,6 +149,7 @@ pub struct RenewKey {
 
 /// A key was put or renewed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = KeyKept)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyKept {
     /// Its name.
@@ -156,6 +162,7 @@ pub struct KeyKept {
 
 /// A key was deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = KeyDeleted)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyDeleted {
     /// Its name.

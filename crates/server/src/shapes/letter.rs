@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 /// A dead letter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Letter)]
 #[serde(rename_all = "camelCase")]
 pub struct Letter {
     /// Its id: `WORKFLOW.NUMBER`, `key:KEY.NUMBER` or `route:ROUTE.NUMBER`.
@@ -116,6 +117,7 @@ impl From<&(LetterRow, kernel::Letter)> for Letter {
 
 /// Which dead letters are to be tried again, and how; all that is given has to apply to them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RedriveLetters)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RedriveLetters {
     /// Steps of runs of that workflow.
@@ -171,6 +173,7 @@ pub struct RedriveLetters {
 
 /// What came of trying many dead letters again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = LettersRedriven)]
 #[serde(rename_all = "camelCase")]
 pub struct LettersRedriven {
     /// So many would be tried; only where they were only counted.
@@ -193,6 +196,7 @@ pub struct LettersRedriven {
 
 /// A dead letter that was not tried again, or failed again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = LetterRefused)]
 #[serde(rename_all = "camelCase")]
 pub struct LetterRefused {
     /// Its id.

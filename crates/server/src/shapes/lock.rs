@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 /// A lock that a task has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Lock)]
 #[serde(rename_all = "camelCase")]
 pub struct Lock {
     /// Whose it is.
@@ -72,6 +73,7 @@ impl Lock {
 
 /// A tenant whose lock somebody else has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Locked)]
 #[serde(rename_all = "camelCase")]
 pub struct Locked {
     /// The tenant.

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 /// The node of this server, and who is connected to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Messages)]
 #[serde(rename_all = "camelCase")]
 pub struct Messages {
     /// What the node is called; nothing if this server takes no messages.
@@ -32,6 +33,7 @@ pub struct Messages {
 
 /// Somebody who is connected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ConnectedNode)]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectedNode {
     /// What it calls itself.
@@ -53,6 +55,7 @@ pub struct ConnectedNode {
 
 /// What a node knows of requests, against duplicates; runs that answer are not among them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Inbox)]
 #[serde(rename_all = "camelCase")]
 pub struct Inbox {
     /// Requests that run.
@@ -67,6 +70,7 @@ pub struct Inbox {
 
 /// What a node has done since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = MessageTotals)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageTotals {
     /// Calls of others that have come, each as often as it was delivered.

@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 /// One page of a list, and where the list goes on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Page)]
 #[serde(rename_all = "camelCase")]
 pub struct Page<T> {
     /// What is on it.

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 /// Where a plan stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PlanStatus)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum PlanStatus {
     /// Its tasks are being made.
@@ -72,6 +73,7 @@ impl PlanStatus {
 
 /// A plan, with a line for every tenant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Plan)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
     /// Its id.
@@ -133,6 +135,7 @@ pub struct Plan {
 
 /// How a plan goes about its tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PlanSettings)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanSettings {
     /// How many tasks may be under way at once.
@@ -178,6 +181,7 @@ impl From<&kernel::plan::Settings> for PlanSettings {
 
 /// When no other task of a plan is to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = StopWhen)]
 #[serde(rename_all = "camelCase")]
 pub enum StopWhen {
     /// Once that many have failed.
@@ -188,6 +192,7 @@ pub enum StopWhen {
 
 /// One tenant's line in a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PlanTask)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanTask {
     /// Whose it is.
@@ -259,6 +264,7 @@ impl PlanTask {
 
 /// How many tasks of a plan stand where.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Progress)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
     /// All of them.
@@ -365,6 +371,7 @@ impl Plan {
 
 /// A plan as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PlanSummary)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanSummary {
     /// Its id.

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 /// Why a request was not carried out, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Problem)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
     /// The page about it, relative to the documentation.

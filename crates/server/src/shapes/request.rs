@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 /// Start a run, or find the one of that id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = StartRun)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StartRun {
     /// The workflow to execute.
@@ -34,6 +35,7 @@ pub struct StartRun {
 
 /// Create a plan, or find the one of that id. Nothing of it begins before it is started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = CreatePlan)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreatePlan {
     /// The name of its definition.
@@ -62,6 +64,7 @@ pub struct CreatePlan {
 
 /// Begin another life of a tenant's task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RetryTask)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RetryTask {
     /// Go on after the last stage that is done; if not, all stages begin again.
@@ -85,6 +88,7 @@ impl Default for RetryTask {
 
 /// Why something is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Reason)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Reason {
     /// Why; kept on record.
@@ -95,6 +99,7 @@ pub struct Reason {
 
 /// Call a run off.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = CancelRun)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CancelRun {
     /// Why; kept on record.
@@ -108,6 +113,7 @@ pub struct CancelRun {
 
 /// Begin another life of a run that has ended, is interrupted, or waits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RetryRun)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RetryRun {
     /// The step from which it begins again, named as in the journal (`BRANCH/NAME#OCCURRENCE`; a name alone is its first occurrence outside of
@@ -133,6 +139,7 @@ pub struct RetryRun {
 
 /// Tell a run something.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = SendSignal)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SendSignal {
     /// What it says; `null` if it is left out. For an approval: `{"approved": true}`.

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Status)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Status {
     /// It waits for a slot before it begins.
@@ -78,6 +79,7 @@ impl Status {
 
 /// A run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Run)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
     /// Its id.
@@ -130,6 +132,7 @@ pub struct Run {
 
 /// The last retry of any step of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RetryContext)]
 #[serde(rename_all = "camelCase")]
 pub struct RetryContext {
     /// The attempt to come.
@@ -140,6 +143,7 @@ pub struct RetryContext {
 
 /// A run that another run has started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Child)]
 #[serde(rename_all = "camelCase")]
 pub struct Child {
     /// What the code knows it by.
@@ -194,6 +198,7 @@ pub(crate) fn recovery(recovery: kernel::Recovery) -> &'static str {
 
 /// A run as lists show it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RunSummary)]
 #[serde(rename_all = "camelCase")]
 pub struct RunSummary {
     /// Its id.
@@ -231,6 +236,7 @@ impl From<&RunRow> for RunSummary {
 
 /// What came of a run, if anything has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RunResult)]
 #[serde(rename_all = "camelCase")]
 pub struct RunResult {
     /// Its id.

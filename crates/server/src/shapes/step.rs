@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 /// A step of a run that has begun, or that the run's definition names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Step)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
     /// Its name in the code or the definition.
@@ -44,6 +45,7 @@ pub struct Step {
 
 /// Where a step stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = StepStatus)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum StepStatus {
     /// It has not begun.
@@ -85,6 +87,7 @@ impl StepStatus {
 
 /// One attempt of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Try)]
 #[serde(rename_all = "camelCase")]
 pub struct Try {
     /// Its number, counted from 1.

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 /// Where a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[schema(as = TaskStatus)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum TaskStatus {
     /// Its plan has not let it begin yet.
@@ -88,6 +89,7 @@ impl TaskStatus {
 
 /// A stage that a task is at, or was at when it stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = CurrentStage)]
 #[serde(rename_all = "camelCase")]
 pub struct CurrentStage {
     /// Which one, counted from 0.
@@ -110,6 +112,7 @@ pub(super) fn last_completed(status: kernel::TaskStatus, completed: u32) -> Opti
 
 /// The task of a tenant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Task)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
     /// Whose it is.
@@ -203,6 +206,7 @@ fn count(stages: &[String]) -> u32 {
 
 /// What makes a run a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RunTask)]
 #[serde(rename_all = "camelCase")]
 pub struct RunTask {
     /// Its plan.
@@ -240,6 +244,7 @@ impl From<&TaskView> for RunTask {
 
 /// How far a task has come, and what its stages have left for those after them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Checkpoint)]
 #[serde(rename_all = "camelCase")]
 pub struct Checkpoint {
     /// The task.

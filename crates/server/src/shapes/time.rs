@@ -2,6 +2,7 @@
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 use steadfast_kernel::Timestamp;
@@ -46,7 +47,11 @@ impl PartialSchema for Time {
     }
 }
 
-impl ToSchema for Time {}
+impl ToSchema for Time {
+    fn name() -> Cow<'static, str> {
+        "Time".into()
+    }
+}
 
 /// A duration in whole milliseconds, rounded up: what is not over yet is never shown as nothing.
 pub(crate) fn millis(duration: Duration) -> u64 {

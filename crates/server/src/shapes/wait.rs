@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 /// Why a run does not move now: a closed set of reasons, each with what belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Wait)]
 #[serde(tag = "reason", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Wait {
     /// A step has failed and is tried again later.

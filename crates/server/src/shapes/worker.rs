@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 /// Every worker that is connected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Workers)]
 #[serde(rename_all = "camelCase")]
 pub struct Workers {
     /// In the order of their names.
@@ -14,6 +15,7 @@ pub struct Workers {
 
 /// A process that is connected and hosts runs for this one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Worker)]
 #[serde(rename_all = "camelCase")]
 pub struct Worker {
     /// Its name.

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 /// Every workflow that can be started here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Workflows)]
 #[serde(rename_all = "camelCase")]
 pub struct Workflows {
     /// In the order of their names.
@@ -14,6 +15,7 @@ pub struct Workflows {
 
 /// A workflow: registered by code, read from a definition, or brought by a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Workflow)]
 #[serde(rename_all = "camelCase")]
 pub struct Workflow {
     /// Its name.
@@ -52,6 +54,7 @@ fn workflow() -> String {
 
 /// What goes for the plans of a definition that are created now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = PlanTerms)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanTerms {
     /// The names of its stages, in order.
@@ -63,6 +66,7 @@ pub struct PlanTerms {
 
 /// A version of a definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Version)]
 #[serde(rename_all = "camelCase")]
 pub struct Version {
     /// The hash of its text.

@@ -28,7 +28,7 @@ pub(in crate::api) struct Asked {
 }
 
 /// Ends of keys that are still to be told, those that have waited for longest first: who is told, how often it was tried, why it failed last, and when it is tried next.
-#[utoipa::path(get, path = "/v1/callbacks", tag = "callbacks", params(Asked), responses(
+#[utoipa::path(get, path = "/v1/callbacks", operation_id = "callbacks_list", tag = "callbacks", params(Asked), responses(
     (status = 200, description = "A page of them.", body = Page<Callback>),
     (status = 400, description = "A parameter cannot be understood, or no key begins so."),
 ))]

@@ -14,7 +14,7 @@ use steadfast_runtime::{Error, Put};
 use utoipa::IntoParams;
 
 /// Gives a key a value and a time to live. When that is over, the key is gone and who is to be told is told, again and again until it has succeeded.
-#[utoipa::path(put, path = "/v1/keys/{key}", tag = "keys", request_body = PutKey,
+#[utoipa::path(put, path = "/v1/keys/{key}", operation_id = "keys_put", tag = "keys", request_body = PutKey,
     params(("key" = String, Path, description = "The key.", example = "session:42")), responses(
     (status = 200, description = "It is on record.", body = KeyKept),
     (status = 400, description = "No key can have that name, the time to live is nothing, or the request cannot be understood."),
@@ -41,7 +41,7 @@ pub(in crate::api) async fn put(
 }
 
 /// Gives a key another time to live, counted from now.
-#[utoipa::path(post, path = "/v1/keys/{key}/renew", tag = "keys", request_body = RenewKey,
+#[utoipa::path(post, path = "/v1/keys/{key}/renew", operation_id = "keys_renew", tag = "keys", request_body = RenewKey,
     params(("key" = String, Path, description = "The key.", example = "session:42")), responses(
     (status = 200, description = "It is on record.", body = KeyKept),
     (status = 400, description = "No key can have that name, the time to live is nothing, or the request cannot be understood."),
@@ -72,7 +72,7 @@ pub(in crate::api) struct Who {
 }
 
 /// Removes a key. Nobody is called back for that.
-#[utoipa::path(delete, path = "/v1/keys/{key}", tag = "keys",
+#[utoipa::path(delete, path = "/v1/keys/{key}", operation_id = "keys_delete", tag = "keys",
     params(("key" = String, Path, description = "The key.", example = "session:42"), Who), responses(
     (status = 200, description = "It is gone.", body = KeyDeleted),
     (status = 400, description = "No key can have that name, or a parameter cannot be understood."),

@@ -21,7 +21,7 @@ const AT_ONCE: usize = 50;
 const BYTES: usize = 4 << 20;
 
 /// A key.
-#[utoipa::path(get, path = "/v1/keys/{key}", tag = "keys",
+#[utoipa::path(get, path = "/v1/keys/{key}", operation_id = "keys_show", tag = "keys",
     params(("key" = String, Path, description = "The key.", example = "session:42")), responses(
     (status = 200, description = "The key.", body = Key),
     (status = 400, description = "No key can have that name."),
@@ -49,7 +49,7 @@ pub(in crate::api) struct Asked {
 }
 
 /// Keys, by name.
-#[utoipa::path(get, path = "/v1/keys", tag = "keys", params(Asked), responses(
+#[utoipa::path(get, path = "/v1/keys", operation_id = "keys_list", tag = "keys", params(Asked), responses(
     (status = 200, description = "A page of them.", body = Page<Key>),
     (status = 400, description = "A parameter cannot be understood, or no key begins so."),
 ))]

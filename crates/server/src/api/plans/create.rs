@@ -11,7 +11,7 @@ use std::sync::Arc;
 use steadfast_kernel::{Answer, Payload};
 
 /// Creates a plan with a task for every tenant, or finds the one of that id. It is durable when this answers, and nothing of it begins before it is started.
-#[utoipa::path(post, path = "/v1/plans", tag = "plans", request_body = CreatePlan,
+#[utoipa::path(post, path = "/v1/plans", operation_id = "plans_create", tag = "plans", request_body = CreatePlan,
     params(("Idempotency-Key" = Option<String>, Header, description = "Kept on record. It is `id` that makes a creation one.")), responses(
     (status = 201, description = "The plan is there.", body = Plan),
     (status = 200, description = "The plan of that id, which was created in the same way before.", body = Plan),

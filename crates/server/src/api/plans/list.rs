@@ -30,7 +30,7 @@ pub(in crate::api) struct Asked {
 }
 
 /// Plans, newest first, with how many of their tasks stand where.
-#[utoipa::path(get, path = "/v1/plans", tag = "plans", params(Asked), responses(
+#[utoipa::path(get, path = "/v1/plans", operation_id = "plans_list", tag = "plans", params(Asked), responses(
     (status = 200, description = "A page of them.", body = Page<PlanSummary>),
     (status = 400, description = "A parameter cannot be understood."),
 ))]

@@ -18,7 +18,7 @@ impl App {
 }
 
 /// Has the tasks of a plan begin: the canaries first, and so many at once as it says.
-#[utoipa::path(post, path = "/v1/plans/{id}/start", tag = "plans", request_body = Option<Reason>, params(
+#[utoipa::path(post, path = "/v1/plans/{id}/start", operation_id = "plans_start", tag = "plans", request_body = Option<Reason>, params(
     ("id" = String, Path, description = "The plan's id."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
 ), responses(
@@ -37,7 +37,7 @@ pub(in crate::api) async fn start(
 }
 
 /// Has no other task begin until the plan is resumed. Tasks that are under way pause at the end of their stage.
-#[utoipa::path(post, path = "/v1/plans/{id}/pause", tag = "plans", request_body = Option<Reason>, params(
+#[utoipa::path(post, path = "/v1/plans/{id}/pause", operation_id = "plans_pause", tag = "plans", request_body = Option<Reason>, params(
     ("id" = String, Path, description = "The plan's id."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
 ), responses(
@@ -56,7 +56,7 @@ pub(in crate::api) async fn pause(
 }
 
 /// Has a paused plan go on, with the tasks that it paused.
-#[utoipa::path(post, path = "/v1/plans/{id}/resume", tag = "plans", request_body = Option<Reason>, params(
+#[utoipa::path(post, path = "/v1/plans/{id}/resume", operation_id = "plans_resume", tag = "plans", request_body = Option<Reason>, params(
     ("id" = String, Path, description = "The plan's id."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
 ), responses(
@@ -75,7 +75,7 @@ pub(in crate::api) async fn resume(
 }
 
 /// Calls a plan off: all of its tasks end, and give their locks back. Nothing is undone.
-#[utoipa::path(post, path = "/v1/plans/{id}/cancel", tag = "plans", request_body = Option<Reason>, params(
+#[utoipa::path(post, path = "/v1/plans/{id}/cancel", operation_id = "plans_cancel", tag = "plans", request_body = Option<Reason>, params(
     ("id" = String, Path, description = "The plan's id."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
 ), responses(
@@ -94,7 +94,8 @@ pub(in crate::api) async fn cancel(
 }
 
 /// Has what the tasks of a plan did undone, newest first, so many tasks at once as it says.
-#[utoipa::path(post, path = "/v1/plans/{id}/rollback", tag = "plans", request_body = Option<Reason>, params(
+#[utoipa::path(post, path = "/v1/plans/{id}/rollback", operation_id = "plans_rollback", tag = "plans",
+    request_body = Option<Reason>, params(
     ("id" = String, Path, description = "The plan's id."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
 ), responses(

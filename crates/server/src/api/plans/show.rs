@@ -27,7 +27,8 @@ impl App {
 }
 
 /// A plan, with a line for every one of its tasks, also if another instance has it: `instance` says which, and `ownerLives` whether it lives.
-#[utoipa::path(get, path = "/v1/plans/{id}", tag = "plans", params(("id" = String, Path, description = "The plan's id.")), responses(
+#[utoipa::path(get, path = "/v1/plans/{id}", operation_id = "plans_show", tag = "plans",
+    params(("id" = String, Path, description = "The plan's id.")), responses(
     (status = 200, description = "The plan.", body = Plan),
     (status = 400, description = "No plan can have that id."),
     (status = 404, description = "There is no such plan."),
@@ -49,7 +50,8 @@ pub(in crate::api) struct Asked {
 }
 
 /// The journal of a plan, in order. What happens to its tasks is in theirs: `GET /v1/runs/{taskId}/events`.
-#[utoipa::path(get, path = "/v1/plans/{id}/events", tag = "plans", params(("id" = String, Path, description = "The plan's id."), Asked), responses(
+#[utoipa::path(get, path = "/v1/plans/{id}/events", operation_id = "plans_events", tag = "plans",
+    params(("id" = String, Path, description = "The plan's id."), Asked), responses(
     (status = 200, description = "The events. If there are as many as the limit allows, there may be more: ask again after the last one.", body = Vec<Event>),
     (status = 400, description = "No plan can have that id, or a parameter cannot be understood."),
     (status = 404, description = "There is no such plan."),

@@ -36,7 +36,7 @@ pub(in crate::api) struct Asked {
 }
 
 /// Runs, newest first.
-#[utoipa::path(get, path = "/v1/runs", tag = "runs", params(Asked), responses(
+#[utoipa::path(get, path = "/v1/runs", operation_id = "runs_list", tag = "runs", params(Asked), responses(
     (status = 200, description = "A page of them.", body = Page<RunSummary>),
     (status = 400, description = "A parameter cannot be understood."),
 ))]

@@ -17,7 +17,7 @@ impl App {
 }
 
 /// Has a run begin nothing new until it is resumed. Attempts in flight end and are recorded; its own time stands still.
-#[utoipa::path(post, path = "/v1/runs/{id}/pause", tag = "runs", request_body = Option<Reason>, params(
+#[utoipa::path(post, path = "/v1/runs/{id}/pause", operation_id = "runs_pause", tag = "runs", request_body = Option<Reason>, params(
     ("id" = String, Path, description = "The run's id."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
 ), responses(
@@ -37,7 +37,7 @@ pub(in crate::api) async fn pause(
 }
 
 /// Has a paused run go on, with the time that was left.
-#[utoipa::path(post, path = "/v1/runs/{id}/resume", tag = "runs", request_body = Option<Reason>, params(
+#[utoipa::path(post, path = "/v1/runs/{id}/resume", operation_id = "runs_resume", tag = "runs", request_body = Option<Reason>, params(
     ("id" = String, Path, description = "The run's id."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
 ), responses(
@@ -57,7 +57,7 @@ pub(in crate::api) async fn resume(
 }
 
 /// Calls a run off. What it did is undone, unless it is to be terminated.
-#[utoipa::path(post, path = "/v1/runs/{id}/cancel", tag = "runs", request_body = Option<CancelRun>, params(
+#[utoipa::path(post, path = "/v1/runs/{id}/cancel", operation_id = "runs_cancel", tag = "runs", request_body = Option<CancelRun>, params(
     ("id" = String, Path, description = "The run's id."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
 ), responses(
@@ -82,7 +82,8 @@ pub(in crate::api) async fn cancel(
 }
 
 /// Tells a run something. It is kept until the code asks for it. An approval is the signal that has the step's name.
-#[utoipa::path(post, path = "/v1/runs/{id}/signals/{name}", tag = "runs", request_body = Option<SendSignal>, params(
+#[utoipa::path(post, path = "/v1/runs/{id}/signals/{name}", operation_id = "runs_signal", tag = "runs",
+    request_body = Option<SendSignal>, params(
     ("id" = String, Path, description = "The run's id."),
     ("name" = String, Path, description = "The name of the signal, or of the step that is to be approved."),
     ("Idempotency-Key" = Option<String>, Header, description = "What tells it from others, unless the body has a signalId."),
@@ -108,7 +109,7 @@ pub(in crate::api) async fn signal(
 }
 
 /// Replays the journal of a run against the code that is registered here. Nothing is carried out, and nothing changes.
-#[utoipa::path(post, path = "/v1/runs/{id}/replay", tag = "runs", request_body = Option<Reason>,
+#[utoipa::path(post, path = "/v1/runs/{id}/replay", operation_id = "runs_replay", tag = "runs", request_body = Option<Reason>,
     params(("id" = String, Path, description = "The run's id.")), responses(
     (status = 200, description = "What was found.", body = Replayed),
     (status = 404, description = "There is no such run, or its code is not here."),

@@ -22,7 +22,8 @@ pub(in crate::api) struct Asked {
 }
 
 /// The result or the failure of a run; it can be waited for.
-#[utoipa::path(get, path = "/v1/runs/{id}/result", tag = "runs", params(("id" = String, Path, description = "The run's id."), Asked), responses(
+#[utoipa::path(get, path = "/v1/runs/{id}/result", operation_id = "runs_result", tag = "runs",
+    params(("id" = String, Path, description = "The run's id."), Asked), responses(
     (status = 200, description = "The run has ended: its result or its failure.", body = RunResult),
     (status = 202, description = "The run goes on.", body = RunResult),
     (status = 400, description = "No run can have that id, or a parameter cannot be understood."),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use steadfast_kernel::{self as kernel, Origin, RetryFrom, RunId, StepId, code};
 
 /// Begins another life of a run that has ended, is interrupted, or waits. With `dryRun` it only says what would happen.
-#[utoipa::path(post, path = "/v1/runs/{id}/retry", tag = "runs", request_body = Option<RetryRun>, params(
+#[utoipa::path(post, path = "/v1/runs/{id}/retry", operation_id = "runs_retry", tag = "runs", request_body = Option<RetryRun>, params(
     ("id" = String, Path, description = "The run's id."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
 ), responses(

@@ -15,7 +15,8 @@ use utoipa::IntoParams;
 const PAGE: usize = 1000;
 
 /// A run, with its steps.
-#[utoipa::path(get, path = "/v1/runs/{id}", tag = "runs", params(("id" = String, Path, description = "The run's id.")), responses(
+#[utoipa::path(get, path = "/v1/runs/{id}", operation_id = "runs_show", tag = "runs",
+    params(("id" = String, Path, description = "The run's id.")), responses(
     (status = 200, description = "The run.", body = Run),
     (status = 400, description = "No run can have that id."),
     (status = 404, description = "There is no such run."),
@@ -42,7 +43,8 @@ pub(in crate::api) struct Asked {
 }
 
 /// The journal of a run, in order.
-#[utoipa::path(get, path = "/v1/runs/{id}/events", tag = "runs", params(("id" = String, Path, description = "The run's id."), Asked), responses(
+#[utoipa::path(get, path = "/v1/runs/{id}/events", operation_id = "runs_events", tag = "runs",
+    params(("id" = String, Path, description = "The run's id."), Asked), responses(
     (status = 200, description = "The events. If there are as many as the limit allows, there may be more: ask again after the last one.", body = Vec<Event>),
     (status = 400, description = "No run can have that id, or a parameter cannot be understood."),
     (status = 404, description = "There is no such run."),

@@ -13,7 +13,7 @@ use steadfast_kernel::Answer;
 use steadfast_runtime::Start;
 
 /// Starts a run, or finds the one of that id. It is durable when this answers. With `waitMs` the answer comes when the run has ended, or when that time is over.
-#[utoipa::path(post, path = "/v1/runs", tag = "runs", request_body = StartRun, responses(
+#[utoipa::path(post, path = "/v1/runs", operation_id = "runs_start", tag = "runs", request_body = StartRun, responses(
     (status = 201, description = "The run has begun.", body = Run),
     (status = 200, description = "The run of that id, which was started with the same input before.", body = Run),
     (status = 404, description = "There is no such workflow."),

@@ -29,7 +29,8 @@ fn about(view: &RunView) -> Result<&TaskView, Problem> {
 }
 
 /// A tenant's task that was made last, also if another instance has it: `instance` says which, and `ownerLives` whether it lives.
-#[utoipa::path(get, path = "/v1/tenants/{tenant}/task", tag = "tenants", params(("tenant" = String, Path, description = "The tenant.")), responses(
+#[utoipa::path(get, path = "/v1/tenants/{tenant}/task", operation_id = "tenants_task", tag = "tenants",
+    params(("tenant" = String, Path, description = "The tenant.")), responses(
     (status = 200, description = "The task.", body = Task),
     (status = 400, description = "No tenant can be called that."),
     (status = 404, description = "The tenant has no task."),
@@ -46,7 +47,8 @@ pub(in crate::api) async fn task(
 }
 
 /// How far a tenant's task has come: where a retry goes on from.
-#[utoipa::path(get, path = "/v1/tenants/{tenant}/checkpoint", tag = "tenants", params(("tenant" = String, Path, description = "The tenant.")), responses(
+#[utoipa::path(get, path = "/v1/tenants/{tenant}/checkpoint", operation_id = "tenants_checkpoint", tag = "tenants",
+    params(("tenant" = String, Path, description = "The tenant.")), responses(
     (status = 200, description = "The checkpoint.", body = Checkpoint),
     (status = 400, description = "No tenant can be called that."),
     (status = 404, description = "The tenant has no task, or the task has no checkpoint."),

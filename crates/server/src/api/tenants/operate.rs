@@ -11,7 +11,8 @@ use steadfast_kernel::{RetryFrom, RetryRun};
 use steadfast_runtime::Wanted;
 
 /// Begins another life of a tenant's task: after the last stage that is done, or from the start. It needs its turn in its plan, which may be paused, and its lock.
-#[utoipa::path(post, path = "/v1/tenants/{tenant}/retry", tag = "tenants", request_body = Option<RetryTask>, params(
+#[utoipa::path(post, path = "/v1/tenants/{tenant}/retry", operation_id = "tenants_retry", tag = "tenants",
+    request_body = Option<RetryTask>, params(
     ("tenant" = String, Path, description = "The tenant."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
 ), responses(
@@ -37,7 +38,8 @@ pub(in crate::api) async fn retry(
 }
 
 /// Has a tenant's task begin nothing new until it is resumed. A stage that is under way ends and is recorded.
-#[utoipa::path(post, path = "/v1/tenants/{tenant}/pause", tag = "tenants", request_body = Option<Reason>, params(
+#[utoipa::path(post, path = "/v1/tenants/{tenant}/pause", operation_id = "tenants_pause", tag = "tenants",
+    request_body = Option<Reason>, params(
     ("tenant" = String, Path, description = "The tenant."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
 ), responses(
@@ -59,7 +61,8 @@ pub(in crate::api) async fn pause(
 }
 
 /// Has a tenant's paused task go on.
-#[utoipa::path(post, path = "/v1/tenants/{tenant}/resume", tag = "tenants", request_body = Option<Reason>, params(
+#[utoipa::path(post, path = "/v1/tenants/{tenant}/resume", operation_id = "tenants_resume", tag = "tenants",
+    request_body = Option<Reason>, params(
     ("tenant" = String, Path, description = "The tenant."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
 ), responses(
@@ -81,7 +84,8 @@ pub(in crate::api) async fn resume(
 }
 
 /// Calls a tenant's task off. It ends at once and gives its lock back; nothing is undone. One that has failed can be called off, too.
-#[utoipa::path(post, path = "/v1/tenants/{tenant}/cancel", tag = "tenants", request_body = Option<Reason>, params(
+#[utoipa::path(post, path = "/v1/tenants/{tenant}/cancel", operation_id = "tenants_cancel", tag = "tenants",
+    request_body = Option<Reason>, params(
     ("tenant" = String, Path, description = "The tenant."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
 ), responses(
@@ -103,7 +107,8 @@ pub(in crate::api) async fn cancel(
 }
 
 /// Has what a tenant's task did undone, newest first. One that has ended needs its turn in its plan, and its lock, for that.
-#[utoipa::path(post, path = "/v1/tenants/{tenant}/rollback", tag = "tenants", request_body = Option<Reason>, params(
+#[utoipa::path(post, path = "/v1/tenants/{tenant}/rollback", operation_id = "tenants_rollback", tag = "tenants",
+    request_body = Option<Reason>, params(
     ("tenant" = String, Path, description = "The tenant."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
 ), responses(
@@ -125,7 +130,8 @@ pub(in crate::api) async fn rollback(
 }
 
 /// Gives a tenant's task up that is not under way, so that another instance can go on with it at once: a retry there takes it up from its checkpoint.
-#[utoipa::path(post, path = "/v1/tenants/{tenant}/hand-over", tag = "tenants", request_body = Option<Reason>, params(
+#[utoipa::path(post, path = "/v1/tenants/{tenant}/hand-over", operation_id = "tenants_hand_over", tag = "tenants",
+    request_body = Option<Reason>, params(
     ("tenant" = String, Path, description = "The tenant."),
     ("Idempotency-Key" = Option<String>, Header, description = "The same again is one."),
 ), responses(

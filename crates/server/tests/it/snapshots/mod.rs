@@ -1,0 +1,3 @@
+//! Compares the interfaces of the server with their committed snapshots.
+
+mod openapi;
