@@ -184,6 +184,9 @@ impl IntoResponse for Problem {
 }
 
 #[cfg(test)]
+mod snapshot;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

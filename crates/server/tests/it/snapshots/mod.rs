@@ -1,3 +1,4 @@
 //! Compares the interfaces of the server with their committed snapshots.
 
+mod metrics;
 mod openapi;
