@@ -8,6 +8,8 @@ mod postgres;
 mod redis;
 pub(crate) mod settings;
 mod show;
+#[cfg(test)]
+mod snapshot;
 
 pub(crate) use kind::{Kind, Value};
 pub(crate) use load::Given;

@@ -1,7 +1,7 @@
 use crate::steadfast::steadfast;
 
 /// Every command, found by reading the help.
-fn commands(path: &[&str]) -> Vec<Vec<String>> {
+pub(crate) fn commands(path: &[&str]) -> Vec<Vec<String>> {
     let mut args = path.to_vec();
     args.push("--help");
     let help = steadfast(std::env::temp_dir().as_path(), &args).ends_with(0).out;

@@ -27,6 +27,7 @@ mod retries;
 mod runs;
 mod serve;
 mod served;
+mod snapshots;
 mod steadfast;
 mod tenants;
 mod unreachable;
