@@ -12,6 +12,7 @@ mod plans;
 mod plays;
 mod run;
 mod server;
+mod snapshots;
 mod support;
 mod terms;
 mod undo;
