@@ -4,6 +4,7 @@
 //! A mismatch panics with a unified diff and the command that accepts the new text.
 //! That command runs only tests with `snapshot` in their path, so each caller lives in a file of that name.
 
+pub mod bytes;
 mod comparison;
 mod mode;
 
@@ -26,10 +27,22 @@ pub fn assert_snapshot(name: &str, actual: &str) {
 /// As [`assert_snapshot`].
 #[track_caller]
 pub fn assert_file(path: &str, actual: &str) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let package = std::env::var("CARGO_PKG_NAME").ok();
-    let comparison = Comparison { root: &root, path, package: package.as_deref(), actual };
-    if let Err(mismatch) = comparison.run(Mode::of_environment()) {
+    if let Err(mismatch) = compare(path, package.as_deref(), actual, Mode::of_environment()) {
         panic!("{mismatch}");
     }
+}
+
+/// Compares `actual` with a committed file outside of a test; `path` starts at the root of the workspace.
+///
+/// # Errors
+/// The diff and the command that accepts `actual`.
+pub fn compare_file(path: &str, actual: &str) -> Result<(), String> {
+    compare(path, None, actual, Mode::Compare)
+}
+
+fn compare(path: &str, package: Option<&str>, actual: &str, mode: Mode) -> Result<(), String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let comparison = Comparison { root: &root, path, package, actual };
+    comparison.run(mode).map_err(|mismatch| mismatch.to_string())
 }
