@@ -183,4 +183,7 @@ mod line {
     fn running(engine: &WeakEngine) -> Result<Engine, Failure> {
         engine.upgrade().ok_or_else(|| Failure::transient("the engine has stopped here"))
     }
+
+    #[cfg(test)]
+    mod snapshot;
 }

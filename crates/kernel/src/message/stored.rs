@@ -148,7 +148,7 @@ impl Message {
 
 /// The fields of all messages. Numbers are for ever; a field that falls out of use keeps its number.
 #[derive(Clone, PartialEq, prost::Message)]
-struct Body {
+pub(super) struct Body {
     #[prost(uint32, optional, tag = "1")]
     epoch: Option<u32>,
     #[prost(uint32, optional, tag = "2")]

@@ -1,5 +1,7 @@
 //! Every message survives being stored.
 
+mod snapshot;
+
 use super::*;
 use crate::{Code, Conflict, LimitKey, Limiting, OnFailure, Parent, Recovery, TaskOptions, TenantId, Timestamp};
 
@@ -63,7 +65,7 @@ fn every_message() -> Vec<Message> {
         tenant: Some("acme".into()),
         recovery: Recovery::Manual,
         limits: vec![Limiting { key: LimitKey::of_key("card/7").unwrap(), slots: 3 }],
-        parent: Some(Parent { run: run(), child: step(), detached: false }),
+        parent: Some(Parent { run: run(), child: step(), detached: true }),
         definition: Some("1f".repeat(32)),
         task: Some(Box::new(task)),
     };

@@ -163,6 +163,9 @@ impl Override {
 }
 
 #[cfg(test)]
+mod snapshot;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -1,6 +1,7 @@
 //! Every event survives being stored; what is damaged is named.
 
 mod plans;
+mod snapshot;
 
 use super::*;
 use crate::random::Seed;

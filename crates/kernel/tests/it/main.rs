@@ -12,5 +12,6 @@ mod golden;
 mod journals;
 mod plans;
 mod script;
+mod snapshot;
 mod steps;
 mod support;

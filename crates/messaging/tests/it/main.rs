@@ -24,6 +24,7 @@ mod seed;
 mod sending;
 mod silence;
 mod slow;
+mod snapshot;
 mod streams;
 mod traps;
 mod wires;

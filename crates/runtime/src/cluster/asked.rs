@@ -180,3 +180,6 @@ pub(super) fn write(told: &Result<Told, Failed>) -> Bytes {
 pub(super) fn read(bytes: &[u8]) -> Result<Told, Failed> {
     serde_json::from_slice(bytes).unwrap_or(Err(Failed::Unavailable))
 }
+
+#[cfg(test)]
+mod snapshot;

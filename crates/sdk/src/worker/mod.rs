@@ -23,6 +23,8 @@
 mod instances;
 mod line;
 mod serve;
+#[cfg(test)]
+mod snapshot;
 mod steps;
 mod visit;
 mod wire;

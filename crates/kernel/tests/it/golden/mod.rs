@@ -2,6 +2,7 @@
 
 mod by_hand;
 mod facets;
+mod snapshot;
 mod state;
 pub(crate) mod text;
 

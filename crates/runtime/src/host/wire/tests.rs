@@ -1,5 +1,7 @@
 //! Every message survives the way; what is broken is named and never panics.
 
+mod snapshot;
+
 use super::*;
 use crate::host::What;
 use bytes::{Bytes, BytesMut};
