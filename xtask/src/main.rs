@@ -5,6 +5,7 @@ mod bench;
 mod check;
 mod deny;
 mod figures;
+mod api;
 mod needs;
 mod steps;
 mod snapshots;

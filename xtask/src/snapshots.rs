@@ -1,6 +1,6 @@
 //! Compares committed snapshots with the code, or accepts new ones.
 
-use crate::{cargo, root};
+use crate::{api, cargo, root};
 use anyhow::{Context, Result, bail, ensure};
 use std::path::Path;
 
@@ -22,7 +22,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         );
         test.env("STEADFAST_SNAPSHOTS", "accept");
     }
-    crate::run(test.arg("snapshot"))
+    let tests = crate::run(test.arg("snapshot"));
+    let api = request.settle_api();
+    if let (Err(_), Err(mismatch)) = (&tests, &api) {
+        eprintln!("\n{mismatch:#}");
+    }
+    tests.and(api)
 }
 
 /// The command line of `cargo xtask snapshots`.
@@ -45,6 +50,15 @@ impl Request {
             }
         }
         Ok(request)
+    }
+
+    /// The API of the sdk is compared here and not by a test of the sdk, because rustdoc has to read it.
+    fn settle_api(&self) -> Result<()> {
+        match (self.packages.is_empty() || self.packages.iter().any(|package| package == api::SDK), self.accept) {
+            (false, _) => Ok(()),
+            (true, true) => api::accept(),
+            (true, false) => api::check(),
+        }
     }
 
     fn select<'a>(&'a self, known: &'a [String]) -> Result<&'a [String]> {
