@@ -1,14 +1,15 @@
 //! The project's own chores. `cargo xtask` lists them.
 #![allow(clippy::print_stdout, reason = "a command line tool")]
 
+mod api;
 mod bench;
 mod check;
+mod counts;
 mod deny;
 mod figures;
-mod api;
 mod needs;
-mod steps;
 mod snapshots;
+mod steps;
 mod test;
 mod tidy;
 mod toolchain;
@@ -28,13 +29,9 @@ cargo xtask snapshots [--accept] [-p CRATE]     public interfaces against the fi
 cargo xtask tidy [--report] [--update]          names, prose and structure against the budgets in tidy.toml
 cargo xtask deny                                licences, sources, duplicates and advisories of dependencies, by deny.toml
 cargo xtask docs                                the API documentation; a warning is an error
-cargo xtask coverage                            line coverage per crate; takes long
 cargo xtask bench [NAME] [--json] [--quick]     measurements of the `dist` profile; `cargo xtask bench` lists them
 cargo xtask bench counts [SCENARIO] [--accept] [--admit]
                                                 instructions of fixed scenarios, against docs/performance/counts.toml
-cargo xtask test                                everything CI checks: format, clippy, tests, doc tests, examples
-cargo xtask bench [NAME] [--json] [--quick]     measurements, built with optimisation; `cargo xtask bench` lists them
-cargo xtask snapshots [--accept] [-p PACKAGE]   compares the committed snapshots of interfaces with the code, or accepts new ones
 ";
 
 fn main() -> ExitCode {
@@ -54,21 +51,13 @@ fn chore() -> Result<()> {
         "check" => check::check(rest),
         "fix" => check::fix(rest),
         "test" => test::run(rest),
+        "snapshots" => snapshots::run(rest),
         "tidy" => tidy::run(rest),
         "deny" => without_arguments(rest).and_then(|()| deny::run()),
         "docs" => check::docs(rest),
         "bench" => bench::run(rest),
         "help" | "--help" | "-h" => help(),
         _ => bail!("unknown command: {}\n\n{HELP}", arguments.join(" ")),
-    match arguments.first().map(String::as_str) {
-        Some("test") if arguments.len() == 1 => test::run_everything(),
-        Some("snapshots") => snapshots::run(&arguments[1..]),
-        Some("bench") => bench(&arguments[1..]),
-        None | Some("help" | "--help" | "-h") => {
-            print!("{HELP}");
-            Ok(())
-        }
-        Some(_) => bail!("unknown command: {}\n\n{HELP}", arguments.join(" ")),
     }
 }
 

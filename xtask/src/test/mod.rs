@@ -7,7 +7,7 @@ mod shared_servers;
 mod slowest;
 
 use crate::steps::Steps;
-use crate::{cargo, deny, needs, tidy, toolchain};
+use crate::{api, cargo, counts, deny, needs, tidy, toolchain};
 use anyhow::{Context, Result, bail};
 use groups::Group;
 use runner::{Runner, Selection};
@@ -110,8 +110,10 @@ fn all_steps(run: &mut TestRun) -> Result<()> {
     run.steps
         .command("doc tests", cargo().args(["test", "--workspace", "--locked", "--quiet", "--doc"]))?;
     documentation(&mut run.steps)?;
+    run.steps.verb("public API of the sdk", "snapshots", api::check)?;
     features(&mut run.steps)?;
-    run.steps.verb("examples", "test --group examples", examples::run_all)
+    run.steps.verb("examples", "test --group examples", examples::run_all)?;
+    run.steps.verb("instructions", "bench counts", || counts::run(&[]))
 }
 
 /// Checks that run no code of the product.
