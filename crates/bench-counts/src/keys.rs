@@ -1,26 +1,24 @@
 //! Puts keys and waits until each has expired and its handler was called.
 
 use crate::region::in_virtual_time;
-use anyhow::{Context, Result};
-use std::cell::RefCell;
+use anyhow::{Context, Result, ensure};
 use std::time::Duration;
 use steadfast::{Engine, Expired, VirtualClock};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 
 const TTL: Duration = Duration::from_secs(1);
 
 struct Subject {
     engine: Engine,
-    expired: RefCell<mpsc::UnboundedReceiver<Expired>>,
+    expired: Mutex<mpsc::UnboundedReceiver<Expired>>,
 }
 
 pub(crate) fn put_and_expiry(operations: u32) -> Result<()> {
     in_virtual_time(operations, prepare, async |subject, keys| {
         for number in keys {
             subject.engine.put(&format!("session:{number:08}"), &number).ttl(TTL).await?;
-            let mut expired = subject.expired.try_borrow_mut()?;
-            let expired = expired.recv().await.context("the engine has stopped")?;
-            anyhow::ensure!(expired.value::<u32>()? == number, "another key has expired");
+            let expired = subject.expired.lock().await.recv().await.context("the engine has stopped")?;
+            ensure!(expired.value::<u32>()? == number, "another key has expired");
         }
         Ok(())
     })
@@ -33,5 +31,5 @@ async fn prepare() -> Result<Subject> {
         async move { Ok(sent?) }
     };
     let engine = Engine::in_memory().clock(VirtualClock::start()).on_expire("session:", handler).start().await?;
-    Ok(Subject { engine, expired: RefCell::new(expired) })
+    Ok(Subject { engine, expired: Mutex::new(expired) })
 }
