@@ -27,29 +27,31 @@ impl Page {
         *count += 1;
         let number = if *count == 1 { String::new() } else { format!(" {count}") };
         let gap = if self.text.is_empty() { "" } else { "\n" };
-        self.line(format_args!("{gap}## {label}{number}"));
+        let _strings_always_grow = writeln!(self.text, "{gap}## {label}{number}");
     }
 
     /// Appends a named value to the current form.
     pub fn value(&mut self, name: &str, value: impl Display) {
-        self.line(format_args!("{name}: {value}"));
+        self.lines(&format!("{name}: {value}"));
     }
 
     /// Appends a message of protobuf: its fields, each with the path of its numbers, then its bytes.
     pub fn protobuf(&mut self, bytes: &[u8], schema: &mut Schema) {
-        protobuf::write(bytes, schema, &mut self.text);
+        let mut fields = String::new();
+        protobuf::write(bytes, schema, &mut fields);
+        self.lines(&fields);
         self.hex(bytes);
     }
 
     /// Appends JSON with a line per element. No character of it is left out.
     pub fn json(&mut self, bytes: &[u8]) {
-        self.text.push_str(&text::json(&String::from_utf8_lossy(bytes), "  "));
+        self.lines(&text::json(&String::from_utf8_lossy(bytes), "  "));
     }
 
     /// Appends bytes in hexadecimal.
     pub fn hex(&mut self, bytes: &[u8]) {
-        self.line(format_args!("hex, {} bytes", bytes.len()));
-        self.text.push_str(&text::hex(bytes, "  "));
+        self.lines(&format!("hex, {} bytes", bytes.len()));
+        self.lines(&text::hex(bytes, "  "));
     }
 
     /// Notes that the page has a value of the variant with that label.
@@ -71,8 +73,12 @@ impl Page {
         &self.text
     }
 
-    fn line(&mut self, line: impl Display) {
-        let _strings_always_grow = writeln!(self.text, "{line}");
+    /// Appends lines, indented below their form: a diff names the form of each hunk by its heading.
+    fn lines(&mut self, lines: &str) {
+        let indent = if self.headings.is_empty() { "" } else { "  " };
+        for line in lines.lines() {
+            let _strings_always_grow = writeln!(self.text, "{indent}{line}");
+        }
     }
 }
 
@@ -94,7 +100,7 @@ mod tests {
         page.value("size", 7);
         page.form("A");
         page.json(b"{}");
-        assert_eq!(page.text(), "## A\nsize: 7\n\n## A 2\n  {}\n");
+        assert_eq!(page.text(), "## A\n  size: 7\n\n## A 2\n    {}\n");
     }
 
     #[test]
