@@ -66,7 +66,7 @@ impl Comparison<'_> {
     }
 }
 
-/// A unified diff; after the numbers of each hunk stands the last line before it that is not indented.
+/// A unified diff; after the numbers of each hunk stands the last line before it that begins with a letter or digit.
 fn diff(committed: &str, actual: &str) -> String {
     let lines: Vec<&str> = committed.lines().collect();
     let diff = TextDiff::from_lines(committed, actual);
@@ -74,7 +74,7 @@ fn diff(committed: &str, actual: &str) -> String {
     for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
         let start = hunk.ops().first().map_or(0, |op| op.old_range().start);
         let (numbers, changes) = (hunk.header().to_string(), hunk.to_string());
-        let title = lines[..start].iter().rfind(|line| line.starts_with(|first: char| !first.is_whitespace()));
+        let title = lines[..start].iter().rfind(|line| line.starts_with(char::is_alphanumeric));
         text += &numbers;
         text += &title.map_or_else(String::new, |title| format!(" {title}"));
         text += changes.strip_prefix(&numbers).unwrap_or(&changes);
