@@ -3,7 +3,7 @@
 use crate::region::in_virtual_time;
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
-use steadfast::{Engine, Expired, VirtualClock};
+use steadfast::{Engine, Expired, Failure, VirtualClock};
 use tokio::sync::{Mutex, mpsc};
 
 const TTL: Duration = Duration::from_secs(1);
@@ -18,7 +18,7 @@ pub(crate) fn put_and_expiry(operations: u32) -> Result<()> {
         for number in keys {
             subject.engine.put(&format!("session:{number:08}"), &number).ttl(TTL).await?;
             let expired = subject.expired.lock().await.recv().await.context("the engine has stopped")?;
-            ensure!(expired.value::<u32>()? == number, "another key has expired");
+            ensure!(expired.value::<u32>().map_err(Failure::into_error)? == number, "another key has expired");
         }
         Ok(())
     })
