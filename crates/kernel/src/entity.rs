@@ -3,6 +3,7 @@
 use crate::id::check;
 use crate::{InvalidId, KeyName, PlanId, RouteName, RunId, Seq, TenantId, WorkflowName};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
@@ -56,6 +57,14 @@ impl EntityId {
         match self {
             EntityId::Key(key) => Some(key),
             _ => None,
+        }
+    }
+
+    /// The stored form, as `Display` writes it. That of a run is its id.
+    pub fn stored(&self) -> Cow<'_, str> {
+        match self.parts() {
+            ("", name) => Cow::Borrowed(name),
+            (kind, name) => Cow::Owned([kind, name].concat()),
         }
     }
 
@@ -310,6 +319,7 @@ mod tests {
         ];
         for id in &ids {
             assert_eq!(EntityId::from_stored(&id.to_string()).as_ref(), Some(id));
+            assert_eq!(id.stored(), id.to_string());
         }
         let sorted = |mut ids: Vec<String>| {
             ids.sort();

@@ -100,7 +100,7 @@ fn bind(statement: &mut Statement<'_>, after: usize, position: i64, append: &App
     let Append { entity, record, .. } = append;
     let payload = record.payload.as_ref();
     statement.raw_bind_parameter(after + 1, position)?;
-    statement.raw_bind_parameter(after + 2, entity.to_string())?;
+    statement.raw_bind_parameter(after + 2, entity.stored())?;
     statement.raw_bind_parameter(after + 3, integer(record.seq))?;
     statement.raw_bind_parameter(after + 4, record.epoch)?;
     statement.raw_bind_parameter(after + 5, &record.kind)?;
