@@ -37,9 +37,16 @@ FROM events WHERE instr(entity, ':') > 0 ORDER BY entity, seq",
 
 /// Values by number, here and in the rows of runs: to look their names up took a twelfth of the time of a commit with many. With `FAIL`, SQLite does not
 /// prepare to undo one statement: whoever commits undoes everything.
-const APPEND: &str = "INSERT OR FAIL INTO events (position, entity, seq, epoch, type, at, subject, attempt, backoff_ms, reason, encoding, payload, body) VALUES ";
+const APPEND: &str =
+    "INSERT OR FAIL INTO events (entity, seq, epoch, type, at, subject, attempt, backoff_ms, reason, encoding, payload, body) VALUES ";
 
-const COLUMNS: usize = 13;
+/// Appends one entry at a given position. SQLite gives positions by itself for less: a given one is searched for first, and a statement of
+/// many entries prepares to be undone.
+const APPEND_AT: &str = "INSERT OR FAIL INTO events
+(entity, seq, epoch, type, at, subject, attempt, backoff_ms, reason, encoding, payload, body, position)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+
+const COLUMNS: usize = 12;
 
 /// How many entries are written by one statement, where there are so many: beginning and ending one takes as long as an entry.
 const MANY: usize = 16;
@@ -78,40 +85,52 @@ pub(crate) struct Failed<'a> {
 /// Adds entries to journals, in the places after the last one.
 pub(crate) fn append<'a>(db: &Connection, entries: &'a [Append]) -> Result<(), Failed<'a>> {
     let other = |error| Failed { there: None, error };
-    let mut position = if entries.is_empty() { 0 } else { feed::last(db).map_err(other)? };
+    let [first, rest @ ..] = entries else { return Ok(()) };
+    let Some(last) = feed::removed_last(db).map_err(other)? else { return append_next(db, entries) };
+    let mut statement = db.prepare_cached(APPEND_AT).map_err(other)?;
+    statement.raw_bind_parameter(COLUMNS + 1, last + 1).map_err(other)?;
+    insert(db, &mut statement, std::slice::from_ref(first))?;
+    append_next(db, rest)
+}
+
+/// Adds entries in the places after that of the last row.
+fn append_next<'a>(db: &Connection, entries: &'a [Append]) -> Result<(), Failed<'a>> {
     let (many, few) = entries.as_chunks::<MANY>();
     let few = few.iter().map(std::slice::from_ref);
     for (sql, entries) in many.iter().map(|many| (&APPEND_MANY, &many[..])).chain(few.map(|one| (&APPEND_ONE, one))) {
-        let mut statement = db.prepare_cached(sql).map_err(other)?;
-        for (nth, append) in entries.iter().enumerate() {
-            position += 1;
-            bind(&mut statement, nth * COLUMNS, position, append).map_err(other)?;
-        }
-        if let Err(error) = statement.raw_execute() {
-            let is_there = error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation);
-            let written = usize::try_from(db.changes()).unwrap_or_default(); // those before it
-            return Err(Failed { there: entries.get(written).filter(|_| is_there), error });
-        }
+        let mut statement = db.prepare_cached(sql).map_err(|error| Failed { there: None, error })?;
+        insert(db, &mut statement, entries)?;
     }
     Ok(())
 }
 
-fn bind(statement: &mut Statement<'_>, after: usize, position: i64, append: &Append) -> rusqlite::Result<()> {
+fn insert<'a>(db: &Connection, statement: &mut Statement<'_>, entries: &'a [Append]) -> Result<(), Failed<'a>> {
+    for (nth, append) in entries.iter().enumerate() {
+        bind(statement, nth * COLUMNS, append).map_err(|error| Failed { there: None, error })?;
+    }
+    if let Err(error) = statement.raw_execute() {
+        let is_there = error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation);
+        let written = usize::try_from(db.changes()).unwrap_or_default(); // those before it
+        return Err(Failed { there: entries.get(written).filter(|_| is_there), error });
+    }
+    Ok(())
+}
+
+fn bind(statement: &mut Statement<'_>, after: usize, append: &Append) -> rusqlite::Result<()> {
     let Append { entity, record, .. } = append;
     let payload = record.payload.as_ref();
-    statement.raw_bind_parameter(after + 1, position)?;
-    statement.raw_bind_parameter(after + 2, entity.stored())?;
-    statement.raw_bind_parameter(after + 3, integer(record.seq))?;
-    statement.raw_bind_parameter(after + 4, record.epoch)?;
-    statement.raw_bind_parameter(after + 5, &record.kind)?;
-    statement.raw_bind_parameter(after + 6, record.at.as_micros())?;
-    statement.raw_bind_parameter(after + 7, &record.subject)?;
-    statement.raw_bind_parameter(after + 8, record.attempt)?;
-    statement.raw_bind_parameter(after + 9, record.backoff_ms.map(u64::cast_signed))?; // comes back exactly, however large
-    statement.raw_bind_parameter(after + 10, &record.reason)?;
-    statement.raw_bind_parameter(after + 11, payload.map(|payload| payload.encoding.as_str()))?;
-    statement.raw_bind_parameter(after + 12, payload.map(stored))?;
-    statement.raw_bind_parameter(after + 13, &record.body[..])
+    statement.raw_bind_parameter(after + 1, entity.stored())?;
+    statement.raw_bind_parameter(after + 2, integer(record.seq))?;
+    statement.raw_bind_parameter(after + 3, record.epoch)?;
+    statement.raw_bind_parameter(after + 4, &record.kind)?;
+    statement.raw_bind_parameter(after + 5, record.at.as_micros())?;
+    statement.raw_bind_parameter(after + 6, &record.subject)?;
+    statement.raw_bind_parameter(after + 7, record.attempt)?;
+    statement.raw_bind_parameter(after + 8, record.backoff_ms.map(u64::cast_signed))?; // comes back exactly, however large
+    statement.raw_bind_parameter(after + 9, &record.reason)?;
+    statement.raw_bind_parameter(after + 10, payload.map(|payload| payload.encoding.as_str()))?;
+    statement.raw_bind_parameter(after + 11, payload.map(stored))?;
+    statement.raw_bind_parameter(after + 12, &record.body[..])
 }
 
 /// An entity's journal from the entry after that one.

@@ -12,6 +12,8 @@ pub(crate) const SCHEMA: &[&str] = &["CREATE TABLE places (
 
 const LAST: &str = "SELECT max(coalesce((SELECT max(position) FROM events), 0), coalesce((SELECT max(last) FROM places), 0))";
 
+const REMOVED_LAST: &str = "SELECT max(last) FROM places WHERE last > coalesce((SELECT max(position) FROM events), 0)";
+
 const ALL: &str = "SELECT e.*, r.tenant, r.plan FROM events AS e LEFT JOIN runs AS r ON r.run = e.entity
 WHERE e.position > ?1 AND NOT EXISTS (SELECT 1 FROM swept WHERE run = e.entity) ORDER BY e.position LIMIT ?2";
 
@@ -25,6 +27,11 @@ WHERE e.entity = ?3 AND e.position > ?1 AND NOT EXISTS (SELECT 1 FROM swept WHER
 /// The number of the place that was given last.
 pub(crate) fn last(db: &Connection) -> rusqlite::Result<i64> {
     db.prepare_cached(LAST)?.query_row([], |row| row.get(0))
+}
+
+/// The position that was given last, if its row was removed: SQLite would give it again.
+pub(crate) fn removed_last(db: &Connection) -> rusqlite::Result<Option<i64>> {
+    db.prepare_cached(REMOVED_LAST)?.query_row([], |row| row.get(0))
 }
 
 /// Up to what was written last.
