@@ -5,11 +5,11 @@
 //!
 //! Tested by `crates/sdk/tests/it/waiting.rs`.
 
-use super::{Ask, Done, Shard};
+use super::{Ask, Done, Seat, Shard};
 use crate::host::ToHost;
 use futures_util::FutureExt;
 use std::time::Duration;
-use steadfast_kernel::{EntityId, Run, TimerName, WorkflowName};
+use steadfast_kernel::{EntityId, Run, Seq, TimerName, WorkflowName};
 
 /// A run stays for at least this long after it was touched: what it was hosted for is on its way.
 const STAY_MIN: Duration = Duration::from_secs(1);
@@ -18,14 +18,11 @@ const STAY_MIN: Duration = Duration::from_secs(1);
 const LEFT_MAX: usize = 100_000;
 
 impl Shard {
-    /// Remembers of a run that is about to leave memory what its last session has left unsaid, if that matters when it comes back.
-    pub(super) fn remember_left(&mut self, id: &EntityId) {
-        let Some(seat) = self.state.seats.get(id) else { return };
+    /// The place up to which the last session of an idle run left nothing unsaid, if that matters when the run comes back to memory.
+    pub(super) fn left_unsaid(&self, idle: &Seat) -> Option<Seq> {
+        let unsure_until = idle.unsure_until?;
         let may_begin = |run: &Run| may_begin(run) || self.state.is_draining(); // nothing begins there while the shard comes to rest
-        let leaves = seat.is_idle(self.committed.seq) && seat.run().is_some_and(may_begin) && self.state.left.len() < LEFT_MAX;
-        if let Some(unsure_until) = seat.unsure_until.filter(|_| leaves) {
-            self.state.left.insert(id.clone(), unsure_until);
-        }
+        (self.state.left.len() < LEFT_MAX && idle.run().is_some_and(may_begin)).then_some(unsure_until)
     }
 
     /// Something happened to an entity: if it is a hosted run that only waits, it is the last to be let go.

@@ -176,7 +176,7 @@ impl Shard {
         for id in ids {
             self.seat(&id).tell(ToHost::Close);
             self.end_session(&id);
-            if let Some(seat) = self.state.seats.swap_remove(&id) {
+            if let Some(seat) = self.state.seats.remove(&id) {
                 for waiter in seat.waiters {
                     waiter.fail(crate::Error::from_store(Arc::clone(&error)));
                 }

@@ -84,7 +84,7 @@ impl Shard {
     /// There is code of these names now, or room for it: runs that waited for it are opened, as many as there is room for.
     pub(super) fn host_again(&mut self, workflows: &BTreeSet<WorkflowName>) {
         let mut waiting: BTreeMap<WorkflowName, Vec<EntityId>> = BTreeMap::new();
-        for (id, seat) in &self.state.seats {
+        for (id, seat) in self.state.seats.iter() {
             if let Some(Wait::NoWorker { workflow, .. }) = &seat.blocked
                 && workflows.contains(workflow)
                 && !seat.held_back

@@ -30,6 +30,7 @@ mod relay;
 mod request;
 mod rest;
 mod save;
+mod seats;
 mod sweep;
 mod take_in;
 mod view;
@@ -45,6 +46,7 @@ use read::Found;
 pub(crate) use relay::unsettled;
 pub(crate) use request::{Control, Reply, Request, Said};
 use save::Saved;
+use seats::Seats;
 use view::Look;
 pub use view::{RunView, TaskView};
 pub(crate) use waiter::Waiter;
@@ -65,8 +67,6 @@ use crate::outbox::Outbox;
 use crate::timers::{Fired, Leadership, Order};
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use hashbrown::DefaultHashBuilder;
-use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
@@ -117,8 +117,7 @@ pub(crate) struct Ports {
 /// What the shard knows beyond its settings.
 #[derive(Default)]
 pub(crate) struct State {
-    /// They are looked up all the time, and in an order that does not depend on chance when all of them are concerned.
-    seats: IndexMap<EntityId, Seat, DefaultHashBuilder>,
+    seats: Seats,
     /// The number of the last batch that was submitted.
     submitted: u64,
     /// What waits for a commit, in order.
@@ -394,22 +393,21 @@ impl Shard {
     }
 
     fn seat(&mut self, id: &EntityId) -> &mut Seat {
-        let seats = &mut self.state.seats;
-        match seats.get_index_of(id) {
-            Some(index) => &mut seats[index],
-            None => seats.entry(id.clone()).or_default(),
-        }
+        self.state.seats.get_or_add(id)
     }
 
     /// Forgets an entity that nobody needs in memory. One that is in doubt is read again soon, and what is known of it beside its journal still counts then.
     fn tidy(&mut self, id: &EntityId) {
         self.touch(id);
-        self.remember_left(id);
-        if let Some((index, _, seat)) = self.state.seats.get_full(id)
-            && seat.is_idle(self.committed.seq)
-            && !self.state.in_doubt.contains(id)
-        {
-            self.state.seats.swap_remove_index(index);
+        let Some(seat) = self.state.seats.get(id) else { return };
+        if !seat.is_idle(self.committed.seq) {
+            return;
+        }
+        if let Some(unsure_until) = self.left_unsaid(seat) {
+            self.state.left.insert(id.clone(), unsure_until);
+        }
+        if !self.state.in_doubt.contains(id) {
+            self.state.seats.remove(id);
         }
     }
 }

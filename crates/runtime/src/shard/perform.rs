@@ -393,7 +393,7 @@ impl Shard {
         self.end_session(id);
         self.state.to_interrupt.remove(id); // nobody goes on with it
         self.state.doubted.remove(id);
-        if let Some(seat) = self.state.seats.swap_remove(id) {
+        if let Some(seat) = self.state.seats.remove(id) {
             for waiter in seat.waiters {
                 waiter.fail(Error::JournalBroken { entity: id.clone(), why: why.clone() });
             }

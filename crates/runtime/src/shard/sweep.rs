@@ -35,7 +35,7 @@ impl Shard {
         if self.state.is_draining() || !matches!(self.state.health, Health::Well) {
             return;
         }
-        let free = ended.into_iter().filter(|sweep| !self.state.seats.contains_key(&sweep.entity)).collect();
+        let free = ended.into_iter().filter(|sweep| !self.state.seats.contains(&sweep.entity)).collect();
         self.remove(free, Some(reply));
     }
 
