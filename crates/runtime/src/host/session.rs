@@ -178,7 +178,10 @@ impl Session {
             if self.is_past() {
                 return Exit::Done;
             }
-            self.report_failures(workflow, workflow.board.take_failed());
+            let failed = workflow.board.take_failed();
+            if !failed.is_empty() {
+                self.report_failures(workflow, failed);
+            }
             self.report_heartbeats(workflow);
             if self.turn.is_none() && (self.paused.is_none() || workflow.board.has_handed()) {
                 self.take_turn(workflow).await;
@@ -300,8 +303,12 @@ impl Session {
 
     /// Passes on what attempts say of how far they have come, not more often than it is worth a record. What is left out is said with the failure.
     fn report_heartbeats(&mut self, workflow: &Workflow) {
+        let beats = workflow.board.take_beats();
+        if beats.is_empty() {
+            return; // most passes of the loop have none, and need no time
+        }
         let now = self.clock.now();
-        for (step, attempt, details) in workflow.board.take_beats() {
+        for (step, attempt, details) in beats {
             let recently = self.said_at.get(&step).is_some_and(|at| now.saturating_since(*at) < self.heartbeat_every);
             if !recently {
                 self.said_at.insert(step.clone(), now);

@@ -9,7 +9,7 @@ use crate::timers::{Fired, Order, Role};
 use std::sync::Arc;
 use steadfast_kernel::{
     Command, Decision, Effect, Entity, EntityId, Envelope, ExpireKey, FireTimer, IllegalTransition, Message, Record, Refusal, Run, Status,
-    Timer, TimerName, machine, run, run::Verb,
+    Timer, TimerName, Timestamp, machine, run, run::Verb,
 };
 use steadfast_store::{Append, Batch, Fence, LetterChange, LockChange, OutboxChange, PlanRow, TimerChange, key_changes};
 
@@ -76,13 +76,13 @@ impl Shard {
             Ok(decision) if decision.entries.is_empty() => {
                 self.follow(id, from, Ok(Follow { effects: decision.effects, ..Follow::default() }));
             }
-            Ok(decision) => self.submit(id, decision, from),
+            Ok(decision) => self.submit(id, decision, from, now),
             Err(refusal) => self.follow(id, from, Err(refusal)),
         }
     }
 
     /// Moves the cached state on and hands the batch to the committer; the rest follows the commit.
-    fn submit(&mut self, id: &EntityId, decision: Decision, from: From) {
+    fn submit(&mut self, id: &EntityId, decision: Decision, from: From, now: Timestamp) {
         let (shard, snapshot_every) = (self.id, self.config.snapshot_every);
         let seat = self.seat(id);
         let Memory::Ready(state) = std::mem::take(&mut seat.memory) else { return };
@@ -114,7 +114,7 @@ impl Shard {
         seat.stale = 0;
 
         let append = |entry| Append { shard, entity: id.clone(), record: Record::from(entry) };
-        let (now, kept_for) = (self.clock.now(), self.config.keys_kept_for);
+        let kept_for = self.config.keys_kept_for;
         let effects: Vec<_> = decision.effects.into_iter().map(|effect| retired(id, effect, now, kept_for)).collect();
         let batch = Batch {
             events: decision.entries.iter().map(append).collect(),
