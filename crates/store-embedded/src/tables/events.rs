@@ -1,6 +1,6 @@
 //! `events`: the journals of all entities.
 
-use super::{count, feed, integer, limit as rows, parsed, time};
+use super::{count, feed, integer, limit as rows, parsed, placeholders, time};
 use bytes::Bytes;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Error, ErrorCode, Row, Statement};
@@ -60,11 +60,7 @@ const JOURNAL: &str = "SELECT seq, epoch, type, at, subject, attempt, backoff_ms
 FROM events WHERE entity = ?1 AND seq > ?2 AND NOT EXISTS (SELECT 1 FROM swept WHERE run = ?1) ORDER BY seq LIMIT ?3";
 
 fn append_sql(entries: usize) -> String {
-    let row = |entry: usize| {
-        let numbers = (1..=COLUMNS).map(|column| format!("?{}", entry * COLUMNS + column));
-        format!("({})", numbers.collect::<Vec<_>>().join(", "))
-    };
-    format!("{APPEND}{}", (0..entries).map(row).collect::<Vec<_>>().join(", "))
+    format!("{APPEND}{}", placeholders(entries, COLUMNS))
 }
 
 const FORGET: &str = "DELETE FROM events WHERE entity = ?1 AND seq < ?2";

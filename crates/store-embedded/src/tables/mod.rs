@@ -30,6 +30,15 @@ fn limit(rows: usize) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
+/// Numbered placeholders for so many rows of values.
+fn placeholders(rows: usize, columns: usize) -> String {
+    let row = |row: usize| {
+        let numbers = (1..=columns).map(|column| format!("?{}", row * columns + column));
+        format!("({})", numbers.collect::<Vec<_>>().join(", "))
+    };
+    (0..rows).map(row).collect::<Vec<_>>().join(", ")
+}
+
 /// A count from a column.
 fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
     let value: i64 = row.get(column)?;

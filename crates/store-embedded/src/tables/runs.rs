@@ -4,10 +4,11 @@
 //! table. A row is put at every change, so an index costs most if it has what changes; those indexes have only the rows that are looked
 //! for by them.
 
-use super::{limit as rows, parsed, tasks, time};
+use super::{limit as rows, parsed, placeholders, tasks, time};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 use steadfast_kernel::run::Recover;
 use steadfast_kernel::{RunId, Status, Timestamp, WorkflowName};
 use steadfast_store::{EndedCursor, EndedFilter, RunCursor, RunFilter, RunPage, RunRow, ShardId, TaskRow};
@@ -47,9 +48,21 @@ pub(crate) const ENDED_SCHEMA: &[&str] = &[
 const CHANGE: &str = "UPDATE runs SET status = ?5, wait = ?6, text = ?7, recover = ?8, ended_at = ?10
 WHERE started_at = ?9 AND run = ?1 AND shard = ?2 AND workflow = ?3 AND tenant IS ?4 AND plan IS NULL";
 
-const PUT: &str = "INSERT INTO runs (run, shard, workflow, tenant, status, wait, text, recover, started_at, ended_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-ON CONFLICT (run) DO NOTHING";
+/// With `FAIL`, SQLite does not prepare to undo a statement of many rows: the transaction undoes everything.
+const PUT: &str = "INSERT OR FAIL INTO runs (run, shard, workflow, tenant, status, wait, text, recover, started_at, ended_at) VALUES ";
+
+const COLUMNS: usize = 10;
+
+/// Rows per statement for runs that have just begun: every statement opens the table and all its indexes.
+const MANY: usize = 16;
+
+static PUT_ONE: LazyLock<String> = LazyLock::new(|| put_sql(1));
+
+static PUT_MANY: LazyLock<String> = LazyLock::new(|| put_sql(MANY));
+
+fn put_sql(rows: usize) -> String {
+    format!("{PUT}{} ON CONFLICT (run) DO NOTHING", placeholders(rows, COLUMNS))
+}
 
 const REPLACE: &str = "INSERT OR REPLACE INTO runs (run, shard, workflow, tenant, status, wait, text, recover, started_at, ended_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
@@ -79,35 +92,64 @@ const ENDED_TASKS: &str =
     "SELECT * FROM runs WHERE ended_at IS NOT NULL AND plan IS NOT NULL AND shard = ?1 AND status = ?2 AND ended_at <= ?3
 AND (ended_at, run) > (?4, ?5) ORDER BY ended_at, run LIMIT ?6";
 
+/// The columns that every run has, in the order of the statements.
+macro_rules! columns {
+    ($row:expr) => {
+        params![
+            $row.run.as_str(),
+            $row.shard,
+            $row.workflow.as_str(),
+            $row.tenant,
+            $row.status.as_str(),
+            $row.wait,
+            $row.text,
+            $row.recover.map(Recover::as_str),
+            $row.started_at.as_micros(),
+            $row.ended_at.map(Timestamp::as_micros),
+        ]
+    };
+}
+
 /// Comes after every id.
 const AFTER_ALL: &str = "~";
 
 /// Puts rows; one replaces another of its run. Those of runs that have just begun are probably new.
 pub(crate) fn put(db: &Connection, rows: &[RunRow], begun: &BTreeSet<&RunId>) -> rusqlite::Result<()> {
-    let (mut change, mut put) = (db.prepare_cached(CHANGE)?, db.prepare_cached(PUT)?);
-    for row in rows {
-        let params = params![
-            row.run.as_str(),
-            row.shard,
-            row.workflow.as_str(),
-            row.tenant,
-            row.status.as_str(),
-            row.wait,
-            row.text,
-            row.recover.map(Recover::as_str),
-            row.started_at.as_micros(),
-            row.ended_at.map(Timestamp::as_micros),
-        ];
+    let is_new = |row: &&RunRow| row.task.is_none() && begun.contains(&row.run);
+    let (new, known): (Vec<_>, Vec<_>) = rows.iter().partition(is_new);
+    put_new(db, &new)?;
+    let mut change = db.prepare_cached(CHANGE)?;
+    for row in known {
+        let params = columns!(row);
         if let Some(task) = &row.task {
             put_task(db, params, task)?;
-            continue;
-        }
-        let done = (!begun.contains(&row.run) && change.execute(params)? > 0) || put.execute(params)? > 0;
-        if !done {
-            db.prepare_cached(REPLACE)?.execute(params)?;
+        } else if change.execute(params)? == 0 {
+            replace(db, row)?;
         }
     }
     Ok(())
+}
+
+/// Puts rows of runs that have just begun. If one of them is there after all, they all replace what is there.
+fn put_new(db: &Connection, rows: &[&RunRow]) -> rusqlite::Result<()> {
+    let (many, few) = rows.as_chunks::<MANY>();
+    let few = few.iter().map(std::slice::from_ref);
+    for (sql, rows) in many.iter().map(|many| (&PUT_MANY, &many[..])).chain(few.map(|one| (&PUT_ONE, one))) {
+        let mut statement = db.prepare_cached(sql)?;
+        for (nth, row) in rows.iter().enumerate() {
+            for (column, value) in columns!(row).iter().enumerate() {
+                statement.raw_bind_parameter(nth * COLUMNS + column + 1, value)?;
+            }
+        }
+        if statement.raw_execute()? < rows.len() {
+            rows.iter().try_for_each(|row| replace(db, row))?;
+        }
+    }
+    Ok(())
+}
+
+fn replace(db: &Connection, row: &RunRow) -> rusqlite::Result<()> {
+    db.prepare_cached(REPLACE)?.execute(columns!(row)).map(drop)
 }
 
 /// Puts the row of a task, of which the columns of every run are given.

@@ -104,3 +104,34 @@ fn no_list_is_sorted_or_read_as_a_whole() {
         assert!(plan.starts_with("SEARCH runs USING ") && plan.ends_with(&format!("{PLACE})")), "{filter:?}: {plan}");
     }
 }
+
+fn new_row(number: usize, note: &str) -> RunRow {
+    RunRow {
+        shard: 0,
+        run: RunId::new(format!("run-{number}")).unwrap(),
+        workflow: WorkflowName::new("checkout").unwrap(),
+        tenant: None,
+        status: Status::Running,
+        wait: None,
+        text: Some(note.to_string()),
+        recover: Some(Recover::Host),
+        started_at: Timestamp::from_micros(number as i64),
+        ended_at: None,
+        task: None,
+    }
+}
+
+/// Run 3 is there before, run 5 is in the commit twice, and run 17 stands behind the rows of one statement.
+#[test]
+fn last_row_of_new_run_counts() {
+    let db = database();
+    let mut rows: Vec<_> = (0..MANY + 4).map(|number| new_row(number, "first")).collect();
+    rows.insert(6, new_row(5, "second"));
+    let begun: BTreeSet<_> = rows.iter().map(|row| &row.run).collect();
+    put(&db, &[new_row(3, "before"), new_row(17, "before")], &begun).unwrap();
+    put(&db, &rows, &begun).unwrap();
+    for number in 0..MANY + 4 {
+        let found = get(&db, &new_row(number, "").run).unwrap();
+        assert_eq!(found, Some(new_row(number, if number == 5 { "second" } else { "first" })));
+    }
+}
