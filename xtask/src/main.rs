@@ -5,6 +5,7 @@ mod api;
 mod bench;
 mod check;
 mod counts;
+mod coverage;
 mod deny;
 mod figures;
 mod needs;
@@ -29,6 +30,7 @@ cargo xtask snapshots [--accept] [-p CRATE]     public interfaces against the fi
 cargo xtask tidy [--report] [--update]          names, prose and structure against the budgets in tidy.toml
 cargo xtask deny                                licences, sources, duplicates and advisories of dependencies, by deny.toml
 cargo xtask docs                                the API documentation; a warning is an error
+cargo xtask coverage                            line coverage per crate; takes long
 cargo xtask bench [NAME] [--json] [--quick]     measurements of the `dist` profile; `cargo xtask bench` lists them
 cargo xtask bench counts [SCENARIO] [--accept] [--admit]
                                                 instructions of fixed scenarios, against docs/performance/counts.toml
@@ -55,6 +57,7 @@ fn chore() -> Result<()> {
         "tidy" => tidy::run(rest),
         "deny" => without_arguments(rest).and_then(|()| deny::run()),
         "docs" => check::docs(rest),
+        "coverage" => coverage::run(rest),
         "bench" => bench::run(rest),
         "help" | "--help" | "-h" => help(),
         _ => bail!("unknown command: {}\n\n{HELP}", arguments.join(" ")),

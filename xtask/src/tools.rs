@@ -10,24 +10,33 @@ use std::time::Instant;
 #[derive(Clone, Copy)]
 pub(crate) enum Tool {
     CargoDeny,
+    /// Reads the counters of instrumented programs.
+    Cov,
 }
 
 struct Pin {
     package: &'static str,
     version: &'static str,
+    program: &'static str,
+    /// Whether `PROGRAM --version` works. Otherwise the folder in the cache identifies the version.
+    has_version_flag: bool,
+    /// "0" for a tool that works for seconds: an optimised build takes minutes.
+    opt_level: &'static str,
 }
 
 impl Tool {
     fn pin(self) -> Pin {
         match self {
-            Tool::CargoDeny => Pin { package: "cargo-deny", version: "0.20.2" },
+            Tool::CargoDeny => {
+                Pin { package: "cargo-deny", version: "0.20.2", program: "cargo-deny", has_version_flag: true, opt_level: "0" }
+            }
+            Tool::Cov => Pin { package: "llvm_profparser", version: "0.15.0", program: "cov", has_version_flag: false, opt_level: "3" },
         }
     }
 }
 
-/// Unoptimised: these tools work for seconds, and their own profiles ask for link-time optimisation.
-const QUICK_PROFILE: [(&str, &str); 6] = [
-    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"),
+/// Settings that shorten the build of a tool.
+const QUICK_PROFILE: [(&str, &str); 5] = [
     ("CARGO_PROFILE_RELEASE_LTO", "off"),
     ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
     ("CARGO_PROFILE_RELEASE_DEBUG", "false"),
@@ -43,16 +52,23 @@ pub(crate) fn path(tool: Tool) -> Result<PathBuf> {
         return Ok(program);
     }
     let home = cache(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))?;
-    let program = home.join(folder(&pin)).join("bin").join(pin.package);
-    if !has_version(&program, &pin) {
+    let program = home.join(folder(&pin)).join("bin").join(pin.program);
+    if !is_pinned(&program, &pin) {
         build(&pin, &home)?;
-        ensure!(has_version(&program, &pin), "{} is not {} {} after its build", program.display(), pin.package, pin.version);
+        ensure!(is_pinned(&program, &pin), "{} is not {} {} after its build", program.display(), pin.package, pin.version);
     }
     Ok(program)
 }
 
 fn on_path(pin: &Pin, folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
-    folders.map(|folder| folder.join(pin.package)).find(|program| has_version(program, pin))
+    folders
+        .map(|folder| folder.join(pin.program))
+        .find(|program| pin.has_version_flag && has_version(program, pin))
+}
+
+/// Whether a program in the cache is the pinned one.
+fn is_pinned(program: &Path, pin: &Pin) -> bool {
+    if pin.has_version_flag { has_version(program, pin) } else { program.is_file() }
 }
 
 fn has_version(program: &Path, pin: &Pin) -> bool {
@@ -98,7 +114,8 @@ fn install(pin: &Pin, work: &Path) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["install", "--quiet", "--locked", "--version", pin.version, pin.package, "--root"]);
     cargo.arg(work.join("root")).current_dir(work); // outside the workspace, whose settings are not meant for tools
-    cargo.env("CARGO_TARGET_DIR", work.join("target")).env_remove("RUSTFLAGS").envs(QUICK_PROFILE);
+    cargo.env("CARGO_TARGET_DIR", work.join("target")).env_remove("RUSTFLAGS");
+    cargo.envs(QUICK_PROFILE).env("CARGO_PROFILE_RELEASE_OPT_LEVEL", pin.opt_level);
     cargo
 }
 
@@ -115,7 +132,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    const PIN: Pin = Pin { package: "cargo-deny", version: "0.20.2" };
+    const PIN: Pin = Pin { package: "cargo-deny", version: "0.20.2", program: "cargo-deny", has_version_flag: true, opt_level: "0" };
 
     fn program(folder: &Path, version: &str) -> PathBuf {
         let program = folder.join(PIN.package);
@@ -132,6 +149,15 @@ mod tests {
         let folders = [older.path().to_owned(), exact.path().to_owned()];
         assert_eq!(on_path(&PIN, folders.clone().into_iter()), Some(expected));
         assert_eq!(on_path(&PIN, folders[..1].iter().cloned()), None);
+    }
+
+    #[test]
+    fn program_without_version_stays_in_cache() {
+        let folder = tempfile::tempdir().unwrap();
+        let pin = Pin { has_version_flag: false, ..PIN };
+        let program = program(folder.path(), "0.20.2");
+        assert_eq!(on_path(&pin, std::iter::once(folder.path().to_owned())), None);
+        assert!(is_pinned(&program, &pin) && !is_pinned(&folder.path().join("absent"), &pin));
     }
 
     #[test]

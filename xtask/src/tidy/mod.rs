@@ -13,6 +13,7 @@ mod measures;
 mod module_cycles;
 mod module_headers;
 mod one_word_names;
+mod product_lines;
 mod pronouns;
 mod prose;
 mod report;
@@ -29,6 +30,7 @@ use crate::{figures, root};
 use anyhow::{Context, Result, bail};
 use budget::{Finding, Verdict};
 use measures::{FigureRow, MEASURES, Measure};
+pub(crate) use product_lines::{ProductFile, product_files};
 use source_tree::SourceTree;
 use std::io::Write as _;
 use toml::{Table, Value};
@@ -78,8 +80,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         return Ok(());
     }
     let texts = SourceTree::read(&root())?;
-    let text = texts.get("tidy.toml").context("tidy.toml is missing in the root of the workspace")?;
-    let document: Table = text.text.parse().context("cannot read tidy.toml")?;
+    let document = document(&texts)?;
     let workspace = Workspace::new(&texts, product_crates(&texts, &document)?);
     if let Mode::List(measure) = mode {
         show(&report::places(&workspace, measure));
@@ -90,6 +91,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         show(&format!("{}{}\n", report::table(&rows), report::largest(&workspace)));
     }
     settle(&texts, &rows, &document, matches!(mode, Mode::Update))
+}
+
+fn document(texts: &SourceTree) -> Result<Table> {
+    let text = texts.get("tidy.toml").context("tidy.toml is missing in the root of the workspace")?;
+    text.text.parse().context("cannot read tidy.toml")
 }
 
 /// Crates in `crates/` that are not listed as tools.
