@@ -1,7 +1,9 @@
 //! Compares the public API of the sdk with its snapshot.
 //!
-//! rustdoc writes each crate as JSON, and `public-api` renders a line per item. The sdk re-exports items of other
-//! crates; their lines stand below the line of the re-export. The format of the JSON changes with the compiler: a new
+//! rustdoc writes each crate as JSON, and `public-api` renders a line per item. The sdk re-exports
+//! items of other
+//! crates; their lines stand below the line of the re-export. The format of the JSON changes with
+//! the compiler: a new
 //! compiler may need another version of `public-api`.
 
 use crate::{cargo, root, run};
@@ -24,7 +26,8 @@ const RE_EXPORTED: [&str; 6] =
 /// All features of the sdk. `steadfast/FEATURE` would mean the sdk's own dev-dependency.
 const FEATURES: &str = "embedded,messages,redis,testing";
 
-/// Crates whose traits are known: the line of the implementation says everything about its functions.
+/// Crates whose traits are known: the line of the implementation says everything about its
+/// functions.
 const KNOWN: [&str; 4] = ["core::", "alloc::", "std::", "serde_core::"];
 
 /// Traits that the compiler implements and no caller relies on.
@@ -197,14 +200,16 @@ fn document() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Puts the page that cargo looks for: without it, cargo would write the JSON of unchanged crates again.
+/// Puts the page that cargo looks for: without it, cargo would write the JSON of unchanged crates
+/// again.
 fn put_page(folder: &Path, package: &str) -> Result<()> {
     let pages = folder.join(package.replace('-', "_"));
     std::fs::create_dir_all(&pages)?;
     Ok(std::fs::write(pages.join("index.html"), "")?)
 }
 
-/// Writes a rustdoc that may use unstable options. Set for cargo as a whole, the variable would recompile every crate
+/// Writes a rustdoc that may use unstable options. Set for cargo as a whole, the variable would
+/// recompile every crate
 /// whose build script reads it.
 fn wrapper(folder: &Path) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").map(PathBuf::from).context("run it by `cargo xtask`")?;

@@ -76,7 +76,8 @@ fn is_reachable(repository: &str) -> bool {
     answers_within(&mut git, Duration::from_secs(10))
 }
 
-/// Whether the program writes to stdout and ends in time. A firewall that drops packets would hold it for minutes.
+/// Whether the program writes to stdout and ends in time. A firewall that drops packets would hold
+/// it for minutes.
 fn answers_within(program: &mut Command, patience: Duration) -> bool {
     let Ok(mut child) = program.stdout(Stdio::piped()).spawn() else { return false };
     let (sender, answer) = mpsc::channel();

@@ -86,7 +86,8 @@ fn without_markup(line: &str) -> String {
     without(&line, "](", ")")
 }
 
-fn without(line: &str, open: &str, close: &str) -> String {
+/// The line without its parts between two marks.
+pub(crate) fn without(line: &str, open: &str, close: &str) -> String {
     let mut kept = String::new();
     let mut rest = line;
     while let Some((before, inside)) = rest.split_once(open) {
@@ -111,7 +112,8 @@ fn check_marked(prose: &str, names: &[&str], results: &Results) -> Vec<String> {
     }
 }
 
-/// A row of a marked table: its first cell names the result that the other cells state. A row without a name is a head.
+/// A row of a marked table: its first cell names the result that the other cells state. A row
+/// without a name is a head.
 fn check_row(row: &str, names: &[&str], results: &Results) -> Vec<String> {
     let cells = row.trim().trim_start_matches('|');
     let (first, others) = cells.split_once('|').unwrap_or((cells, ""));

@@ -7,6 +7,7 @@ mod check;
 mod counts;
 mod coverage;
 mod deny;
+mod dist;
 mod figures;
 mod needs;
 mod snapshots;
@@ -31,6 +32,7 @@ cargo xtask tidy [--report] [--update]          names, prose and structure again
 cargo xtask deny                                licences, sources, duplicates and advisories of dependencies, by deny.toml
 cargo xtask docs                                the API documentation; a warning is an error
 cargo xtask coverage                            line coverage per crate; takes long
+cargo xtask dist                                the binary of a package, stripped, with a debug file beside it
 cargo xtask bench [NAME] [--json] [--quick]     measurements of the `dist` profile; `cargo xtask bench` lists them
 cargo xtask bench counts [SCENARIO] [--accept] [--admit]
                                                 instructions of fixed scenarios, against docs/performance/counts.toml
@@ -58,6 +60,7 @@ fn chore() -> Result<()> {
         "deny" => without_arguments(rest).and_then(|()| deny::run()),
         "docs" => check::docs(rest),
         "coverage" => coverage::run(rest),
+        "dist" => dist::run(rest),
         "bench" => bench::run(rest),
         "help" | "--help" | "-h" => help(),
         _ => bail!("unknown command: {}\n\n{HELP}", arguments.join(" ")),

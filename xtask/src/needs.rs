@@ -24,7 +24,8 @@ pub(crate) const VALGRIND: Need = Need { program: "/usr/bin/valgrind", package: 
 /// The needs of the whole suite.
 pub(crate) const ALL: [Need; 5] = [CHROMIUM, REDIS, POSTGRES, OPENSSL, VALGRIND];
 
-/// Installs the missing ones with apt, after a question if there is a terminal to answer it and neither `yes` nor `CI` is set.
+/// Installs the missing ones with apt, after a question if there is a terminal to answer it and
+/// neither `yes` nor `CI` is set.
 pub(crate) fn install(needs: &[Need], yes: bool) -> Result<()> {
     let missing: Vec<Need> = needs.iter().filter(|need| !is_installed(need.program)).copied().collect();
     if missing.is_empty() {

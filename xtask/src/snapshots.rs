@@ -52,7 +52,8 @@ impl Request {
         Ok(request)
     }
 
-    /// The API of the sdk is compared here and not by a test of the sdk, because rustdoc has to read it.
+    /// The API of the sdk is compared here and not by a test of the sdk, because rustdoc has to
+    /// read it.
     fn settle_api(&self) -> Result<()> {
         match (self.packages.is_empty() || self.packages.iter().any(|package| package == api::SDK), self.accept) {
             (false, _) => Ok(()),

@@ -4,7 +4,8 @@ use crate::root;
 use anyhow::{Context, Result};
 use std::process::Command;
 
-/// `rust-version` of the workspace: cargo refuses older compilers, and this module reports newer ones.
+/// `rust-version` of the workspace: cargo refuses older compilers, and this module reports newer
+/// ones.
 const EXPECTED: &str = env!("CARGO_PKG_RUST_VERSION");
 
 /// Prints a note if the compiler is another one than expected.

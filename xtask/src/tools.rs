@@ -97,7 +97,8 @@ fn cache(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf> {
     Ok(std::path::absolute(folder)?)
 }
 
-/// Builds into a folder beside the final one and renames it, so that an interrupted build leaves no half of a tool.
+/// Builds into a folder beside the final one and renames it, so that an interrupted build leaves no
+/// half of a tool.
 #[expect(clippy::disallowed_methods, reason = "the build time of a tool is wall time, for a person")]
 fn build(pin: &Pin, home: &Path) -> Result<()> {
     std::fs::create_dir_all(home).with_context(|| format!("the folder {} cannot be created", home.display()))?;
@@ -119,7 +120,8 @@ fn install(pin: &Pin, work: &Path) -> Command {
     cargo
 }
 
-/// Moves a finished build to its place; a build that another process has finished meanwhile gives way.
+/// Moves a finished build to its place; a build that another process has finished meanwhile gives
+/// way.
 fn publish(built: &Path, place: &Path) -> Result<()> {
     if place.exists() {
         std::fs::remove_dir_all(place)?;

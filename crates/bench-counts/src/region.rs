@@ -1,6 +1,7 @@
 //! Bounds the region that callgrind counts.
 //!
-//! `cargo xtask bench counts` passes the names of [`counted`] and [`uncounted`] to callgrind: each of them toggles the collection when it is entered and again when it is left.
+//! `cargo xtask bench counts` passes the names of [`counted`] and [`uncounted`] to callgrind: each
+//! of them toggles the collection when it is entered and again when it is left.
 
 use anyhow::Result;
 use std::future::Future;
@@ -12,7 +13,8 @@ use std::task::{Context, Poll};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
-/// The number of operations before the region: caches, lazily built tables and hash maps get their size.
+/// The number of operations before the region: caches, lazily built tables and hash maps get their
+/// size.
 const WARM_UP: u32 = 64;
 
 /// Whether the region has begun.
@@ -35,7 +37,8 @@ pub(crate) fn in_frozen_time<S>(
     operate: impl AsyncFn(&S, Range<u32>) -> Result<()>,
 ) -> Result<()> {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build()?;
-    // Paused time leaps to the next timer when all tasks wait, also for a socket. It does not while blocking work is under way.
+    // Paused time leaps to the next timer when all tasks wait, also for a socket. It does not while
+    // blocking work is under way.
     let (thaw, is_frozen) = oneshot::channel::<()>();
     let frozen = runtime.spawn_blocking(move || is_frozen.blocking_recv());
     let outcome = measure(&runtime, operations, prepare, operate);
@@ -59,7 +62,8 @@ fn measure<S>(
     outcome
 }
 
-/// The region. `black_box` keeps the compiler from ending it with a jump, which callgrind would not see as its end.
+/// The region. `black_box` keeps the compiler from ending it with a jump, which callgrind would not
+/// see as its end.
 #[inline(never)]
 fn counted(runtime: &Runtime, operations: Pin<&mut dyn Future<Output = Result<()>>>) -> Result<()> {
     black_box(runtime.block_on(operations))

@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// What a [`Proxy`](crate::Proxy) does to the connections that it passes on. Equal seeds do the same to the first connection, to the second, and so on.
+/// What a [`Proxy`](crate::Proxy) does to the connections that it passes on. Equal seeds do the
+/// same to the first connection, to the second, and so on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Losses {
     /// What all follows from; to be printed.
@@ -12,12 +13,14 @@ pub struct Losses {
     pub cut_after: RangeInclusive<Duration>,
     /// For how long nothing is passed on, once in the life of a connection.
     pub stall: Duration,
-    /// How likely the answers of a connection vanish from the middle of its life on while it stays open, from 0 to 1.
+    /// How likely the answers of a connection vanish from the middle of its life on while it stays
+    /// open, from 0 to 1.
     pub swallow: f64,
 }
 
 impl Losses {
-    /// Every connection is cut after a second and stalls for 200 ms; one in four loses its answers before that.
+    /// Every connection is cut after a second and stalls for 200 ms; one in four loses its answers
+    /// before that.
     pub fn new(seed: u64) -> Self {
         Losses { seed, cut_after: Duration::from_secs(1)..=Duration::from_secs(1), stall: Duration::from_millis(200), swallow: 0.25 }
     }

@@ -46,7 +46,8 @@ impl Monitor {
     }
 }
 
-/// A line is `+TIME [DB ADDRESS] "COMMAND" …`; what a script does has `lua` in the place of the address.
+/// A line is `+TIME [DB ADDRESS] "COMMAND" …`; what a script does has `lua` in the place of the
+/// address.
 fn is_of_a_script(line: &[u8]) -> bool {
     let end = line.iter().position(|byte| *byte == b']').unwrap_or_default();
     line[..end].ends_with(b" lua")

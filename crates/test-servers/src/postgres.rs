@@ -56,7 +56,8 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// The server that tests share: that of the whole run if [`SHARED_PORT`] names one, else one per process.
+    /// The server that tests share: that of the whole run if [`SHARED_PORT`] names one, else one
+    /// per process.
     ///
     /// # Panics
     /// If there is no PostgreSQL on this machine, or it does not begin.
@@ -77,7 +78,8 @@ impl PostgresServer {
         Self::start_with(PostgresOptions { fsync: false, more, ..PostgresOptions::default() })
     }
 
-    /// A server that another process started as [`start_to_share`](Self::start_to_share) does, and will end.
+    /// A server that another process started as [`start_to_share`](Self::start_to_share) does, and
+    /// will end.
     fn running_at(port: u16) -> Self {
         let (programs, folder) = (programs(), temporary_folder());
         let options = PostgresOptions { fsync: false, ..PostgresOptions::default() };
@@ -131,7 +133,8 @@ impl PostgresServer {
         }
     }
 
-    /// Makes the files of a server whose language is none, so that only what asks for it is compared by bytes.
+    /// Makes the files of a server whose language is none, so that only what asks for it is
+    /// compared by bytes.
     fn make(&self) {
         let mut initdb = self.command("initdb");
         initdb.args(["-U", "postgres", "--no-sync", "-E", "UTF8", "--locale-provider=icu", "--icu-locale=en", "--locale=C", "-D"]);

@@ -1,4 +1,5 @@
-//! Something between a client and a server that holds back or loses what they say, and cuts connections.
+//! Something between a client and a server that holds back or loses what they say, and cuts
+//! connections.
 
 use crate::losses::{Fate, Losses};
 use std::io::{Read, Write};
@@ -51,7 +52,8 @@ struct Connection {
     fate: Fate,
     /// How often all connections had been cut when it began.
     cuts: u64,
-    /// Something of it has vanished: nothing more is passed on in that direction, as what comes later would not fit.
+    /// Something of it has vanished: nothing more is passed on in that direction, as what comes
+    /// later would not fit.
     lost_requests: AtomicBool,
     lost_answers: AtomicBool,
 }
@@ -80,29 +82,34 @@ impl Proxy {
         self.shared.lock().connections
     }
 
-    /// From now on nothing of what the server answers is passed on: what it gets, was sent without waiting for an answer.
+    /// From now on nothing of what the server answers is passed on: what it gets, was sent without
+    /// waiting for an answer.
     pub fn hold_answers(&self) {
         self.shared.lock().holding = true;
     }
 
-    /// From now on nothing of what is asked over the connections that are open is passed on, also when who asked is gone; new connections are not concerned.
+    /// From now on nothing of what is asked over the connections that are open is passed on, also
+    /// when who asked is gone; new connections are not concerned.
     pub fn hold_requests(&self) {
         let mut state = self.shared.lock();
         state.holding_requests_of = state.connections;
     }
 
-    /// From now on what the server answers vanishes, while connections stay open and the server gets all that it is asked.
+    /// From now on what the server answers vanishes, while connections stay open and the server
+    /// gets all that it is asked.
     pub fn swallow_answers(&self) {
         self.shared.lock().swallowing_answers = true;
     }
 
-    /// From now on everything vanishes, in both directions, that an end has gone included: connections are half-open.
+    /// From now on everything vanishes, in both directions, that an end has gone included:
+    /// connections are half-open.
     pub fn swallow(&self) {
         let mut state = self.shared.lock();
         (state.swallowing_answers, state.swallowing_requests) = (true, true);
     }
 
-    /// Passes on what was held, and all that comes. Connections of which something has vanished stay as they are until they are cut.
+    /// Passes on what was held, and all that comes. Connections of which something has vanished
+    /// stay as they are until they are cut.
     pub fn let_go(&self) {
         let mut state = self.shared.lock();
         (state.holding, state.swallowing_answers, state.swallowing_requests) = (false, false, false);

@@ -16,7 +16,8 @@ const TRIES: usize = 5;
 /// What a private Redis is like.
 #[derive(Clone, Debug, Default)]
 pub struct RedisOptions {
-    /// Every write is on the disk before it is answered, and is there after a restart. Nothing is kept otherwise.
+    /// Every write is on the disk before it is answered, and is there after a restart. Nothing is
+    /// kept otherwise.
     pub append_only: bool,
     /// The password of the default user.
     pub password: Option<String>,
@@ -141,7 +142,8 @@ impl RedisServer {
         keys
     }
 
-    /// How often each command was carried out since [`forget_commands`](Self::forget_commands), those of scripts too.
+    /// How often each command was carried out since [`forget_commands`](Self::forget_commands),
+    /// those of scripts too.
     pub fn commands(&self) -> BTreeMap<String, u64> {
         let info = self.cli(&["INFO", "commandstats"]);
         let count = |line: &str| {

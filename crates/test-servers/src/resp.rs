@@ -1,4 +1,5 @@
-//! A tiny connection to Redis of our own, so that tests do not look at the server through what they test.
+//! A tiny connection to Redis of our own, so that tests do not look at the server through what they
+//! test.
 
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result, Write};
 use std::net::TcpStream;

@@ -72,7 +72,8 @@ impl Sentinel {
         answer[1].parse().unwrap_or_else(|_| panic!("Sentinel gave no port: {answer:?}"))
     }
 
-    /// Makes the replica the server that takes writes, while the other one still runs and follows it from now on. Those that are connected to the other one
+    /// Makes the replica the server that takes writes, while the other one still runs and follows
+    /// it from now on. Those that are connected to the other one
     /// stay so.
     ///
     /// # Panics

@@ -1,4 +1,5 @@
-//! A process of a server: its log is read, it can be stopped for a while, and it ends with its value or with the process that started it.
+//! A process of a server: its log is read, it can be stopped for a while, and it ends with its
+//! value or with the process that started it.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
@@ -8,24 +9,28 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// How long a server may take to begin, or to say the next thing about it: one that was killed reads what it has first.
+/// How long a server may take to begin, or to say the next thing about it: one that was killed
+/// reads what it has first.
 const BEGINS_WITHIN: Duration = Duration::from_secs(60);
 
 /// A process that runs.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
-    /// Reads from a pipe that we never write to; it ends when we do, however that is, and then so does the server.
+    /// Reads from a pipe that we never write to; it ends when we do, however that is, and then so
+    /// does the server.
     guard: Option<Child>,
 }
 
 impl Process {
-    /// Starts a program and waits until its log has a line with that in it; what it said if it never does.
+    /// Starts a program and waits until its log has a line with that in it; what it said if it
+    /// never does.
     pub(crate) fn start(command: &mut Command, ready: &str) -> Result<Self, String> {
         Self::start_guarded(command, ready, "kill -9 \"$1\"", Path::new(""))
     }
 
-    /// The same; if we end without having ended it, a shell does that to it, which knows its id as `$1` and that folder as `$2`.
+    /// The same; if we end without having ended it, a shell does that to it, which knows its id as
+    /// `$1` and that folder as `$2`.
     pub(crate) fn start_guarded(command: &mut Command, ready: &str, end: &str, folder: &Path) -> Result<Self, String> {
         let program = command.get_program().display().to_string();
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
@@ -83,7 +88,8 @@ impl Process {
 /// A process that was stopped for a while is ended by this too.
 impl Drop for Process {
     fn drop(&mut self) {
-        // The guard goes first: it knows the server by a number that somebody else may have afterwards.
+        // The guard goes first: it knows the server by a number that somebody else may have
+        // afterwards.
         for child in self.guard.iter_mut().chain([&mut self.child]) {
             let _it_has_ended = child.kill();
             let _it_has_ended = child.wait();

@@ -66,7 +66,8 @@ impl Comparison<'_> {
     }
 }
 
-/// A unified diff; after the numbers of each hunk stands the last line before it that begins with a letter or digit.
+/// A unified diff; after the numbers of each hunk stands the last line before it that begins with a
+/// letter or digit.
 fn diff(committed: &str, actual: &str) -> String {
     let lines: Vec<&str> = committed.lines().collect();
     let diff = TextDiff::from_lines(committed, actual);

@@ -2,7 +2,8 @@
 //!
 //! A test renders an interface as text and passes it to [`assert_snapshot`].
 //! A mismatch panics with a unified diff and the command that accepts the new text.
-//! That command runs only tests with `snapshot` in their path, so each caller lives in a file of that name.
+//! That command runs only tests with `snapshot` in their path, so each caller lives in a file of
+//! that name.
 
 pub mod bytes;
 mod comparison;
@@ -33,7 +34,8 @@ pub fn assert_file(path: &str, actual: &str) {
     }
 }
 
-/// Compares `actual` with a committed file outside of a test; `path` starts at the root of the workspace.
+/// Compares `actual` with a committed file outside of a test; `path` starts at the root of the
+/// workspace.
 ///
 /// # Errors
 /// The diff and the command that accepts `actual`.

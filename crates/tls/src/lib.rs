@@ -1,7 +1,8 @@
 //! Chooses the cryptography provider of every TLS connection: *ring*.
 //!
 //! rustls leaves the choice to the program, and some clients (reqwest) panic without one.
-//! This crate is the only place that names the provider; `docs/decisions/0011-build-time.md` has the reasons.
+//! This crate is the only place that names the provider; `docs/decisions/0011-build-time.md` has
+//! the reasons.
 
 use rustls::crypto::CryptoProvider;
 use std::sync::Arc;

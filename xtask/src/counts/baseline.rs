@@ -42,7 +42,8 @@ impl Baseline {
     }
 }
 
-/// The baseline with new counts; one that differs by noise stays. One scenario can be accepted only where the others were counted.
+/// The baseline with new counts; one that differs by noise stays. One scenario can be accepted only
+/// where the others were counted.
 pub(super) fn accepted(old: Option<&Baseline>, machine: Machine, counts: &BTreeMap<String, u64>, is_all: bool) -> Result<Baseline> {
     let differences = old.map_or_else(Vec::new, |old| old.machine.differences(&machine));
     ensure!(is_all || differences.is_empty(), "accept all scenarios at once, because this machine differs: {}", differences.join("; "));

@@ -63,7 +63,8 @@ fn change(count: u64, baseline: u64) -> f64 {
 
 impl Comparison {
     /// # Errors
-    /// If the baseline lacks a scenario or has one too many, or a count rose on a machine whose counts can be compared.
+    /// If the baseline lacks a scenario or has one too many, or a count rose on a machine whose
+    /// counts can be compared.
     pub(super) fn outcome(&self) -> Result<()> {
         let having = |verdicts: &[Verdict]| {
             let lines = self.lines.iter().filter(|line| verdicts.contains(&line.verdict));

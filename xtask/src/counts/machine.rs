@@ -4,7 +4,8 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::process::Command;
 
-/// The flags that valgrind passes on to the program: the C library and some crates choose their code by them.
+/// The flags that valgrind passes on to the program: the C library and some crates choose their
+/// code by them.
 const FLAGS: [&str; 11] = ["pni", "ssse3", "cx16", "abm", "avx", "rdtscp", "bmi1", "avx2", "rdrand", "f16c", "rdseed"];
 
 /// Counts of equal machines can be compared.

@@ -9,7 +9,8 @@ use std::process::Command;
 const ENTRIES: &str = "changes/unreleased";
 
 /// # Errors
-/// If a count of the baseline is larger than before this change, and no entry names the scenario and the new count in one line.
+/// If a count of the baseline is larger than before this change, and no entry names the scenario
+/// and the new count in one line.
 pub(super) fn check(now: &Baseline) -> Result<()> {
     let Some(before) = before() else { return Ok(()) };
     let missing = unexplained(&before, now, &entries()?);
@@ -39,7 +40,8 @@ fn unexplained(before: &Baseline, now: &Baseline, entries: &str) -> Vec<String> 
         .collect()
 }
 
-/// The baseline before this change: where the branch left `origin/main`, or the parent of the last commit.
+/// The baseline before this change: where the branch left `origin/main`, or the parent of the last
+/// commit.
 fn before() -> Option<Baseline> {
     let head = git(&["rev-parse", "HEAD"])?;
     let fork = git(&["merge-base", "HEAD", "origin/main"]).filter(|fork| *fork != head);

@@ -46,7 +46,8 @@ impl Number<'_> {
         self.text.replace(',', "").parse().unwrap_or(f64::NAN)
     }
 
-    /// Whether it states the measured value: exactly, or as a round number with at least two digits before its zeros.
+    /// Whether it states the measured value: exactly, or as a round number with at least two digits
+    /// before its zeros.
     pub(super) fn states(&self, measured: f64) -> bool {
         let stated = self.value();
         if stated == measured {
@@ -61,7 +62,8 @@ impl Number<'_> {
         stated == (measured / unit).floor() * unit || stated == (measured / unit).round() * unit
     }
 
-    /// Whether its form is that of a rate, a percentile or a duration that only a measurement gives.
+    /// Whether its form is that of a rate, a percentile or a duration that only a measurement
+    /// gives.
     pub(super) fn looks_measured(&self) -> bool {
         let last = self.before.split_whitespace().next_back().unwrap_or_default();
         let next = self.after.split_whitespace().next().unwrap_or_default();

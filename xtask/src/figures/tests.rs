@@ -1,3 +1,5 @@
+//! Tests the comparison of stated figures with results.
+
 use super::*;
 
 const FILE: &str = r#"

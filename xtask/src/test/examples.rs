@@ -3,7 +3,8 @@
 use crate::{cargo, root, run};
 use anyhow::{Context, Result, ensure};
 
-/// A folder below `examples/` with a `main.rs` is an example of the sdk. The others hold definitions, which have tests.
+/// A folder below `examples/` with a `main.rs` is an example of the sdk. The others hold
+/// definitions, which have tests.
 pub(crate) fn run_all() -> Result<()> {
     let names = names()?;
     ensure!(!names.is_empty(), "`examples` has no program");

@@ -58,9 +58,10 @@ impl Group {
             all_of("steadfast-store-redis"),
             Scope { package: "steadfast", modules: &["instances::"] },
             Scope { package: "steadfast-cli", modules: &["instances::"] },
-            Scope { package: "steadfast-server", modules: &["instances::"] },
+            Scope { package: "steadfast-server", modules: &["instances::", "openapi::", "snapshots::"] },
         ];
-        const BROWSER: &[Scope] = &[Scope { package: "steadfast-server", modules: &["pages::"] }];
+        const BROWSER: &[Scope] =
+            &[Scope { package: "steadfast-server", modules: &["pages::"] }, Scope { package: "steadfast-cli", modules: &["console::"] }];
         const CRASH: &[Scope] = &[all_of("steadfast-crash-test"), Scope { package: "steadfast-cli", modules: &["restarts::"] }];
         match self {
             Group::Postgres => POSTGRES,
@@ -92,7 +93,7 @@ pub(crate) fn folder_of(package: &str) -> Option<PathBuf> {
     let mut folders = folders.map(|folder| folder.path()).chain([root().join("xtask")]);
     folders.find(|folder| {
         let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
-        manifest.contains(&format!("\nname = \"{package}\"\n"))
+        manifest.starts_with(&format!("[package]\nname = \"{package}\"\n"))
     })
 }
 
@@ -103,8 +104,11 @@ mod tests {
     use std::path::Path;
 
     /// Text in a test's source that shows a need, and the groups that meet it.
-    const SIGNS: [(&str, &[Group]); 3] =
-        [("PostgresServer::", &[Group::Postgres]), ("RedisServer::", &[Group::Redis, Group::Postgres]), ("Page::new(", &[Group::Browser])];
+    const SIGNS: [(&str, &[Group]); 3] = [
+        ("PostgresServer::", &[Group::Postgres]),
+        ("RedisServer::", &[Group::Redis, Group::Postgres]),
+        ("browser::Page", &[Group::Browser]),
+    ];
 
     #[test]
     fn test_with_needs_is_in_its_group() {
@@ -139,7 +143,7 @@ mod tests {
                 .trim_end_matches('"')
                 .to_owned()
         });
-        names.filter(|name| name != "steadfast-test-servers" || folder_of(name).is_some()).collect()
+        names.collect()
     }
 
     /// The top modules of a test binary with all their text.

@@ -73,7 +73,8 @@ impl TestRun {
         TestRun { steps: Steps::default(), slowest: Slowest::default(), runner: Runner::at_hand(), database: None }
     }
 
-    /// Runs the selected tests as one step, or as one step per crate where the runner cannot do better.
+    /// Runs the selected tests as one step, or as one step per crate where the runner cannot do
+    /// better.
     fn tests(&mut self, name: &str, selection: &Selection) -> Result<()> {
         let mut commands = self.runner.commands(selection);
         let outcome = commands.iter_mut().try_for_each(|command| {
@@ -124,7 +125,8 @@ pub(crate) fn static_checks(steps: &mut Steps) -> Result<()> {
     steps.command("clippy", cargo().args(clippy))
 }
 
-/// With nextest, one step per group; cargo's runner cannot tell the groups apart and runs all tests in one step.
+/// With nextest, one step per group; cargo's runner cannot tell the groups apart and runs all tests
+/// in one step.
 fn all_tests(run: &mut TestRun) -> Result<()> {
     let mut build = run.runner.build();
     run.steps.command("build of the tests", &mut build)?;
@@ -191,7 +193,8 @@ pub(crate) fn documentation(steps: &mut Steps) -> Result<()> {
     )
 }
 
-/// The sets of features that users of the library choose; the workspace itself compiles all of them together.
+/// The sets of features that users of the library choose; the workspace itself compiles all of them
+/// together.
 const FEATURES: [&str; 5] = ["", "messages", "redis", "messages,redis", "embedded,testing"];
 
 fn features(steps: &mut Steps) -> Result<()> {

@@ -110,7 +110,12 @@ mod tests {
     #[test]
     fn group_without_server_excludes_all_others() {
         let shown = shown(&nextest(&Selection::Outside(vec![Group::Browser])));
-        assert!(shown.ends_with("--filterset not ((package(steadfast-server) & test(/^(pages::)/)))"), "{shown}");
+        assert!(
+            shown.ends_with(
+                "--filterset not ((package(steadfast-server) & test(/^(pages::)/)) | (package(steadfast-cli) & test(/^(console::)/)))"
+            ),
+            "{shown}"
+        );
     }
 
     #[test]

@@ -17,7 +17,8 @@ pub(crate) struct SharedServer {
 
 /// Starts the server.
 ///
-/// nextest runs a process per test; without a shared server each of them would create a database cluster of its own.
+/// nextest runs a process per test; without a shared server each of them would create a database
+/// cluster of its own.
 pub(crate) fn start() -> Result<SharedServer> {
     let mut command = cargo();
     command.args(["run", "--quiet", "--locked", "--package", "steadfast-test-servers", "--bin", "shared-postgres"]);

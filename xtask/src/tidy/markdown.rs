@@ -1,5 +1,7 @@
 //! Separates the prose of Markdown from code, tables and headings.
 
+use crate::figures::without;
+
 /// A paragraph, a list item or a heading, its lines joined with `\n`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ProseBlock {
@@ -31,7 +33,8 @@ struct BlockReader {
 
 impl BlockReader {
     fn take(&mut self, line: &str, number: usize) {
-        let text = line.trim();
+        let shown = without(line, "<!--", "-->");
+        let text = if line.trim_start().starts_with("<!--") { line.trim() } else { shown.trim() };
         if self.fences.is_code(line) {
             self.finish_block();
         } else if self.in_comment || text.starts_with("<!--") {
@@ -181,6 +184,11 @@ mod tests {
         assert_eq!(texts("````\n```\nstill code\n```\n````\nd"), ["d"]);
         assert_eq!(texts("~~~\n```\n~~~\ne"), ["e"]);
         assert_eq!(texts("```inline``` f\ng"), ["```inline``` f\ng"]);
+    }
+
+    #[test]
+    fn comment_in_line_is_no_prose() {
+        assert_eq!(texts("It takes 5 s. <!-- results: a/b -->\nc"), ["It takes 5 s.\nc"]);
     }
 
     #[test]

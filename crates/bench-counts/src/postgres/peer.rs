@@ -184,7 +184,8 @@ fn row(text: &str) -> Option<&'static [(u32, &'static [u8])]> {
     SCRIPT.iter().find(|(part, _)| text.contains(part)).map(|(_, columns)| *columns)
 }
 
-/// The types of the parameters of a statement: those that it casts them to, or those of the function that it calls.
+/// The types of the parameters of a statement: those that it casts them to, or those of the
+/// function that it calls.
 fn parameters(text: &str) -> Vec<u32> {
     if text.contains("steadfast.fence(") {
         return vec![INT4, TEXT, INT4_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY];

@@ -28,9 +28,9 @@ mod perform;
 mod read;
 mod relay;
 mod request;
+mod resident_entities;
 mod rest;
 mod save;
-mod seats;
 mod sweep;
 mod take_in;
 mod view;
@@ -45,8 +45,8 @@ pub(crate) use load::under_way;
 use read::Found;
 pub(crate) use relay::unsettled;
 pub(crate) use request::{Control, Reply, Request, Said};
+use resident_entities::ResidentEntities;
 use save::Saved;
-use seats::Seats;
 use view::Look;
 pub use view::{RunView, TaskView};
 pub(crate) use waiter::Waiter;
@@ -117,7 +117,7 @@ pub(crate) struct Ports {
 /// What the shard knows beyond its settings.
 #[derive(Default)]
 pub(crate) struct State {
-    seats: Seats,
+    seats: ResidentEntities,
     /// The number of the last batch that was submitted.
     submitted: u64,
     /// What waits for a commit, in order.

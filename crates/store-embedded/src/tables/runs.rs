@@ -1,7 +1,9 @@
 //! `runs`: what lists and recovery need to know of a run.
 //!
-//! Rows stand in the order of lists, so that new ones are written side by side whatever their ids are, and the list of everything is the
-//! table. A row is put at every change, so an index costs most if it has what changes; those indexes have only the rows that are looked
+//! Rows stand in the order of lists, so that new ones are written side by side whatever their ids
+//! are, and the list of everything is the
+//! table. A row is put at every change, so an index costs most if it has what changes; those
+//! indexes have only the rows that are looked
 //! for by them.
 
 use super::{limit as rows, parsed, placeholders, tasks, time};
@@ -37,23 +39,27 @@ SELECT run, workflow, tenant, status, wait, text, strftime('%Y-%m-%dT%H:%M:%SZ',
 FROM runs WHERE ended_at IS NULL ORDER BY run",
 ];
 
-/// Since version 5. They have only runs that have ended, so a run is written to one of them once in its life. Tasks go with their plan, so they are apart.
+/// Since version 5. They have only runs that have ended, so a run is written to one of them once in
+/// its life. Tasks go with their plan, so they are apart.
 pub(crate) const ENDED_SCHEMA: &[&str] = &[
     "CREATE INDEX runs_ended ON runs (status, ended_at, run) WHERE ended_at IS NOT NULL AND plan IS NULL",
     "CREATE INDEX runs_ended_tasks ON runs (status, ended_at, run) WHERE ended_at IS NOT NULL AND plan IS NOT NULL",
 ];
 
-/// SQLite writes every index that has a column of the SET list, changed or not; so what a run keeps for life is compared and not set. Of a run that is no task
+/// SQLite writes every index that has a column of the SET list, changed or not; so what a run keeps
+/// for life is compared and not set. Of a run that is no task
 /// nothing else is there.
 const CHANGE: &str = "UPDATE runs SET status = ?5, wait = ?6, text = ?7, recover = ?8, ended_at = ?10
 WHERE started_at = ?9 AND run = ?1 AND shard = ?2 AND workflow = ?3 AND tenant IS ?4 AND plan IS NULL";
 
-/// With `FAIL`, SQLite does not prepare to undo a statement of many rows: the transaction undoes everything.
+/// With `FAIL`, SQLite does not prepare to undo a statement of many rows: the transaction undoes
+/// everything.
 const PUT: &str = "INSERT OR FAIL INTO runs (run, shard, workflow, tenant, status, wait, text, recover, started_at, ended_at) VALUES ";
 
 const COLUMNS: usize = 10;
 
-/// Rows per statement for runs that have just begun: every statement opens the table and all its indexes.
+/// Rows per statement for runs that have just begun: every statement opens the table and all its
+/// indexes.
 const MANY: usize = 16;
 
 static PUT_ONE: LazyLock<String> = LazyLock::new(|| put_sql(1));
@@ -130,7 +136,8 @@ pub(crate) fn put(db: &Connection, rows: &[RunRow], begun: &BTreeSet<&RunId>) ->
     Ok(())
 }
 
-/// Puts rows of runs that have just begun. If one of them is there after all, they all replace what is there.
+/// Puts rows of runs that have just begun. If one of them is there after all, they all replace what
+/// is there.
 fn put_new(db: &Connection, rows: &[&RunRow]) -> rusqlite::Result<()> {
     let (many, few) = rows.as_chunks::<MANY>();
     let few = few.iter().map(std::slice::from_ref);
@@ -168,7 +175,8 @@ pub(crate) fn get(db: &Connection, run: &RunId) -> rusqlite::Result<Option<RunRo
     db.prepare_cached(GET)?.query_row([run.as_str()], row).optional()
 }
 
-/// The runs of a shard that a restart has something to do with, oldest first, from the one after that place.
+/// The runs of a shard that a restart has something to do with, oldest first, from the one after
+/// that place.
 pub(crate) fn to_recover(db: &Connection, shard: ShardId, after: Option<&RunCursor>, limit: usize) -> rusqlite::Result<Vec<RunRow>> {
     let (at, run) = after.map_or((i64::MIN, ""), |after| (after.started_at.as_micros(), after.run.as_str()));
     db.prepare_cached(RECOVER)?.query_map((shard, at, run, rows(limit)), row)?.collect()
@@ -227,15 +235,18 @@ fn walk<T>(
     read(&mut rows)
 }
 
-/// Everything in the list comes before this place: that of the cursor, or the end of the time asked for.
+/// Everything in the list comes before this place: that of the cursor, or the end of the time asked
+/// for.
 fn before<'a>(filter: &RunFilter, after: Option<&'a RunCursor>) -> (i64, &'a str) {
     let until = filter.until.map(|until| (until.as_micros(), ""));
     let after = after.map(|after| (after.started_at.as_micros(), after.run.as_str()));
     until.into_iter().chain(after).min().unwrap_or((i64::MAX, AFTER_ALL))
 }
 
-/// The query has only what the filter asks for, so that SQLite finds the index for it. A status is written out, because the index has not
-/// all of them: every run is RUNNING once, so those are found by what a restart has to do with them, and most end up COMPLETED.
+/// The query has only what the filter asks for, so that SQLite finds the index for it. A status is
+/// written out, because the index has not
+/// all of them: every run is RUNNING once, so those are found by what a restart has to do with
+/// them, and most end up COMPLETED.
 fn list_sql(filter: &RunFilter) -> String {
     let status = filter.status.map(|status| match status {
         Status::Completed => " AND status = 'COMPLETED'".to_string(),

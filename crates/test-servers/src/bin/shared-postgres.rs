@@ -1,4 +1,7 @@
-//! Starts the PostgreSQL server that all tests of a run share, prints its port, and ends with its standard input.
+//! Starts the PostgreSQL server of a test run, and prints its port.
+//!
+//! The server ends with the standard input.
+//! standard input.
 #![expect(clippy::print_stdout, reason = "the port is the output")]
 
 use std::io::Read;

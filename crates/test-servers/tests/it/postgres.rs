@@ -1,4 +1,5 @@
-//! A private PostgreSQL: it keeps what it was told through a restart, stands still when it is told to, and ends.
+//! A private PostgreSQL: it keeps what it was told through a restart, stands still when it is told
+//! to, and ends.
 
 use std::time::Duration;
 use steadfast_test_servers::{PostgresOptions, PostgresServer, wait_until};

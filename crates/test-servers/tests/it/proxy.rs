@@ -77,7 +77,8 @@ fn half_open_connections_tell_nobody_that_an_end_has_gone() {
     assert_eq!(hears.recv_timeout(LONG).unwrap(), b"", "a cut is the end of it");
 }
 
-/// Speaks to a server through a lossy proxy until the connection is cut; gives how often it was answered, its life, and the longest wait for an answer.
+/// Speaks to a server through a lossy proxy until the connection is cut; gives how often it was
+/// answered, its life, and the longest wait for an answer.
 #[expect(clippy::disallowed_methods, reason = "real sockets live by the real clock")]
 fn life(proxy: &Proxy) -> (usize, Duration, Duration) {
     let mut stream = connect(proxy);

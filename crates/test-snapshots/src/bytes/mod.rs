@@ -1,6 +1,7 @@
 //! Renders encoded values as text, so that a changed byte shows as a changed line.
 //!
-//! Labels come from the caller and never from the names of Rust types: a renamed type keeps its snapshot.
+//! Labels come from the caller and never from the names of Rust types: a renamed type keeps its
+//! snapshot.
 
 mod labels;
 mod protobuf;
@@ -35,7 +36,8 @@ impl Page {
         self.lines(&format!("{name}: {value}"));
     }
 
-    /// Appends a message of protobuf: its fields, each with the path of its numbers, then its bytes.
+    /// Appends a message of protobuf: its fields, each with the path of its numbers, then its
+    /// bytes.
     pub fn protobuf(&mut self, bytes: &[u8], schema: &mut Schema) {
         let mut fields = String::new();
         protobuf::write(bytes, schema, &mut fields);

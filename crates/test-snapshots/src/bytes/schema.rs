@@ -24,7 +24,8 @@ pub(super) enum Kind {
 }
 
 impl Schema {
-    /// Finds the fields; `accepts` is whether the decoder takes those bytes. Messages must not contain themselves.
+    /// Finds the fields; `accepts` is whether the decoder takes those bytes. Messages must not
+    /// contain themselves.
     pub fn of(accepts: impl Fn(&[u8]) -> bool) -> Self {
         probe(&accepts)
     }

@@ -1,6 +1,7 @@
 //! Compares names, kinds, labels, buckets and help of all metrics with the committed snapshot.
 //!
-//! A recorder collects every metric that real servers register: one that shares Redis, one that shares its store, one with a node and a reader of the feed.
+//! A recorder collects every metric that real servers register: one that shares Redis, one that
+//! shares its store, one with a node and a reader of the feed.
 
 use crate::cluster::Cluster;
 use crate::feed::Reader;

@@ -1,4 +1,4 @@
-//! Compares the OpenAPI document with the code; its names are literals, so Rust names may change.
+//! Compares the OpenAPI document with the code; its names are literals.
 
 use std::path::{Path, PathBuf};
 use steadfast_test_snapshots::assert_file;

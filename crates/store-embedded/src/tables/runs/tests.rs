@@ -49,7 +49,8 @@ fn indexes_written(sql: &str) -> usize {
     steps.filter(|step| step == "IdxDelete").count()
 }
 
-/// What the indexes of workflow, tenant and plan have stays for life, so a change does not touch them. Two more have only runs that have ended.
+/// What the indexes of workflow, tenant and plan have stays for life, so a change does not touch
+/// them. Two more have only runs that have ended.
 #[test]
 fn a_change_writes_the_row_and_three_indexes() {
     assert_eq!(indexes_written(CHANGE), 3 + 2);
@@ -121,7 +122,8 @@ fn new_row(number: usize, note: &str) -> RunRow {
     }
 }
 
-/// Run 3 is there before, run 5 is in the commit twice, and run 17 stands behind the rows of one statement.
+/// Run 3 is there before, run 5 is in the commit twice, and run 17 stands behind the rows of one
+/// statement.
 #[test]
 fn last_row_of_new_run_counts() {
     let db = database();

@@ -8,13 +8,13 @@ use steadfast_kernel::EntityId;
 
 /// The entities in memory, in an order that does not depend on chance.
 #[derive(Default)]
-pub(super) struct Seats {
+pub(super) struct ResidentEntities {
     map: IndexMap<EntityId, Seat, DefaultHashBuilder>,
     /// The index of the last lookup: one command looks the same entity up many times. Every use compares the id first.
     last: Cell<usize>,
 }
 
-impl Seats {
+impl ResidentEntities {
     fn index_of(&self, id: &EntityId) -> Option<usize> {
         let last = self.last.get();
         if self.map.get_index(last).is_some_and(|(there, _)| there == id) {
@@ -74,7 +74,7 @@ mod tests {
     /// Removal moves the last entity into the gap, so the remembered index points to another one.
     #[test]
     fn removed_entity_is_not_found() {
-        let mut seats = Seats::default();
+        let mut seats = ResidentEntities::default();
         for (changed, name) in ["a", "b", "c"].into_iter().enumerate() {
             seats.get_or_add(&id(name)).changed = changed as u64;
         }
