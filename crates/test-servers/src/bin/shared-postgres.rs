@@ -1,7 +1,6 @@
 //! Starts the PostgreSQL server of a test run, and prints its port.
 //!
 //! The server ends with the standard input.
-//! standard input.
 #![expect(clippy::print_stdout, reason = "the port is the output")]
 
 use std::io::Read;
