@@ -24,10 +24,10 @@ pub(crate) fn problems(root: &Path) -> Result<Vec<String>> {
     Ok(problems)
 }
 
-/// README.md, the pages of `docs`, and the README files of crates and examples.
+/// README.md, CONTRIBUTING.md, the pages of `docs`, and the README files of crates and examples.
 /// Decisions are left out: they give the figures of their day as reasons.
 fn pages(root: &Path) -> Result<Vec<PathBuf>> {
-    let mut pages = vec![PathBuf::from("README.md")];
+    let mut pages = vec![PathBuf::from("README.md"), PathBuf::from("CONTRIBUTING.md")];
     let mut folders = vec![PathBuf::from("docs"), PathBuf::from("crates"), PathBuf::from("examples")];
     while let Some(folder) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(root.join(&folder)) else { continue };
