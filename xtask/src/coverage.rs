@@ -81,7 +81,7 @@ impl CoverageFolder {
     /// Tests of the selected packages, without their documentation tests.
     fn cargo_test(&self, arguments: &[String]) -> Command {
         let mut test = cargo();
-        test.args(["test", "--locked", "--no-fail-fast", "--lib", "--bins", "--tests"]);
+        test.args(["test", "--locked", "--no-fail-fast", "--tests"]);
         if !selects_package(arguments) {
             test.arg("--workspace");
         }
