@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             std::env::var_os("CI").is_none_or(|value| value.is_empty()),
             "the variable CI is set: CI compares snapshots, it accepts none"
         );
-        test.env("STEADFAST_SNAPSHOTS", "accept");
+        test.env("TEST_SNAPSHOTS", "accept");
     }
     let tests = crate::run(test.arg("snapshot"));
     let api = request.settle_api();

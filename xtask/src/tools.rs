@@ -89,11 +89,11 @@ fn folder(pin: &Pin) -> String {
     format!("{}-{}", pin.package, pin.version)
 }
 
-/// `$STEADFAST_TOOLS`, else `steadfast/tools` in the user's cache folder.
+/// `$XTASK_TOOLS`, else `steadfast/tools` in the user's cache folder.
 fn cache(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf> {
     let user_cache = || variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
-    let folder = variable("STEADFAST_TOOLS").or_else(|| Some(user_cache()?.join("steadfast/tools")));
-    let folder = folder.context("no folder for developer tools: set STEADFAST_TOOLS, or HOME")?;
+    let folder = variable("XTASK_TOOLS").or_else(|| Some(user_cache()?.join("steadfast/tools")));
+    let folder = folder.context("no folder for developer tools: set XTASK_TOOLS, or HOME")?;
     Ok(std::path::absolute(folder)?)
 }
 
@@ -176,7 +176,7 @@ mod tests {
         };
         assert_eq!(folder_of(&[("HOME", "/h")]), Some("/h/.cache/steadfast/tools".into()));
         assert_eq!(folder_of(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/x")]), Some("/x/steadfast/tools".into()));
-        assert_eq!(folder_of(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/x"), ("STEADFAST_TOOLS", "/t")]), Some("/t".into()));
+        assert_eq!(folder_of(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/x"), ("XTASK_TOOLS", "/t")]), Some("/t".into()));
         assert_eq!(folder_of(&[]), None);
     }
 

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 const PROGRAMS: &str = "/usr/lib/postgresql";
 const INSTALL: &str = "install it: apt-get install -y --no-install-recommends postgresql";
 /// The environment variable with the port of a server that all processes of a test run share.
-pub const SHARED_PORT: &str = "STEADFAST_TEST_POSTGRES";
+pub const SHARED_PORT: &str = "TEST_SERVERS_POSTGRES";
 /// How often another port is tried, if somebody was faster.
 const TRIES: usize = 5;
 /// What ends it if we cannot: it is asked to end at once, and its folder goes with it.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// Set to `accept` by `cargo xtask snapshots --accept`.
-const VARIABLE: &str = "STEADFAST_SNAPSHOTS";
+const VARIABLE: &str = "TEST_SNAPSHOTS";
 
 /// The treatment of a mismatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
