@@ -5,8 +5,8 @@ use anyhow::{Context, Result};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// The variable by which `steadfast-test-servers` finds the server. The product takes variables that
-/// begin with STEADFAST for settings.
+/// The variable by which `steadfast-test-servers` finds the server.
+/// The product takes variables that begin with STEADFAST for settings.
 const PORT: &str = "TEST_SERVERS_POSTGRES";
 
 /// The running server; it ends with this value or with this process.
