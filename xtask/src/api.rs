@@ -1,10 +1,8 @@
 //! Compares the public API of the sdk with its snapshot.
 //!
 //! rustdoc writes each crate as JSON, and `public-api` renders a line per item. The sdk re-exports
-//! items of other
-//! crates; their lines stand below the line of the re-export. The format of the JSON changes with
-//! the compiler: a new
-//! compiler may need another version of `public-api`.
+//! items of other crates; their lines stand below the line of the re-export. The format of the JSON
+//! changes with the compiler: a new compiler may need another version of `public-api`.
 
 use crate::{cargo, root, run};
 use anyhow::{Context, Result, anyhow, ensure};
@@ -209,8 +207,7 @@ fn put_page(folder: &Path, package: &str) -> Result<()> {
 }
 
 /// Writes a rustdoc that may use unstable options. Set for cargo as a whole, the variable would
-/// recompile every crate
-/// whose build script reads it.
+/// recompile every crate whose build script reads it.
 fn wrapper(folder: &Path) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").map(PathBuf::from).context("run it by `cargo xtask`")?;
     let rustdoc = cargo.with_file_name("rustdoc");

@@ -1,12 +1,13 @@
-//! Runs the quick checks of a developer, and mends what can be mended.
+//! Runs the quick checks of a developer, and applies automatic corrections.
 
 use crate::steps::Steps;
-use crate::{cargo, test, without_arguments};
+use crate::{cargo, test, toolchain, without_arguments};
 use anyhow::Result;
 
 /// Everything that is worth knowing before a commit and takes under three minutes.
 pub(crate) fn check(arguments: &[String]) -> Result<()> {
     without_arguments(arguments)?;
+    toolchain::report()?;
     let mut steps = Steps::default();
     let outcome = test::static_checks(&mut steps);
     steps.print_times();

@@ -1,5 +1,4 @@
-//! Builds the binary as packages contain it: stripped, with its debug information in a file beside
-//! it.
+//! Builds a stripped binary with its debug information in a file beside it.
 
 use crate::{cargo, run as run_command, target, without_arguments};
 use anyhow::{Context, Result};

@@ -1,4 +1,4 @@
-//! The project's own chores. `cargo xtask` lists them.
+//! Runs the developer commands; `cargo xtask` lists them.
 #![allow(clippy::print_stdout, reason = "a command line tool")]
 
 mod api;
@@ -23,7 +23,7 @@ use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
 cargo xtask check                               before a commit: format, tidy, lints, unit tests
-cargo xtask fix                                 formats, and applies what clippy suggests
+cargo xtask fix                                 applies the suggestions of clippy, then formats
 cargo xtask test                                the whole suite, as CI runs it
 cargo xtask test -p CRATE | --group GROUP       the tests of a crate, or of postgres, redis, browser, crash, examples
                  --yes                          installs missing packages without a question
@@ -31,7 +31,7 @@ cargo xtask snapshots [--accept] [-p CRATE]     public interfaces against the fi
 cargo xtask tidy [--report] [--update]          names, prose and structure against the budgets in tidy.toml
 cargo xtask deny                                licences, sources, duplicates and advisories of dependencies, by deny.toml
 cargo xtask docs                                the API documentation; a warning is an error
-cargo xtask coverage                            line coverage per crate; takes long
+cargo xtask coverage [-p CRATE]                 line coverage per crate; takes long
 cargo xtask dist                                the binary of a package, stripped, with a debug file beside it
 cargo xtask bench [NAME] [--json] [--quick]     measurements of the `dist` profile; `cargo xtask bench` lists them
 cargo xtask bench counts [SCENARIO] [--accept] [--admit]

@@ -27,7 +27,12 @@ pub(crate) const ALL: [Need; 5] = [CHROMIUM, REDIS, POSTGRES, OPENSSL, VALGRIND]
 /// Installs the missing ones with apt, after a question if there is a terminal to answer it and
 /// neither `yes` nor `CI` is set.
 pub(crate) fn install(needs: &[Need], yes: bool) -> Result<()> {
-    let missing: Vec<Need> = needs.iter().filter(|need| !is_installed(need.program)).copied().collect();
+    let mut missing: Vec<Need> = Vec::new();
+    for need in needs {
+        if !is_installed(need.program) && !missing.contains(need) {
+            missing.push(*need);
+        }
+    }
     if missing.is_empty() {
         return Ok(());
     }

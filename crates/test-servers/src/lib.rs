@@ -1,7 +1,6 @@
 //! Real servers for tests: each is started on free ports of the loopback, with a folder of its own,
-//! and ended with the value that stands for it,
-//! also when the test fails. A program that is missing fails the test and says how to install it;
-//! nothing is passed over.
+//! and ended with the value that stands for it, also when the test fails. A program that is missing
+//! fails the test and says how to install it; nothing is passed over.
 
 mod certificates;
 mod losses;

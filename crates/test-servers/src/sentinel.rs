@@ -73,8 +73,7 @@ impl Sentinel {
     }
 
     /// Makes the replica the server that takes writes, while the other one still runs and follows
-    /// it from now on. Those that are connected to the other one
-    /// stay so.
+    /// it from now on. Those that are connected to the other one stay so.
     ///
     /// # Panics
     /// If that takes too long.

@@ -1,4 +1,4 @@
-//! Reads and writes the counts that others are compared with.
+//! Reads and writes the baseline of instruction counts.
 
 use super::NOISE;
 use super::machine::Machine;

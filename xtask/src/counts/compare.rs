@@ -32,7 +32,7 @@ struct Line {
 #[derive(Debug)]
 pub(super) struct Comparison {
     lines: Vec<Line>,
-    /// What differs between this machine and that of the baseline.
+    /// The differences between this machine and that of the baseline.
     differences: Vec<String>,
 }
 

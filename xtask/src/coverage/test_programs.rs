@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a build with tests has made.
+/// The result of a build with tests.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct TestPrograms {
     /// Test programs, and programs that tests start.
@@ -29,7 +29,7 @@ struct BuildTarget {
     src_path: PathBuf,
 }
 
-/// Builds what `cargo test` runs.
+/// Builds the programs that `cargo test` runs.
 pub(super) fn build_tests(test: &mut Command) -> Result<TestPrograms> {
     let build = with_messages(test);
     let output = { build }.stderr(Stdio::inherit()).output()?;

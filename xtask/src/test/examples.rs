@@ -1,4 +1,4 @@
-//! Runs every example program twice: on an empty folder, and on the one that the first run left.
+//! Runs every example twice: on an empty folder, then on its result.
 
 use crate::{cargo, root, run};
 use anyhow::{Context, Result, ensure};

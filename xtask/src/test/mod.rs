@@ -25,7 +25,7 @@ struct Asked {
     yes: bool,
 }
 
-/// Runs what the arguments select; without any, the whole suite.
+/// Runs the selected tests; without a selection, the whole suite.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let asked = Asked::read(arguments)?;
     toolchain::report()?;
@@ -53,9 +53,11 @@ impl Asked {
         Ok(asked)
     }
 
-    /// One crate may hold tests of any group.
+    /// The needs of the selected groups, and of those that hold tests of a selected crate.
     fn needs(&self) -> Vec<needs::Need> {
-        if self.packages.is_empty() { self.groups.iter().flat_map(|group| group.needs()).copied().collect() } else { needs::ALL.to_vec() }
+        let of_package = |group: &Group| self.packages.iter().any(|package| group.has_tests_of(package));
+        let groups = Group::WITH_TESTS.into_iter().filter(|group| self.groups.contains(group) || of_package(group));
+        groups.flat_map(Group::needs).copied().collect()
     }
 }
 
@@ -82,7 +84,8 @@ impl TestRun {
             self.steps.command(name, command)
         });
         if self.runner == Runner::Nextest {
-            self.slowest.read_report()?;
+            let report = self.slowest.read_report();
+            return outcome.and(report); // code that does not compile leaves no report
         }
         outcome
     }

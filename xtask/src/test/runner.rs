@@ -17,7 +17,7 @@ pub(crate) enum Runner {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Selection {
     Everything,
-    /// The unit tests of all crates.
+    /// The unit tests of all crates but the PostgreSQL store, whose unit tests need a server.
     Units,
     Package(String),
     Group(Group),
@@ -56,7 +56,7 @@ fn nextest(selection: &Selection) -> Command {
     match selection {
         Selection::Package(package) => run.args(["--package", package, "--no-tests", "pass"]),
         Selection::Everything => run.arg("--workspace"),
-        Selection::Units => run.args(["--workspace", "--lib", "--bins"]),
+        Selection::Units => run.args(["--workspace", "--exclude", "steadfast-store-postgres", "--lib", "--bins"]),
         Selection::Group(group) => run.args(["--workspace", "--filterset", &filter(group.scopes())]),
         Selection::Outside(groups) => {
             let scopes: Vec<Scope> = groups.iter().flat_map(|group| group.scopes()).copied().collect();
@@ -78,13 +78,13 @@ fn filter(scopes: &[Scope]) -> String {
 fn cargo_tests(selection: &Selection) -> Vec<Command> {
     let test = |arguments: &[&str]| {
         let mut test = cargo();
-        test.args(["test", "--locked", "--quiet"]).args(arguments);
+        test.args(["test", "--locked", "--quiet", "--no-fail-fast"]).args(arguments);
         test
     };
     match selection {
         Selection::Everything | Selection::Outside(_) => vec![test(&["--workspace", "--lib", "--bins", "--tests"])],
-        Selection::Units => vec![test(&["--workspace", "--lib", "--bins"])],
-        Selection::Package(package) => vec![test(&["--package", package, "--lib", "--bins", "--tests"])],
+        Selection::Units => vec![test(&["--workspace", "--exclude", "steadfast-store-postgres", "--lib", "--bins"])],
+        Selection::Package(package) => vec![test(&["--package", package, "--tests"])],
         Selection::Group(group) => group.scopes().iter().map(|scope| in_scope(test(&["--package", scope.package]), scope)).collect(),
     }
 }
@@ -122,8 +122,8 @@ mod tests {
     fn cargo_runs_each_scope_by_itself() {
         let commands: Vec<String> = cargo_tests(&Selection::Group(Group::Crash)).iter().map(shown).collect();
         let expected = [
-            "test --locked --quiet --package steadfast-crash-test",
-            "test --locked --quiet --package steadfast-cli --test it -- restarts::",
+            "test --locked --quiet --no-fail-fast --package steadfast-crash-test",
+            "test --locked --quiet --no-fail-fast --package steadfast-cli --test it -- restarts::",
         ];
         assert_eq!(commands, expected);
     }

@@ -1,6 +1,6 @@
 //! Reads the times of tests from nextest's report and prints the slowest.
 
-use crate::target;
+use crate::root;
 use anyhow::{Context, Result};
 
 const SHOWN: usize = 10;
@@ -20,7 +20,8 @@ struct TimedTest {
 impl Slowest {
     /// Adds the tests of the newest report.
     pub(crate) fn read_report(&mut self) -> Result<()> {
-        let path = target().join("nextest/default/junit.xml");
+        // The folder is `store.dir` of nextest's settings.
+        let path = root().join("target/nextest/default/junit.xml");
         let text = std::fs::read_to_string(&path).with_context(|| format!("nextest left no report in {}", path.display()))?;
         self.tests.extend(timed_tests(&text));
         self.tests.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));

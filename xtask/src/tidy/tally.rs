@@ -1,4 +1,4 @@
-//! Counts offenders among what a measure looks at.
+//! Counts the offenders that a measure finds.
 
 /// A line of a file, and the reason why it counts.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -61,7 +61,7 @@ async fn prepare() -> Result<Subject> {
     Ok(Subject { store, commits: [start, rest], row, _socket: socket })
 }
 
-/// What a run of one step writes.
+/// The batches of a one-step run.
 async fn recorded() -> Result<(Vec<Record>, Vec<Record>, RunRow)> {
     let memory = Memory::new();
     let engine = runs::on(memory.clone()).await?;

@@ -1,4 +1,4 @@
-//! Answers a PostgreSQL client by a script: every statement succeeds, and few of them return a row.
+//! Answers a PostgreSQL client by a script; few statements return a row.
 
 use crate::region::Uncounted;
 use anyhow::{Context, Result};

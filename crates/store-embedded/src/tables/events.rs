@@ -36,14 +36,13 @@ FROM events WHERE instr(entity, ':') > 0 ORDER BY entity, seq",
 ];
 
 /// Values by number, here and in the rows of runs: to look their names up took a twelfth of the
-/// time of a commit with many. With `FAIL`, SQLite does not
-/// prepare to undo one statement: whoever commits undoes everything.
+/// time of a commit with many. With `FAIL`, SQLite does not prepare to undo one statement: whoever
+/// commits undoes everything.
 const APPEND: &str =
     "INSERT OR FAIL INTO events (entity, seq, epoch, type, at, subject, attempt, backoff_ms, reason, encoding, payload, body) VALUES ";
 
 /// Appends one entry at a given position. SQLite gives positions by itself for less: a given one is
-/// searched for first, and a statement of
-/// many entries prepares to be undone.
+/// searched for first, and a statement of many entries prepares to be undone.
 const APPEND_AT: &str = "INSERT OR FAIL INTO events
 (entity, seq, epoch, type, at, subject, attempt, backoff_ms, reason, encoding, payload, body, position)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
@@ -154,8 +153,7 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
 }
 
 /// JSON as text, so that `sqlite3` shows it and its JSON functions work. What is not text stays
-/// bytes; so does text with a NUL, which would
-/// be shown cut off.
+/// bytes; so does text with a NUL, which would be shown cut off.
 pub(super) fn stored(payload: &Payload) -> ToSqlOutput<'_> {
     let bytes = &payload.bytes[..];
     let readable = payload.encoding == Encoding::Json && !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok();

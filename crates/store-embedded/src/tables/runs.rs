@@ -1,10 +1,8 @@
 //! `runs`: what lists and recovery need to know of a run.
 //!
 //! Rows stand in the order of lists, so that new ones are written side by side whatever their ids
-//! are, and the list of everything is the
-//! table. A row is put at every change, so an index costs most if it has what changes; those
-//! indexes have only the rows that are looked
-//! for by them.
+//! are, and the list of everything is the table. A row is put at every change, so an index costs
+//! most if it has what changes; those indexes have only the rows that are looked for by them.
 
 use super::{limit as rows, parsed, placeholders, tasks, time};
 use rusqlite::types::ValueRef;
@@ -47,8 +45,7 @@ pub(crate) const ENDED_SCHEMA: &[&str] = &[
 ];
 
 /// SQLite writes every index that has a column of the SET list, changed or not; so what a run keeps
-/// for life is compared and not set. Of a run that is no task
-/// nothing else is there.
+/// for life is compared and not set. Of a run that is no task nothing else is there.
 const CHANGE: &str = "UPDATE runs SET status = ?5, wait = ?6, text = ?7, recover = ?8, ended_at = ?10
 WHERE started_at = ?9 AND run = ?1 AND shard = ?2 AND workflow = ?3 AND tenant IS ?4 AND plan IS NULL";
 
@@ -244,9 +241,8 @@ fn before<'a>(filter: &RunFilter, after: Option<&'a RunCursor>) -> (i64, &'a str
 }
 
 /// The query has only what the filter asks for, so that SQLite finds the index for it. A status is
-/// written out, because the index has not
-/// all of them: every run is RUNNING once, so those are found by what a restart has to do with
-/// them, and most end up COMPLETED.
+/// written out, because the index has not all of them: every run is RUNNING once, so those are
+/// found by what a restart has to do with them, and most end up COMPLETED.
 fn list_sql(filter: &RunFilter) -> String {
     let status = filter.status.map(|status| match status {
         Status::Completed => " AND status = 'COMPLETED'".to_string(),

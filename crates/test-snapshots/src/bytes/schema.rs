@@ -1,4 +1,4 @@
-//! Finds the fields that a decoder of protobuf knows, by giving it one field at a time.
+//! Finds the protobuf fields that a decoder knows, one at a time.
 
 use super::protobuf::{FIXED32, FIXED64, LENGTH, put_key};
 use std::collections::BTreeMap;

@@ -28,8 +28,7 @@ pub(super) fn content(bytes: &[u8]) -> String {
 }
 
 /// Breaks JSON into a line per element; lists of numbers stay on one line. Each line has its
-/// characters as they were, so
-/// the text loses nothing.
+/// characters as they were, so the text loses nothing.
 pub(super) fn json(text: &str, indent: &str) -> String {
     let mut lines = Lines { indent, text: String::new(), line: String::new(), broken: Vec::new() };
     let (mut quoted, mut escaped, mut before) = (false, false, ' ');

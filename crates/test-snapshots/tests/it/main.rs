@@ -42,8 +42,8 @@ fn committed_snapshot_has_test() {
     let text = std::fs::read_to_string(&api).unwrap();
     let callers: Vec<_> = callers().into_iter().chain([(api, text)]).collect();
     for file in files(&folder) {
-        let name = file.strip_prefix(&folder).unwrap().iter().next().unwrap().to_string_lossy().into_owned();
-        let stem = name.split('.').next().unwrap();
-        assert!(callers.iter().any(|(_, text)| text.contains(stem)), "no test compares snapshots/{name}; remove it");
+        let name = file.strip_prefix(&folder).unwrap().to_string_lossy().into_owned();
+        let literal = format!("{name}\"");
+        assert!(callers.iter().any(|(_, text)| text.contains(&literal)), "no test compares snapshots/{name}; remove it");
     }
 }

@@ -1,4 +1,4 @@
-//! Every command that an instance sends to another one.
+//! Lists every command that an instance sends to another one.
 
 use super::*;
 use steadfast_kernel::plan::{Settings, StopWhen};

@@ -1,4 +1,4 @@
-//! Every refusal that an instance sends to another one.
+//! Lists every refusal that an instance sends to another one.
 
 use super::*;
 use steadfast_kernel::{LetterHome, LetterId, PlanStatus, RouteName, Status, TaskStatus};
