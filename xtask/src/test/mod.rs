@@ -205,8 +205,9 @@ const FEATURES: [&str; 5] = ["", "messages", "redis", "messages,redis", "embedde
 fn features(steps: &mut Steps) -> Result<()> {
     for features in FEATURES {
         let name = format!("sdk with features [{features}]");
-        let check = ["check", "--locked", "--quiet", "--package", "steadfast", "--lib", "--no-default-features", "--features", features];
-        steps.command(&name, cargo().args(check).env("RUSTFLAGS", "--deny warnings"))?;
+        let mut check = cargo();
+        check.args(["clippy", "--locked", "--quiet", "--package", "steadfast", "--lib", "--no-default-features"]);
+        steps.command(&name, check.args(["--features", features, "--", "--deny", "warnings"]))?;
     }
     Ok(())
 }
