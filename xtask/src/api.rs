@@ -182,8 +182,7 @@ impl Json {
 
 /// Has rustdoc write the JSON and returns its folder.
 fn document() -> Result<PathBuf> {
-    let build = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let build = std::path::absolute(build)?;
+    let build = crate::target();
     let target = build.join("sdk-api"); // a folder of its own: cargo would replace the pages for people
     let mut doc = cargo();
     doc.args(["doc", "--locked", "--quiet", "--no-deps", "--lib", "--features", FEATURES, "--package", SDK]);

@@ -14,7 +14,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if arguments.first().is_some_and(|name| name == "http") {
         // This benchmark starts the binary as users do.
         run_command(cargo().arg("build").args(PROFILE).args(["--package", "steadfast-cli"]))?;
-        bench.env("BENCH_BINARY", std::path::absolute(target().join("dist/steadfast"))?);
+        bench.env("BENCH_BINARY", target().join("dist/steadfast"));
     }
     run_command(bench.arg("run").args(PROFILE).args(["--package", "steadfast-bench", "--"]).args(arguments))
 }

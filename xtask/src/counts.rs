@@ -6,7 +6,7 @@ mod compare;
 mod machine;
 mod reasons;
 
-use crate::{cargo, needs, root, run as run_command};
+use crate::{cargo, needs, root, run as run_command, target};
 use anyhow::{Context, Result, bail, ensure};
 use baseline::Baseline;
 use callgrind::{Counted, Scenario};
@@ -98,11 +98,6 @@ fn admit(counted: &[Counted]) -> Result<()> {
 
 fn path() -> PathBuf {
     root().join(baseline::PATH)
-}
-
-fn target() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    std::path::absolute(&target).unwrap_or(target)
 }
 
 #[cfg(test)]

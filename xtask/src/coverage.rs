@@ -10,7 +10,7 @@ mod crate_table;
 mod line_hits;
 mod test_programs;
 
-use crate::{cargo, root, tidy, tools};
+use crate::{cargo, root, target, tidy, tools};
 use anyhow::{Context, Result};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -59,8 +59,7 @@ struct CoverageFolder {
 impl CoverageFolder {
     /// Leaves out counters of an earlier run.
     fn with_fresh_counters() -> Result<Self> {
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-        let folder = Self { path: std::path::absolute(target)?.join("coverage") };
+        let folder = Self { path: target().join("coverage") };
         if folder.counter_folder().exists() {
             std::fs::remove_dir_all(folder.counter_folder())?;
         }

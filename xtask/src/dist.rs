@@ -8,7 +8,7 @@ use std::process::Command;
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     without_arguments(arguments)?;
     run_command(cargo().args(["build", "--profile", "dist", "--locked", "--package", "steadfast-cli"]))?;
-    let folder = std::path::absolute(target().join("dist"))?;
+    let folder = target().join("dist");
     let (built, package) = (folder.join("steadfast"), folder.join("package"));
     std::fs::create_dir_all(&package)?;
     let (binary, debug) = (package.join("steadfast"), package.join("steadfast.debug"));

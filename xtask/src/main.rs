@@ -87,9 +87,10 @@ fn root() -> PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The folder that cargo builds into.
+/// The folder that cargo builds into, as an absolute path.
 fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into)
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    std::path::absolute(&target).unwrap_or(target)
 }
 
 fn run(command: &mut Command) -> Result<()> {

@@ -4,7 +4,7 @@ use crate::region::in_virtual_time;
 use anyhow::{Result, ensure};
 use steadfast::{Engine, Failure, Plan, PlanStatus, Task, VirtualClock};
 
-/// The number of stages of a plan, so that most of what is counted is stages.
+/// The number of stages of a plan, so that stages make up most of the count.
 const STAGES: u32 = 20;
 
 /// Operations are stages, so there is a plan for every 20 of them.

@@ -48,7 +48,7 @@ pub(super) fn listen(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Answers one client until it leaves. All answers to what came together leave together.
+/// Answers one client until it leaves. Requests that arrive together are answered together.
 async fn serve(mut stream: UnixStream) -> Result<()> {
     let (mut received, mut session) = (BytesMut::with_capacity(1 << 16), Session::default());
     while stream.read_buf(&mut received).await? > 0 {
